@@ -1,0 +1,1 @@
+// Anchor of the precompiled header that every room shares.

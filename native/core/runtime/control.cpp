@@ -1,0 +1,30 @@
+#include "core/runtime/control.h"
+
+#include "core/runtime/error.h"
+
+namespace carillon {
+
+const char* stage_name(Stage stage) {
+  switch (stage) {
+    case Stage::kLoad: return "load";
+    case Stage::kConditions: return "conditions";
+    case Stage::kDenoise: return "denoise";
+    case Stage::kDecode: return "decode";
+    case Stage::kPrefill: return "prefill";
+    case Stage::kMetadata: return "metadata";
+    case Stage::kCodes: return "codes";
+    case Stage::kText: return "text";
+  }
+  return "load";
+}
+
+void Control::check() const {
+  if (cancelled_ && cancelled_->load(std::memory_order_relaxed)) fail(ErrorCode::kCancelled, "the call was cancelled");
+}
+
+void Control::report(Stage stage, int64_t done, int64_t total) const {
+  check();
+  if (on_progress_) on_progress_({stage, done, total});
+}
+
+}  // namespace carillon

@@ -1,0 +1,38 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+
+namespace carillon {
+
+/// What a long call is doing.
+enum class Stage { kLoad, kConditions, kDenoise, kDecode, kPrefill, kMetadata, kCodes, kText };
+
+/// The wire name of a stage: load, conditions, denoise, decode, prefill, metadata, codes, text.
+const char* stage_name(Stage stage);
+
+struct Progress {
+  Stage stage;
+  int64_t done;
+  int64_t total;  // 0: not known
+};
+
+/// The caller's hold on a long call: checked every token, step and tile.
+/// Copyable; the flag must outlive the call. The default never cancels and reports nowhere.
+class Control {
+ public:
+  Control() = default;
+  Control(const std::atomic<bool>* cancelled, std::function<void(const Progress&)> on_progress)
+      : cancelled_(cancelled), on_progress_(std::move(on_progress)) {}
+
+  /// Throws Error(kCancelled) once the caller asked to stop.
+  void check() const;
+  /// check(), then tells the caller. Called on the thread that works.
+  void report(Stage stage, int64_t done, int64_t total) const;
+
+ private:
+  const std::atomic<bool>* cancelled_ = nullptr;
+  std::function<void(const Progress&)> on_progress_;
+};
+
+}  // namespace carillon

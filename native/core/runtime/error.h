@@ -1,0 +1,32 @@
+#pragma once
+#include <stdexcept>
+#include <string>
+
+namespace carillon {
+
+/// Why a call into the core failed. The addon turns the code into the `code` of a JS Error.
+enum class ErrorCode {
+  kBadArgument,    // the caller's values cannot work; nothing was computed
+  kBadCheckpoint,  // a file is missing, damaged or of another model; the message names file and tensor
+  kOutOfMemory,    // host or device memory ran out; the message says what would help
+  kCancelled,      // the caller's signal fired
+  kNotFinite,      // a NaN or infinity appeared in a result
+  kInternal,       // a fault of ours or of libtorch
+};
+
+/// The wire name of a code: BAD_ARGUMENT, BAD_CHECKPOINT, OUT_OF_MEMORY, CANCELLED, NOT_FINITE, INTERNAL.
+const char* error_code_name(ErrorCode code);
+
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  ErrorCode code() const { return code_; }
+
+ private:
+  ErrorCode code_;
+};
+
+/// Throws Error(code, message).
+[[noreturn]] void fail(ErrorCode code, const std::string& message);
+
+}  // namespace carillon

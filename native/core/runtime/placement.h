@@ -1,0 +1,24 @@
+#pragma once
+#include <c10/core/Device.h>
+#include <c10/core/ScalarType.h>
+
+#include <string>
+
+namespace carillon {
+
+/// Where a model lives and the type its weights and activations have.
+/// Schedules, sampler state, normalisation statistics and FSQ stay float32 whatever the type.
+struct Placement {
+  at::Device device = at::kCPU;
+  at::ScalarType dtype = at::kFloat;
+};
+
+/// Resolves `device` (auto, cpu, cuda, cuda:N) and `dtype` (auto, float32, bfloat16).
+/// auto: CUDA where it is present, else the CPU; bfloat16 on CUDA and on CPUs with
+/// bfloat16 dot products, else float32. Throws kBadArgument for a device that is not there.
+Placement choose_placement(const std::string& device, const std::string& dtype);
+
+/// True when this CPU multiplies bfloat16 in hardware (AVX512-BF16 or AMX).
+bool cpu_has_bfloat16();
+
+}  // namespace carillon
