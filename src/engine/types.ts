@@ -1,0 +1,159 @@
+/**
+ * What the engine offers the services: songs in musical terms, no HTTP and no tensors.
+ * The music service plans and renders through `Engine` and knows nothing below it.
+ */
+import type { CallOptions, RenderResult } from "./addon.js";
+
+/** Musical facts of a song. Null or "" where unknown. */
+export interface Metadata {
+  bpm: number | null;
+  /** For example "F# minor". */
+  keyScale: string;
+  /** "2", "3", "4" or "6" for 2/4, 3/4, 4/4 and 6/8. */
+  timeSignature: string;
+  durationSeconds: number | null;
+}
+
+/** A song described in full: what the language model writes for a query, or makes of a caption and lyrics. */
+export interface SongSheet extends Metadata {
+  caption: string;
+  lyrics: string;
+  /** A language code such as "en", or "unknown". */
+  language: string;
+}
+
+export interface SamplingOptions {
+  temperature: number;
+  /** 0: off */
+  topK: number;
+  /** 1: off */
+  topP: number;
+  repetitionPenalty: number;
+  /** False: the model writes freely and the result is parsed for what it holds. */
+  constrained: boolean;
+}
+
+/** Expand a free-text wish into a song sheet (reference/lm.md, "inspire"). */
+export interface SampleRequest {
+  /** "" stands for no wish at all. */
+  query: string;
+  instrumental: boolean;
+  /** Null: the model decides. */
+  language: string | null;
+  /** Values the client set; the model is held to them. */
+  metadata: Metadata;
+  sampling: SamplingOptions;
+  seed: number;
+}
+
+/** Rewrite a caption and lyrics (reference/lm.md, "format"). */
+export interface FormatRequest {
+  caption: string;
+  lyrics: string;
+  language: string | null;
+  metadata: Metadata;
+  sampling: SamplingOptions;
+  seed: number;
+}
+
+/** Plan a song: fill metadata and, if asked, write audio codes (reference/lm.md, phases 1 and 2). */
+export interface PlanRequest {
+  caption: string;
+  lyrics: string;
+  /** What the client set. It always wins; the model is held to it. */
+  metadata: Metadata;
+  /** Run phase 1 at all. */
+  fillMetadata: boolean;
+  rewriteCaption: boolean;
+  detectLanguage: boolean;
+  writeCodes: boolean;
+  /** Guidance of the codes phase; above 1 it is on. */
+  cfgScale: number;
+  negativePrompt: string;
+  sampling: SamplingOptions;
+  /** One per batch item. */
+  seeds: number[];
+}
+
+export interface Plan {
+  /** The client's values, completed by the model's. */
+  metadata: Metadata;
+  /** The model's caption, or null where none was asked for or written. */
+  caption: string | null;
+  language: string | null;
+  /** Per batch item, or null where none were asked for. */
+  audioCodes: Int32Array[] | null;
+  seconds: { metadata: number; codes: number };
+}
+
+export interface RenderRequest {
+  /** Slot 1 to 3. */
+  slot: number;
+  instruction: string;
+  caption: string;
+  lyrics: string;
+  language: string;
+  metadata: Metadata;
+  /** Length where no codes set it. */
+  durationSeconds: number;
+  audioCodes: Int32Array[] | null;
+  /** One per batch item. */
+  seeds: number[];
+  inferenceSteps: number;
+  shift: number;
+  timesteps: number[] | null;
+  inferMethod: "ode" | "sde";
+  guidanceScale: number;
+  useAdg: boolean;
+  cfgIntervalStart: number;
+  cfgIntervalEnd: number;
+}
+
+export interface ModelEntry {
+  name: string;
+  isDefault: boolean;
+  isLoaded: boolean;
+  isTurbo: boolean;
+}
+
+export interface SlotState {
+  slot: number;
+  /** The loaded model's name, or null before a load and after a failed first one. */
+  model: string | null;
+  isTurbo: boolean;
+}
+
+export interface EngineOptions {
+  /** Directory of checkpoints, one model a folder. */
+  checkpointsDirectory: string;
+  /** Model names or paths of slots 1 to 3; null: the slot does not exist. */
+  slotModels: [string, string | null, string | null];
+  languageModel: string;
+  device: string;
+  languageModelDevice: string;
+  dtype: "auto" | "float32" | "bfloat16";
+}
+
+/**
+ * Models and what they do. Every method rejects with a NativeError or an EngineError, both with a `code`.
+ * One render and one language call run at a time; further calls wait their turn.
+ */
+export interface MusicEngine {
+  /** True where the embedded model stands in for an absent default checkpoint. */
+  readonly usesEmbeddedModel: boolean;
+  slots(): SlotState[];
+  /** Loaded slots first, then what the checkpoint directory holds. */
+  models(): ModelEntry[];
+  languageModels(): { name: string; isLoaded: boolean }[];
+  /** Name of the loaded language model, or null. */
+  loadedLanguageModel(): string | null;
+  /** Loads `model` (null: the slot's own) into the slot; the old model stays until the new one is ready. */
+  loadSlot(slot: number, model: string | null, call?: CallOptions): Promise<SlotState>;
+  /** Loads the language model (null: the configured one); does nothing if it is the loaded one. */
+  loadLanguageModel(name: string | null, call?: CallOptions): Promise<string>;
+  createSample(request: SampleRequest, call: CallOptions): Promise<SongSheet>;
+  formatInput(request: FormatRequest, call: CallOptions): Promise<SongSheet>;
+  plan(request: PlanRequest, call: CallOptions): Promise<Plan>;
+  render(request: RenderRequest, call: CallOptions): Promise<RenderResult>;
+  close(): Promise<void>;
+}
