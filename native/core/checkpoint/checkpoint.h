@@ -1,0 +1,78 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/runtime/placement.h"
+
+namespace carillon {
+
+class Weights;
+
+/// The tensors of one checkpoint directory behind canonical names: those of the original ACE-Step layout
+/// (`decoder.layers.0.self_attn.q_proj.weight`), language models without the leading `model.`.
+///
+/// A directory holds, in this order of preference, model.safetensors, model.safetensors.index.json,
+/// diffusion_pytorch_model.safetensors or its index; or the sub-folders of the diffusers layout
+/// (transformer, condition_encoder, audio_tokenizer, audio_token_detokenizer), which are renamed.
+/// Files are mapped once and stay mapped while any tensor on them lives. Copies share their state.
+class Checkpoint {
+ public:
+  /// Throws kBadCheckpoint: no weights there, a shard missing or damaged, an indexed tensor absent.
+  static Checkpoint open(const std::string& directory);
+
+  const std::string& directory() const;
+  Weights weights(const Placement& placement) const;
+
+  /// Names that no Weights handed out yet, sorted: what a loader did not expect. `rotary_emb.inv_freq` is left out.
+  std::vector<std::string> unused() const;
+
+ private:
+  friend class Weights;
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+/// The tensors below one prefix, placed: what a module's `load` reads. Cheap to copy.
+class Weights {
+ public:
+  /// The tensors below `name.`.
+  Weights sub(const std::string& name) const;
+  bool has(const std::string& name) const;
+
+  /// The tensor `name`, which must have exactly `shape`, on the placement's device in its dtype (or `dtype`).
+  /// On the CPU a tensor already of that dtype is a view on the mapped file: never write to it.
+  /// Throws kBadCheckpoint naming directory, tensor, expected and found shape.
+  at::Tensor get(const std::string& name, at::IntArrayRef shape,
+                 std::optional<at::ScalarType> dtype = std::nullopt) const;
+
+  /// Several tensors concatenated along dimension 0 (fused projections); `rows[i]` rows of `names[i]`, each row of
+  /// shape `row_shape`. The result is owned, contiguous and writable; row ranges keep the order of `names`.
+  at::Tensor get_rows(const std::vector<std::string>& names, const std::vector<int64_t>& rows,
+                      at::IntArrayRef row_shape) const;
+
+  /// The shape as stored, for the few tensors whose sizes the config does not give.
+  std::vector<int64_t> shape(const std::string& name) const;
+
+  const Placement& placement() const { return placement_; }
+  const std::string& prefix() const { return prefix_; }  // "" or ending in '.'
+
+ private:
+  friend class Checkpoint;
+  Weights(std::shared_ptr<Checkpoint::State> state, Placement placement, std::string prefix)
+      : state_(std::move(state)), placement_(placement), prefix_(std::move(prefix)) {}
+
+  std::shared_ptr<Checkpoint::State> state_;
+  Placement placement_;
+  std::string prefix_;
+};
+
+/// The VAE latent of silence, [1, T, C] float32 on the CPU, T frames from the start of a song. It is position
+/// dependent: always slice from frame 0. Read from `silence_latent.pt` (a zip archive stored as [1, C, T],
+/// C = `channels`, T from its size) or from the `silence_latent` buffer of the diffusers condition encoder.
+at::Tensor read_silence_latent(const Checkpoint& checkpoint, int64_t channels);
+
+}  // namespace carillon

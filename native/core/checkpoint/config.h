@@ -1,0 +1,94 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace carillon {
+
+// Typed config.json files. Names are those of the files; every reader throws kBadCheckpoint naming file and key
+// for a value that is missing, of the wrong type or impossible.
+
+/// The DiT with its condition encoder, audio tokenizer and detokenizer.
+struct DitConfig {
+  // DiT
+  int64_t hidden_size;
+  int64_t intermediate_size;
+  int64_t num_hidden_layers;
+  int64_t num_attention_heads;
+  int64_t num_key_value_heads;
+  int64_t head_dim;
+  int64_t in_channels;  // source latents, chunk mask and state: 3 * audio_acoustic_hidden_dim
+  int64_t audio_acoustic_hidden_dim;  // latent channels
+  int64_t patch_size;
+  bool is_turbo;
+  std::string model_version;  // informational
+
+  // condition encoder, audio tokenizer, detokenizer
+  int64_t encoder_hidden_size;
+  int64_t encoder_intermediate_size;
+  int64_t encoder_num_attention_heads;
+  int64_t encoder_num_key_value_heads;
+  int64_t text_hidden_dim;
+  int64_t timbre_hidden_dim;
+  int64_t timbre_fix_frame;
+  /// True for the XL family, which states its encoder_hidden_size: the timbre encoder then prepends special_token
+  /// and pools there; else it pools the first frame.
+  bool timbre_prepends_special_token;
+  int64_t num_lyric_encoder_hidden_layers;
+  int64_t num_timbre_encoder_hidden_layers;
+  int64_t num_attention_pooler_hidden_layers;  // tokenizer and detokenizer
+  int64_t pool_window_size;                    // latent frames of one audio code
+  int64_t fsq_dim;
+  std::vector<int64_t> fsq_input_levels;
+  int64_t fsq_input_num_quantizers;
+
+  // shared
+  double rms_norm_eps;
+  double rope_theta;
+  bool attention_bias;
+  int64_t sliding_window;  // in tokens; 0: no layer slides
+  std::vector<bool> layer_slides;
+
+  /// Attention window of layer `index` of any stack (DiT or encoder): |i - j| <= window, 0 for full attention.
+  /// Stacks count from 0 in the same list; beyond it even layers slide.
+  int64_t window_of_layer(int64_t index) const;
+
+  /// Original layout: `directory`/config.json. diffusers layout: assembled from the configs of the sub-folders.
+  static DitConfig read(const std::string& directory);
+};
+
+/// The Oobleck VAE.
+struct VaeConfig {
+  int64_t sampling_rate;
+  int64_t audio_channels;
+  int64_t encoder_hidden_size;
+  int64_t decoder_channels;
+  int64_t decoder_input_channels;  // latent channels
+  std::vector<int64_t> downsampling_ratios;
+  std::vector<int64_t> channel_multiples;
+
+  /// Samples of one latent frame: the product of the downsampling ratios.
+  int64_t samples_per_frame() const;
+
+  static VaeConfig read(const std::string& directory);
+};
+
+/// A Qwen3 transformer: the text encoder or the 5 Hz language model.
+struct Qwen3Config {
+  int64_t vocab_size;
+  int64_t hidden_size;
+  int64_t intermediate_size;
+  int64_t num_hidden_layers;
+  int64_t num_attention_heads;
+  int64_t num_key_value_heads;
+  int64_t head_dim;  // 128 where the file does not say, not hidden_size / heads
+  double rms_norm_eps;
+  double rope_theta;  // also read from rope_parameters or rope_scaling
+  bool attention_bias;
+  bool tie_word_embeddings;
+  int64_t max_position_embeddings;
+
+  static Qwen3Config read(const std::string& directory);
+};
+
+}  // namespace carillon

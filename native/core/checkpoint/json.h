@@ -1,0 +1,62 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace carillon {
+
+/// A parsed JSON document (RFC 8259, strict: no comments, trailing commas, duplicate keys or NaN).
+/// Every value knows its file and its key path, so that a typed getter that does not fit
+/// throws kBadCheckpoint naming both, e.g. "config.json: rope_scaling.rope_theta is a string, expected a number".
+class Json {
+ public:
+  /// `source` is what errors call the text, usually its path.
+  static Json parse(std::string_view text, const std::string& source);
+  static Json read_file(const std::string& path);
+
+  bool is_null() const;
+  bool is_object() const;
+
+  bool as_bool() const;
+  int64_t as_int() const;  // a number without fraction, within int64
+  double as_double() const;
+  const std::string& as_string() const;
+  const std::vector<Json>& as_array() const;
+  const std::map<std::string, Json>& as_object() const;
+
+  /// Objects only. A member that is there and not null.
+  bool has(const std::string& key) const;
+  /// Objects only. Throws where the member is missing.
+  const Json& at(const std::string& key) const;
+
+  int64_t get_int(const std::string& key) const { return at(key).as_int(); }
+  int64_t get_int(const std::string& key, int64_t fallback) const { return has(key) ? get_int(key) : fallback; }
+  double get_double(const std::string& key) const { return at(key).as_double(); }
+  double get_double(const std::string& key, double fallback) const { return has(key) ? get_double(key) : fallback; }
+  bool get_bool(const std::string& key, bool fallback) const { return has(key) ? at(key).as_bool() : fallback; }
+  std::string get_string(const std::string& key, const std::string& fallback) const {
+    return has(key) ? at(key).as_string() : fallback;
+  }
+  std::vector<int64_t> get_ints(const std::string& key) const;
+
+ private:
+  friend class JsonParser;
+  struct Integer {
+    int64_t value;
+  };
+  using Array = std::vector<Json>;
+  using Object = std::map<std::string, Json>;
+  [[noreturn]] void wrong_type(const char* expected) const;
+
+  std::variant<std::nullptr_t, bool, Integer, double, std::string, std::shared_ptr<const Array>,
+               std::shared_ptr<const Object>>
+      value_;
+  std::shared_ptr<const std::string> source_;
+  std::string path_;
+};
+
+}  // namespace carillon

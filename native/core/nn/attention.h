@@ -1,0 +1,72 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include "core/checkpoint/checkpoint.h"
+#include "core/nn/linear.h"
+#include "core/nn/rms_norm.h"
+#include "core/nn/rotary.h"
+
+namespace carillon::nn {
+
+/// Which keys a query sees. The default is all of them.
+struct AttentionPattern {
+  bool causal = false;  // query i of Sq sees keys 0 .. Sk - Sq + i; excludes window and key_mask
+  int64_t window = 0;   // > 0: |i - j| <= window, both ways (Sq = Sk)
+  at::Tensor key_mask;  // [B, Sk] bool, true = visible; undefined: no key is hidden
+};
+
+/// softmax(q k^T / sqrt(D)) v with grouped heads: query head h reads kv head h / (Nq / Nkv).
+/// q [B, Nq, Sq, D], k and v [B, Nkv, Sk, D] (views with contiguous D are fine) -> [B, Sq, Nq * D].
+/// A window over a long sequence costs Sq * 3 window, not Sq * Sk.
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionPattern& pattern);
+
+struct AttentionSize {
+  int64_t hidden_size;
+  int64_t num_heads;
+  int64_t num_kv_heads;
+  int64_t head_dim;
+  double rms_norm_eps;
+  bool bias;
+};
+
+/// Self-attention with QK-norm and rotary positions. Weights: {q,k,v,o}_proj, {q,k}_norm.
+struct SelfAttention {
+  AttentionSize size;
+  Linear qkv;  // rows: q [Nq * D], k [Nkv * D], v [Nkv * D]
+  Linear o;
+  RmsNorm q_norm, k_norm;
+
+  static SelfAttention load(const Weights& weights, const AttentionSize& size);
+
+  struct Heads {
+    at::Tensor q;     // [B, Nq, S, D]
+    at::Tensor k, v;  // [B, Nkv, S, D]
+  };
+  /// Projected, normalised, rotated.
+  Heads heads(const at::Tensor& x, const Rotary& rotary) const;
+
+  /// x [B, S, H] -> [B, S, H].
+  at::Tensor operator()(const at::Tensor& x, const Rotary& rotary, const AttentionPattern& pattern) const;
+};
+
+/// Cross-attention with QK-norm, no positions, no mask. Weights as SelfAttention.
+struct CrossAttention {
+  AttentionSize size;
+  Linear q;
+  Linear kv;  // rows: k [Nkv * D], v [Nkv * D]
+  Linear o;
+  RmsNorm q_norm, k_norm;
+
+  static CrossAttention load(const Weights& weights, const AttentionSize& size);
+
+  struct KeysValues {
+    at::Tensor k, v;  // [B, Nkv, L, D]
+  };
+  /// context [B, L, H]: constant over the steps of a denoising loop, so compute it once.
+  KeysValues keys_values(const at::Tensor& context) const;
+
+  /// x [B, S, H] -> [B, S, H].
+  at::Tensor operator()(const at::Tensor& x, const KeysValues& context) const;
+};
+
+}  // namespace carillon::nn

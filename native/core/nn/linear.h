@@ -1,0 +1,30 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "core/checkpoint/checkpoint.h"
+
+namespace carillon::nn {
+
+/// x [..., in] times weight [out, in] transposed, plus bias [out] where it is defined: [..., out].
+/// The one place where a dense projection happens; hand-written kernels are chosen here.
+at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
+
+struct Linear {
+  at::Tensor weight;  // [out, in]
+  at::Tensor bias;    // [out], undefined for none
+
+  /// Reads `weight` [out, in] and, where `has_bias`, `bias` [out].
+  static Linear load(const Weights& weights, int64_t in, int64_t out, bool has_bias);
+
+  /// Several projections of one input as one: the rows of `names[i]` (`rows[i]` of them) follow one another.
+  /// An adapter of projection i changes `weight.narrow(0, rows before i, rows[i])` in place.
+  static Linear load_fused(const Weights& weights, const std::vector<std::string>& names, int64_t in,
+                           const std::vector<int64_t>& rows, bool has_bias);
+
+  at::Tensor operator()(const at::Tensor& x) const { return linear(x, weight, bias); }
+};
+
+}  // namespace carillon::nn

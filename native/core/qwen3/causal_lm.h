@@ -1,0 +1,50 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+#include <c10/util/ArrayRef.h>
+
+#include <string>
+
+#include "core/checkpoint/config.h"
+#include "core/nn/rotary.h"
+#include "core/qwen3/kv_cache.h"
+#include "core/qwen3/stack.h"
+#include "core/runtime/control.h"
+#include "core/runtime/placement.h"
+
+namespace carillon {
+
+/// The 5 Hz language model: token ids in, hidden states and logits out, through a KV cache.
+class CausalLm {
+ public:
+  /// Throws kBadCheckpoint; reports Stage::kLoad per layer.
+  static CausalLm load(const std::string& directory, const Placement& placement, const Control& control);
+
+  const Qwen3Config& config() const { return stack_.config; }
+  const Placement& placement() const { return placement_; }
+  int64_t parameter_count() const;
+
+  /// Throws kBadArgument for no rows or more tokens than max_position_embeddings.
+  KvCache make_cache(int64_t rows, int64_t max_tokens) const;
+
+  /// Feeds ids [n, t] (int64, CPU) to the cache rows `rows` (n different row indices), each continuing at its own
+  /// length. Returns the hidden states of the last position after the final norm, [n, H].
+  /// Throws kBadArgument: an id outside the vocabulary, a row out of range or repeated, more tokens than the cache holds.
+  at::Tensor feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, KvCache& cache) const;
+  /// As feed, of every position: [n, t, H].
+  at::Tensor feed_all(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, KvCache& cache) const;
+
+  /// hidden [..., H] -> float32 logits of the whole vocabulary, [..., V].
+  at::Tensor logits(const at::Tensor& hidden) const;
+  /// Logits of ids first .. first + count - 1 only, [..., count]: a slice of the head, no copy of it.
+  at::Tensor logits(const at::Tensor& hidden, int64_t first, int64_t count) const;
+
+ private:
+  at::Tensor forward(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, KvCache& cache) const;
+
+  Qwen3Stack stack_;
+  at::Tensor head_;  // [V, H]: lm_head.weight, else the embeddings
+  Placement placement_;
+  nn::Rotary rotary_;  // of max_position_embeddings positions
+};
+
+}  // namespace carillon

@@ -1,0 +1,27 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "core/checkpoint/checkpoint.h"
+#include "core/checkpoint/config.h"
+#include "core/nn/encoder_layer.h"
+#include "core/runtime/control.h"
+
+namespace carillon {
+
+/// The weights of a Qwen3 transformer and the two ways through them (reference lm.md 1.2).
+struct Qwen3Stack {
+  Qwen3Config config;
+  at::Tensor embeddings;  // [V, H]
+  std::vector<nn::EncoderLayer> layers;
+  nn::RmsNorm norm;
+
+  static Qwen3Stack load(const Weights& weights, const Qwen3Config& config, const Control& control);
+  int64_t parameter_count() const;
+
+  /// ids [B, T] int64 -> [B, T, H]. Throws kBadArgument for an id outside the vocabulary.
+  at::Tensor embed(const at::Tensor& ids) const;
+};
+
+}  // namespace carillon

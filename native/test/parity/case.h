@@ -1,0 +1,60 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "core/checkpoint/json.h"
+#include "core/checkpoint/safetensors.h"
+#include "core/runtime/placement.h"
+
+namespace carillon::parity {
+
+/// One golden file: its inputs, its parameters and the comparison of what a module computed with its outputs.
+class Case {
+ public:
+  Case(const std::string& root, const std::string& golden_path, const Placement& placement);
+
+  std::string name, module;
+  std::string checkpoint_directory;  // root/checkpoints/NAME
+  Json params;
+  Placement placement;
+
+  bool has_input(const std::string& name) const;
+  bool has_output(const std::string& name) const;
+  /// Tensor `in.NAME` on the placement's device; floating tensors in its dtype.
+  at::Tensor input(const std::string& name) const;
+  /// Tensor `in.NAME` on the CPU exactly as stored.
+  at::Tensor stored_input(const std::string& name) const;
+
+  /// Compares `actual` with `out.NAME`: floating outputs by relative L2 error, integer outputs by equality.
+  /// With `mask` (same leading shape, nonzero = compare) only those rows count. Every output must be compared once.
+  void compare(const std::string& name, const at::Tensor& actual, const at::Tensor& mask = {});
+
+  struct Comparison {
+    std::string output;
+    bool integer;
+    double error;  // relative L2, or the share of unequal integers
+  };
+  const std::vector<Comparison>& comparisons() const { return comparisons_; }
+  /// Outputs of the golden that were never compared.
+  std::vector<std::string> missing() const;
+
+ private:
+  Safetensors golden_;
+  std::vector<Comparison> comparisons_;
+};
+
+/// How long a chain of arithmetic a golden measures; the limits follow from it (runner.cpp).
+enum class Depth {
+  kModule,   // one module
+  kChain,    // many in a row: the VAE
+  kSampler,  // a whole denoising loop: as a chain, but only reported in bfloat16
+};
+
+using Function = void (*)(Case&);
+
+/// Makes `function` run every golden whose module is `name`. Returns true, to initialise a static.
+bool register_module(const std::string& name, Depth depth, Function function);
+
+}  // namespace carillon::parity
