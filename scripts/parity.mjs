@@ -1,0 +1,26 @@
+/** npm run parity -- --root DIR [--device D] [--dtype T]: every golden under DIR/goldens. */
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { projectRoot, SetupError } from "./setup/run.mjs";
+import { main, setUp } from "./setup.mjs";
+
+await main(async () => {
+  const { values } = parseArgs({
+    options: { root: { type: "string" }, device: { type: "string" }, dtype: { type: "string" } },
+  });
+  if (!values.root) throw new SetupError("say which set to run: npm run parity -- --root DIR");
+  const root = resolve(process.env.INIT_CWD ?? ".", values.root);
+  if (!existsSync(join(root, "goldens"))) throw new SetupError(`${root} has no folder goldens`);
+  await setUp();
+  const args = Object.entries({ ...values, root }).flatMap(([name, value]) => [`--${name}`, value]);
+  const native = spawnSync(join(projectRoot, "build/native/test/carillon-parity"), args, {
+    stdio: "inherit",
+  });
+  const tokenizer = spawnSync(process.execPath, ["--import", "tsx", "scripts/parity/tokenizer.ts", root], {
+    cwd: projectRoot,
+    stdio: "inherit",
+  });
+  process.exitCode = native.status === 0 && tokenizer.status === 0 ? 0 : 1;
+});

@@ -1,0 +1,29 @@
+/** Brings a fresh clone to where it can serve; does nothing where nothing is missing. */
+import { pathToFileURL } from "node:url";
+import { installPackages } from "./setup/packages.mjs";
+import { SetupError, say } from "./setup/run.mjs";
+
+export async function setUp() {
+  installPackages();
+  const { installAudioTools } = await import("./setup/system.mjs");
+  const { buildAddon } = await import("./setup/addon.mjs");
+  const { makeEmbeddedModel } = await import("./setup/checkpoint.mjs");
+  const { buildTypeScript } = await import("./setup/typescript.mjs");
+  installAudioTools();
+  buildAddon();
+  makeEmbeddedModel();
+  buildTypeScript();
+}
+
+/** Runs a script's main function; a SetupError is shown as one message without a stack. */
+export async function main(body) {
+  try {
+    await body();
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    say(error.message);
+    process.exit(1);
+  }
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) await main(setUp);

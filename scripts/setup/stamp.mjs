@@ -1,0 +1,36 @@
+/** Remembers by content hash what a set-up step was done for, so that a second run does nothing. */
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { projectRoot } from "./run.mjs";
+
+/** Hash of files (every file below a folder) and of plain strings. */
+export function fingerprint(paths, ...extra) {
+  const hash = createHash("sha256");
+  for (const path of paths) {
+    for (const file of filesBelow(join(projectRoot, path))) {
+      hash.update(relative(projectRoot, file)).update("\0").update(readFileSync(file)).update("\0");
+    }
+  }
+  for (const text of extra) hash.update(String(text)).update("\0");
+  return hash.digest("hex");
+}
+
+function filesBelow(path) {
+  if (!existsSync(path)) return [];
+  if (!statSync(path).isDirectory()) return [path];
+  return readdirSync(path)
+    .sort()
+    .flatMap((name) => filesBelow(join(path, name)));
+}
+
+const stampFile = (name) => join(projectRoot, "build", "stamps", name);
+
+export function isDone(name, print) {
+  return existsSync(stampFile(name)) && readFileSync(stampFile(name), "utf8") === print;
+}
+
+export function markDone(name, print) {
+  mkdirSync(dirname(stampFile(name)), { recursive: true });
+  writeFileSync(stampFile(name), print);
+}

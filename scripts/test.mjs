@@ -1,0 +1,61 @@
+/** npm test: lint, type check, native tests, mocha. The last line is `N passed, N failed`. */
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { projectRoot } from "./setup/run.mjs";
+import { main, setUp } from "./setup.mjs";
+
+const parityRoot = process.env.CARILLON_PARITY_ROOT ?? join(projectRoot, "../shared/parity");
+
+/** Runs one suite, shows its output, and returns its counts: a suite that says none counts as one test. */
+function suite(name, command, args, countsOf = () => null) {
+  return new Promise((resolve) => {
+    process.stdout.write(`\n== ${name}\n`);
+    const child = spawn(command, args, { cwd: projectRoot, stdio: ["ignore", "pipe", "inherit"], env });
+    let output = "";
+    child.stdout.setEncoding("utf8").on("data", (text) => {
+      output += text;
+      process.stdout.write(text);
+    });
+    child.on("error", (error) => {
+      process.stdout.write(`${error.message}\n`);
+      resolve({ passed: 0, failed: 1 });
+    });
+    child.on("close", (status) => {
+      const counts = countsOf(output) ?? { passed: status === 0 ? 1 : 0, failed: 0 };
+      if (status !== 0 && counts.failed === 0) counts.failed = 1;
+      resolve(counts);
+    });
+  });
+}
+
+const env = { ...process.env, ...(existsSync(parityRoot) ? { CARILLON_PARITY_ROOT: parityRoot } : {}) };
+
+function nativeCounts(output) {
+  const match = [...output.matchAll(/^(\d+) passed, (\d+) failed$/gm)].at(-1);
+  return match ? { passed: Number(match[1]), failed: Number(match[2]) } : null;
+}
+
+function mochaCounts(output) {
+  const passing = /^\s*(\d+) passing/m.exec(output);
+  const failing = /^\s*(\d+) failing/m.exec(output);
+  return passing ? { passed: Number(passing[1]), failed: Number(failing?.[1] ?? 0) } : null;
+}
+
+await main(async () => {
+  await setUp();
+  const bin = (name) => join(projectRoot, "node_modules/.bin", name);
+  const counts = [
+    await suite("lint", bin("biome"), ["check", "."]),
+    await suite("types", bin("tsc"), ["--noEmit"]),
+    await suite("native", join(projectRoot, "build/native/test/carillon-test"), [], nativeCounts),
+  ];
+  if (existsSync(parityRoot)) {
+    const program = join(projectRoot, "build/native/test/carillon-parity");
+    counts.push(await suite("parity", program, ["--root", parityRoot], nativeCounts));
+  }
+  counts.push(await suite("mocha", bin("mocha"), [], mochaCounts));
+  const sum = (key) => counts.reduce((total, count) => total + count[key], 0);
+  process.exitCode = sum("failed") === 0 ? 0 : 1;
+  process.stdout.write(`\n${sum("passed")} passed, ${sum("failed")} failed\n`);
+});
