@@ -29,4 +29,8 @@ class Error : public std::runtime_error {
 /// Throws Error(code, message).
 [[noreturn]] void fail(ErrorCode code, const std::string& message);
 
+/// The exception being handled as an Error: ours unchanged, libtorch's and the standard library's
+/// with a code and a message without a stack trace. Call it inside a catch block.
+Error current_error();
+
 }  // namespace carillon

@@ -1,0 +1,122 @@
+#include "addon/call.h"
+
+
+#include <set>
+
+namespace carillon::addon {
+namespace {
+
+std::mutex running_mutex;
+std::set<std::shared_ptr<std::atomic<bool>>> running_flags;
+
+void remember(const std::shared_ptr<std::atomic<bool>>& flag) {
+  const std::lock_guard lock(running_mutex);
+  running_flags.insert(flag);
+}
+
+void forget(const std::shared_ptr<std::atomic<bool>>& flag) {
+  const std::lock_guard lock(running_mutex);
+  running_flags.erase(flag);
+}
+
+}  // namespace
+
+Napi::Error to_js(Napi::Env env, const Error& error) {
+  auto result = Napi::Error::New(env, error.what());
+  result.Set("code", Napi::String::New(env, error_code_name(error.code())));
+  return result;
+}
+
+Napi::Promise Call::start(Napi::Env env, Lane& lane, const Napi::Value& options, Work work) {
+  auto* const call = new Call(env);
+  const auto promise = call->deferred_.Promise();
+  call->channel_ = Channel::New(env, Napi::Function::New(env, [](const Napi::CallbackInfo&) {}), "carillon", 0, 1,
+                                [call](Napi::Env) { delete call; });
+  call->listen(env, options);
+  remember(call->cancelled_);
+  lane.add([call, work = std::move(work)] { call->run(work); });
+  return promise;
+}
+
+void Call::listen(Napi::Env env, const Napi::Value& options) {
+  if (!options.IsObject()) return;
+  const auto object = options.As<Napi::Object>();
+  if (const auto progress = object.Get("onProgress"); progress.IsFunction()) {
+    on_progress_ = Napi::Persistent(progress.As<Napi::Function>());
+  }
+  const auto signal = object.Get("signal");
+  if (!signal.IsObject()) return;
+  signal_ = Napi::Persistent(signal.As<Napi::Object>());
+  *cancelled_ = signal_.Get("aborted").ToBoolean();
+  const auto on_abort = Napi::Function::New(env, [flag = cancelled_](const Napi::CallbackInfo&) { *flag = true; });
+  on_abort_ = Napi::Persistent(on_abort);
+  signal_.Value().Get("addEventListener").As<Napi::Function>().Call(
+      signal_.Value(), {Napi::String::New(env, "abort"), on_abort});
+}
+
+void Call::run(const Work& work) {
+  try {
+    const Control control(cancelled_.get(), [this](const Progress& progress) { post_progress(progress); });
+    control.check();
+    make_value_ = work(control);
+  } catch (...) {
+    error_ = current_error();
+  }
+  forget(cancelled_);
+  auto channel = channel_;
+  channel.BlockingCall([this](Napi::Env env, Napi::Function) { settle(env); });
+  channel.Release();
+}
+
+void Call::post_progress(const Progress& progress) {
+  bool first;
+  {
+    const std::lock_guard lock(mutex_);
+    first = !unseen_progress_.has_value();
+    unseen_progress_ = progress;
+  }
+  if (!first) return;
+  channel_.BlockingCall([this](Napi::Env env, Napi::Function) { deliver_progress(env); });
+}
+
+void Call::deliver_progress(Napi::Env env) {
+  std::optional<Progress> progress;
+  {
+    const std::lock_guard lock(mutex_);
+    progress.swap(unseen_progress_);
+  }
+  if (!progress || on_progress_.IsEmpty()) return;
+  auto event = Napi::Object::New(env);
+  event.Set("stage", stage_name(progress->stage));
+  event.Set("done", static_cast<double>(progress->done));
+  event.Set("total", static_cast<double>(progress->total));
+  on_progress_.Call({event});
+}
+
+void Call::settle(Napi::Env env) {
+  deliver_progress(env);
+  if (!signal_.IsEmpty()) {
+    signal_.Value().Get("removeEventListener").As<Napi::Function>().Call(
+        signal_.Value(), {Napi::String::New(env, "abort"), on_abort_.Value()});
+  }
+  if (error_) {
+    deferred_.Reject(to_js(env, *error_).Value());
+    return;
+  }
+  try {
+    deferred_.Resolve(make_value_(env));
+  } catch (const Napi::Error& error) {
+    deferred_.Reject(error.Value());
+  }
+}
+
+void stop_all_calls() {
+  {
+    const std::lock_guard lock(running_mutex);
+    for (const auto& flag : running_flags) *flag = true;
+  }
+  Lane::render().drain();
+  Lane::language().drain();
+}
+
+}  // namespace carillon::addon

@@ -1,0 +1,58 @@
+#pragma once
+#include <napi.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "addon/lane.h"
+#include "core/runtime/control.h"
+#include "core/runtime/error.h"
+
+namespace carillon::addon {
+
+/// A JS Error with the `code` of the core's error.
+Napi::Error to_js(Napi::Env env, const Error& error);
+
+/// One long call: a promise on the JS side, work on a lane, the caller's AbortSignal and progress callback between.
+/// Its JS references may only die on the JS thread, so the thread-safe function's finalizer owns it; the lane
+/// does not touch it after releasing the channel.
+class Call {
+ public:
+  /// Runs on the lane; what it returns runs on the JS thread and makes the promise's value.
+  using Work = std::function<std::function<Napi::Value(Napi::Env)>(const Control&)>;
+
+  /// `options` is the CallOptions object of src/engine/addon.ts. Rejects with an Error whose `code` names the
+  /// failure; a signal that already fired rejects before any work.
+  static Napi::Promise start(Napi::Env env, Lane& lane, const Napi::Value& options, Work work);
+
+ private:
+  using Channel = Napi::ThreadSafeFunction;
+
+  explicit Call(Napi::Env env) : deferred_(Napi::Promise::Deferred::New(env)) {}
+  void listen(Napi::Env env, const Napi::Value& options);
+  void run(const Work& work);  // on the lane
+  void post_progress(const Progress& progress);
+  void deliver_progress(Napi::Env env);
+  void settle(Napi::Env env);
+
+  Napi::Promise::Deferred deferred_;
+  Channel channel_;
+  std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
+  Napi::ObjectReference signal_;
+  Napi::FunctionReference on_abort_;
+  Napi::FunctionReference on_progress_;
+
+  std::mutex mutex_;
+  std::optional<Progress> unseen_progress_;  // the newest not yet delivered: a slow event loop skips the others
+
+  std::function<Napi::Value(Napi::Env)> make_value_;
+  std::optional<Error> error_;
+};
+
+/// Cancels every call of this environment and waits for the lanes, so that the process can end at any time.
+void stop_all_calls();
+
+}  // namespace carillon::addon

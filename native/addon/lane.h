@@ -1,0 +1,31 @@
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+
+namespace carillon::addon {
+
+/// One native thread that runs tasks in the order they were given. Lanes live as long as the process.
+class Lane {
+ public:
+  /// The lane of text encoder, DiT and VAE.
+  static Lane& render();
+  /// The lane of the language model, so that the next job's planning runs beside this job's rendering.
+  static Lane& language();
+
+  void add(std::function<void()> task);
+  /// Returns once every task given so far has ended.
+  void drain();
+
+ private:
+  Lane();
+  void work();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> tasks_;
+  bool busy_ = false;
+};
+
+}  // namespace carillon::addon

@@ -1,0 +1,100 @@
+#include "addon/values.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+namespace carillon::addon {
+namespace {
+
+constexpr double kLargestSafeInteger = 9007199254740991.0;
+
+[[noreturn]] void wrong_type(Napi::Env env, const char* key, const char* expected) {
+  throw Napi::TypeError::New(env, std::string(key) + " must be " + expected);
+}
+
+}  // namespace
+
+bool has(const Napi::Object& object, const char* key) {
+  const auto value = object.Get(key);
+  return !value.IsUndefined() && !value.IsNull();
+}
+
+std::string text_of(const Napi::Object& object, const char* key) {
+  const auto value = object.Get(key);
+  if (!value.IsString()) wrong_type(object.Env(), key, "a string");
+  return value.As<Napi::String>().Utf8Value();
+}
+
+double number_of(const Napi::Object& object, const char* key) {
+  const auto value = object.Get(key);
+  if (!value.IsNumber()) wrong_type(object.Env(), key, "a number");
+  return value.As<Napi::Number>().DoubleValue();
+}
+
+int64_t integer_of(const Napi::Object& object, const char* key) {
+  const double value = number_of(object, key);
+  if (value != std::floor(value) || std::abs(value) > kLargestSafeInteger) wrong_type(object.Env(), key, "an integer");
+  return static_cast<int64_t>(value);
+}
+
+bool flag_of(const Napi::Object& object, const char* key) {
+  const auto value = object.Get(key);
+  if (!value.IsBoolean()) wrong_type(object.Env(), key, "a boolean");
+  return value.As<Napi::Boolean>().Value();
+}
+
+std::vector<int64_t> ids_of(const Napi::Value& value, const char* key) {
+  if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_int32_array) {
+    wrong_type(value.Env(), key, "an Int32Array");
+  }
+  const auto array = value.As<Napi::Int32Array>();
+  return {array.Data(), array.Data() + array.ElementLength()};
+}
+
+std::vector<int64_t> ids_of(const Napi::Object& object, const char* key) { return ids_of(object.Get(key), key); }
+
+std::optional<Napi::Array> optional_array(const Napi::Object& object, const char* key) {
+  if (!has(object, key)) return std::nullopt;
+  const auto value = object.Get(key);
+  if (!value.IsArray()) wrong_type(object.Env(), key, "an array");
+  return value.As<Napi::Array>();
+}
+
+std::vector<double> numbers_of(const Napi::Object& object, const char* key) {
+  const auto array = optional_array(object, key);
+  if (!array) wrong_type(object.Env(), key, "an array of numbers");
+  std::vector<double> numbers;
+  for (uint32_t i = 0; i < array->Length(); ++i) {
+    const Napi::Value value = array->Get(i);
+    if (!value.IsNumber()) wrong_type(object.Env(), key, "an array of numbers");
+    numbers.push_back(value.As<Napi::Number>().DoubleValue());
+  }
+  return numbers;
+}
+
+std::vector<uint64_t> seeds_of(const Napi::Object& object, const char* key) {
+  std::vector<uint64_t> seeds;
+  for (const double value : numbers_of(object, key)) {
+    if (value < 0 || value > kLargestSafeInteger || value != std::floor(value)) {
+      wrong_type(object.Env(), key, "integers in 0 .. 2^53 - 1");
+    }
+    seeds.push_back(static_cast<uint64_t>(value));
+  }
+  return seeds;
+}
+
+Napi::Float32Array float_array(Napi::Env env, const at::Tensor& tensor) {
+  auto* const owner = new at::Tensor(tensor);
+  const auto buffer = Napi::ArrayBuffer::New(
+      env, owner->data_ptr(), owner->nbytes(), [](Napi::Env, void*, at::Tensor* held) { delete held; }, owner);
+  return Napi::Float32Array::New(env, static_cast<size_t>(owner->numel()), buffer, 0);
+}
+
+Napi::Int32Array id_array(Napi::Env env, const std::vector<int64_t>& ids) {
+  auto array = Napi::Int32Array::New(env, ids.size());
+  std::copy(ids.begin(), ids.end(), array.Data());
+  return array;
+}
+
+}  // namespace carillon::addon

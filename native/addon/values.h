@@ -1,0 +1,36 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+#include <napi.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace carillon::addon {
+
+// JS values to the core's types. A value of the wrong type throws a TypeError that names the property:
+// the typed face in src/engine/addon.ts is checked at compile time only.
+
+std::string text_of(const Napi::Object& object, const char* key);
+double number_of(const Napi::Object& object, const char* key);
+int64_t integer_of(const Napi::Object& object, const char* key);
+bool flag_of(const Napi::Object& object, const char* key);
+/// An Int32Array.
+std::vector<int64_t> ids_of(const Napi::Object& object, const char* key);
+std::vector<int64_t> ids_of(const Napi::Value& value, const char* key);
+/// An array of numbers.
+std::vector<double> numbers_of(const Napi::Object& object, const char* key);
+/// An array of integers in 0 .. 2^53 - 1.
+std::vector<uint64_t> seeds_of(const Napi::Object& object, const char* key);
+/// An Array property; nullopt where it is absent.
+std::optional<Napi::Array> optional_array(const Napi::Object& object, const char* key);
+bool has(const Napi::Object& object, const char* key);
+
+/// A Float32Array over the tensor's memory, which lives until the array is collected: no copy.
+/// The tensor is contiguous float32 on the CPU.
+Napi::Float32Array float_array(Napi::Env env, const at::Tensor& tensor);
+
+Napi::Int32Array id_array(Napi::Env env, const std::vector<int64_t>& ids);
+
+}  // namespace carillon::addon
