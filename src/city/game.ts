@@ -1,0 +1,479 @@
+/**
+ * What a city offers to the bridge: reads of one consistent state, and commands applied one after another.
+ *
+ * Everything is in the game's terms; nothing here knows HTTP, JSON or wire names. The embedded city
+ * (`simulation/`) implements it. A running game (`live/`) does not: its bridge already speaks HTTP, so the routes
+ * forward to it byte for byte before they ever reach a `City`.
+ *
+ * Consistency: a city changes only in two ways, a simulation step or `apply`, and both run to their end within one
+ * turn of the event loop. Whatever a caller reads without awaiting in between is therefore one snapshot, and
+ * commands are serial by construction. Objects handed out are the city's own: read them, never keep them across an
+ * await, never change them.
+ *
+ * Units: metres on the ground plane x (east), z (north), height y; angles in degrees, not normalised.
+ */
+import type {
+  BuildingFlag,
+  GrowableService,
+  Level,
+  ProblemName,
+  Service,
+  Severity,
+  SubService,
+} from "./terms.js";
+
+export interface GroundPoint {
+  readonly x: number;
+  readonly z: number;
+}
+
+export interface Position extends GroundPoint {
+  readonly y: number;
+}
+
+/** The process holds at most one city. */
+export interface Game {
+  /** The loaded city, or null while none is loaded. Ask anew per request: loading replaces it. */
+  readonly city: City | null;
+
+  /**
+   * The saves on disk, newest first. Only whole files appear: a save under way is not listed.
+   * @throws nothing for a missing directory, which is an empty list
+   */
+  listSaves(): Promise<SaveDirectory>;
+
+  /** Calls back with the new city after a load and with null after an unload. Returns the unsubscriber. */
+  onCityChanged(listener: (city: City | null) => void): () => void;
+}
+
+/** One loaded city. All lists are in ascending id order. */
+export interface City {
+  readonly clock: ClockState;
+  /** Counts construction: +1 per node, +2 per segment, +1 per building created. */
+  readonly buildIndex: number;
+  readonly citizenCount: number;
+  /** Lanes of all segments together. */
+  readonly laneCount: number;
+  readonly demand: Demand;
+  /** Rises whenever a node or segment appears, disappears or moves: a key for caching what is derived from them. */
+  readonly networkRevision: number;
+
+  nodes(): readonly NetNode[];
+  node(id: number): NetNode | undefined;
+  segments(): readonly NetSegment[];
+  segment(id: number): NetSegment | undefined;
+  zoneBlocks(): readonly ZoneBlock[];
+  zoneBlock(id: number): ZoneBlock | undefined;
+  buildings(): readonly Building[];
+  building(id: number): Building | undefined;
+  /** Recent messages, oldest first; at most 100. */
+  messages(): readonly Message[];
+  /** The tax rate in percent, 0 to 29, of a taxed sub-service at a level 1 to 5. */
+  taxRate(subService: SubService, level: Level): number;
+
+  /** Loaded prefabs in load order, the blocked ones included. */
+  networkPrefabs(): readonly NetworkPrefab[];
+  buildingPrefabs(): readonly BuildingPrefab[];
+
+  /** Height of the ground in metres. Outside the map the edge value continues. */
+  groundHeight(x: number, z: number): number;
+  /** Height of the ground, or of the water surface where that is higher. */
+  surfaceHeight(x: number, z: number): number;
+
+  /**
+   * Applies one command, or with `dryRun` only validates it and reports what it would do; a dry run changes
+   * nothing at all.
+   * @throws CommandRefusedError when the city refuses; the city is then unchanged
+   */
+  apply<C extends Command>(command: C): CommandResults[C["type"]];
+}
+
+export interface ClockState {
+  /** Game time as milliseconds since 1970 read as UTC; the game has no time zone. */
+  readonly gameTimeMs: number;
+  readonly paused: boolean;
+  /** 1 to 3, kept while paused. */
+  readonly selectedSpeed: number;
+  /** 0 while paused, else the selected speed. */
+  readonly finalSpeed: number;
+}
+
+/** The three demand bars, integers 0 to 100. */
+export interface Demand {
+  readonly residential: number;
+  readonly commercial: number;
+  readonly workplace: number;
+}
+
+export interface NetworkPrefab {
+  readonly name: string;
+  readonly displayName: string;
+  readonly service: Service;
+  readonly subService: SubService;
+  readonly elevation: "ground" | "elevated" | "bridge" | "slope" | "tunnel";
+  readonly widthMeters: number;
+  readonly lanes: number;
+  /** Whether zone blocks arise along it. */
+  readonly zoning: boolean;
+}
+
+export interface BuildingPrefab {
+  readonly name: string;
+  readonly displayName: string;
+  readonly service: Service;
+  readonly subService: SubService;
+  readonly level: Level;
+  /** Footprint in cells of 8 m: width along the road, length away from it. */
+  readonly width: number;
+  readonly length: number;
+  /** Of the known broken family `Block Services - ...`: never placed, not listed to clients. */
+  readonly blocked: boolean;
+  /** A pipe junction, which clients see only when they ask for map objects. */
+  readonly helper: boolean;
+}
+
+export interface Problems {
+  /** In ascending bit order; empty when all is well. */
+  readonly names: readonly ProblemName[];
+  readonly severity: Severity;
+}
+
+export interface NetNode {
+  readonly id: number;
+  readonly prefab: NetworkPrefab;
+  readonly position: Position;
+  /** A connection to the world beyond the map edge. */
+  readonly outside: boolean;
+  readonly problems: Problems;
+  readonly segmentIds: readonly number[];
+}
+
+export interface NetSegment {
+  readonly id: number;
+  readonly prefab: NetworkPrefab;
+  /** Given by the builder, else a generated street name for roads and empty for the rest. */
+  readonly name: string;
+  readonly startNodeId: number;
+  readonly endNodeId: number;
+  readonly problems: Problems;
+}
+
+/** A strip of zoning cells along one side of a road, four cells deep. */
+export interface ZoneBlock {
+  readonly id: number;
+  readonly segmentId: number;
+  /** The stored position, on the far edge of the strip (not its centre). */
+  readonly position: Position;
+  /** Rows along the road, 1 to 8. The block counts `rows * 4` cells. */
+  readonly rows: number;
+  /** Zone value (index into ZONES) of cell (column, row) at `row * 4 + column`; column 0 touches the road. */
+  readonly cells: Readonly<Uint8Array>;
+  /** Block direction in radians: cells advance along the depth by (cos, sin) and along the road by (sin, -cos). */
+  readonly angleRadians: number;
+}
+
+export interface Building {
+  readonly id: number;
+  readonly prefab: BuildingPrefab;
+  /** Centre of the footprint. */
+  readonly position: Position;
+  readonly angleDegrees: number;
+  /** Mask over BUILDING_FLAGS. */
+  readonly flags: number;
+  readonly problems: Problems;
+}
+
+interface MessageBase {
+  readonly senderName: string;
+  readonly text: string;
+  readonly messageId: string;
+}
+
+export interface CitizenMessage extends MessageBase {
+  readonly type: "CitizenMessage";
+  readonly senderId: number;
+  readonly keyId: string;
+  readonly tag: string;
+}
+
+export interface GenericMessage extends MessageBase {
+  readonly type: "GenericMessage";
+  readonly senderId: 0;
+  readonly senderKey: string;
+  readonly randomId: number;
+}
+
+export type Message = CitizenMessage | GenericMessage;
+
+export interface SaveDirectory {
+  /** Absolute path. */
+  readonly directory: string;
+  readonly saves: readonly SaveFile[];
+}
+
+export interface SaveFile {
+  /** File name without the extension. */
+  readonly name: string;
+  readonly path: string;
+  /** Milliseconds since 1970, UTC. */
+  readonly lastWriteTimeMs: number;
+  readonly lengthBytes: number;
+}
+
+// --- Commands -------------------------------------------------------------------------------------------------------
+
+/**
+ * Everything that can be asked of a city, as plain data. Fields are complete: whoever parses a request fills in its
+ * defaults. The city checks what only a city can know and what would harm it (ranges, ids, prefabs, limits).
+ */
+export type Command =
+  | BuildNetwork
+  | SetZone
+  | RepairZonesToGrowables
+  | RepairZoneClusters
+  | PlaceBuilding
+  | MoveBuilding
+  | SetBuildingActive
+  | DisableBlockedAssets
+  | Bulldoze
+  | Save
+  | SetSimulationSpeed
+  | SetTaxRate;
+
+export interface CommandResults {
+  "build-network": BuildNetworkResult;
+  "set-zone": SetZoneResult;
+  "repair-zones-to-growables": RepairZonesToGrowablesResult;
+  "repair-zone-clusters": RepairZoneClustersResult;
+  "place-building": PlaceBuildingResult;
+  "move-building": MoveBuildingResult;
+  "set-building-active": SetBuildingActiveResult;
+  "disable-blocked-assets": DisableBlockedAssetsResult;
+  bulldoze: BulldozeResult;
+  save: SaveResult;
+  "set-simulation-speed": ClockState;
+  "set-tax-rate": SetTaxRateResult;
+}
+
+/** One straight segment; an end within 2 m of a compatible node uses that node, else a node is created. */
+export interface BuildNetwork {
+  readonly type: "build-network";
+  readonly dryRun: boolean;
+  readonly prefab: string;
+  /** The heights as given count only for the length check (at least 4 m); the city samples its own. */
+  readonly start: Position;
+  readonly end: Position;
+  /** Empty for a generated name. */
+  readonly name: string;
+}
+
+export interface BuildNetworkResult {
+  /** Null on a dry run. */
+  readonly built: {
+    readonly segmentId: number;
+    readonly startNodeId: number;
+    readonly endNodeId: number;
+  } | null;
+}
+
+export interface SetZone {
+  readonly type: "set-zone";
+  readonly dryRun: boolean;
+  readonly preserveOccupied: boolean;
+  /** One of PAINTABLE_ZONES; anything else is refused, after the radius is checked. */
+  readonly zone: string;
+  readonly center: GroundPoint;
+  /** Metres, above 0 and at most 256. */
+  readonly radius: number;
+}
+
+export interface SetZoneResult {
+  /** Blocks within reach, skipped ones included. */
+  readonly matchingBlocks: number;
+  readonly skippedOccupiedBlocks: number;
+  /** Cells whose zone really changed; 0 on a dry run. */
+  readonly changedCells: number;
+}
+
+export interface RepairZonesToGrowables {
+  readonly type: "repair-zones-to-growables";
+  readonly dryRun: boolean;
+}
+
+export interface RepairZonesToGrowablesResult {
+  readonly inspectedBlocks: number;
+  readonly repairableBlocks: number;
+  readonly skippedMixedUseBlocks: number;
+  /** 0 on a dry run. */
+  readonly changedCells: number;
+}
+
+export interface RepairZoneClusters {
+  readonly type: "repair-zone-clusters";
+  readonly dryRun: boolean;
+  readonly includePatchy: boolean;
+  readonly fillUnzoned: boolean;
+  readonly preferGrowableZone: boolean;
+  /** Metres; clamped to 24..160. */
+  readonly gridSize: number;
+  /** At least 1. */
+  readonly minMinorityCells: number;
+  /** At least 1. */
+  readonly minUnzonedCells: number;
+}
+
+export interface RepairZoneClustersResult {
+  /** As clamped. */
+  readonly gridSize: number;
+  readonly clusterCount: number;
+  readonly repairableClusters: number;
+  /** 0 on a dry run. */
+  readonly repairedBlocks: number;
+  /** 0 on a dry run. */
+  readonly changedCells: number;
+}
+
+export interface PlaceBuilding {
+  readonly type: "place-building";
+  readonly dryRun: boolean;
+  readonly prefab: string;
+  readonly position: GroundPoint;
+  readonly angleDegrees: number;
+}
+
+export interface PlaceBuildingResult {
+  readonly prefab: BuildingPrefab;
+  /** Null on a dry run. */
+  readonly buildingId: number | null;
+}
+
+/** Builds the same prefab at the new place, then removes the old one; the id changes. */
+export interface MoveBuilding {
+  readonly type: "move-building";
+  readonly dryRun: boolean;
+  readonly id: number;
+  readonly position: GroundPoint;
+  /** Null keeps the present angle. */
+  readonly angleDegrees: number | null;
+}
+
+export interface MoveBuildingResult {
+  readonly prefab: BuildingPrefab;
+  /** Null on a dry run. */
+  readonly moved: { readonly newBuildingId: number; readonly position: Position } | null;
+}
+
+export interface SetBuildingActive {
+  readonly type: "set-building-active";
+  readonly id: number;
+  readonly active: boolean;
+}
+
+export interface SetBuildingActiveResult {
+  readonly prefab: BuildingPrefab;
+  readonly beforeFlags: readonly BuildingFlag[];
+  readonly afterFlags: readonly BuildingFlag[];
+}
+
+export interface DisableBlockedAssets {
+  readonly type: "disable-blocked-assets";
+}
+
+export interface DisableBlockedAssetsResult {
+  readonly assets: readonly BlockedAsset[];
+}
+
+export interface BlockedAsset {
+  readonly package: string;
+  readonly name: string;
+  readonly fullName: string;
+  readonly path: string;
+  readonly wasEnabled: boolean;
+  readonly isEnabled: boolean;
+}
+
+export interface Bulldoze {
+  readonly type: "bulldoze";
+  readonly dryRun: boolean;
+  /** `building`, `netSegment` or `netNode`; anything else is refused. */
+  readonly entityType: string;
+  readonly id: number;
+  /** For a segment: leave end nodes that no segment uses any more. */
+  readonly keepNodes: boolean;
+}
+
+export interface BulldozeResult {
+  readonly entityType: string;
+  readonly id: number;
+}
+
+/** Starts an ordinary save in the background. Refused while another is being written. */
+export interface Save {
+  readonly type: "save";
+  /** As asked; blank means `AgentAutoSave`. */
+  readonly name: string;
+}
+
+export interface SaveResult {
+  /** As used for the file, unsafe characters replaced. */
+  readonly saveName: string;
+  /** Absolute path the file will have once it is whole. */
+  readonly path: string;
+}
+
+export interface SetSimulationSpeed {
+  readonly type: "set-simulation-speed";
+  readonly paused: boolean;
+  /** Truncated and clamped to 1..3. */
+  readonly speed: number;
+}
+
+export interface SetTaxRate {
+  readonly type: "set-tax-rate";
+  readonly dryRun: boolean;
+  /** Percent; truncated, then 0 to 29. */
+  readonly rate: number;
+  /** Null means all. A filter that matches nothing is refused. */
+  readonly service: Service | null;
+  readonly subService: SubService | null;
+  /** 1 to 5, or null for all. */
+  readonly level: Level | null;
+}
+
+export interface SetTaxRateResult {
+  readonly rate: number;
+  readonly rows: readonly TaxRow[];
+}
+
+export interface TaxRow {
+  readonly service: GrowableService;
+  readonly subService: SubService;
+  readonly level: Level;
+  readonly scope: "uiTaxSlider" | "aggregate" | "level";
+  readonly before: number;
+  /** Equals `before` on a dry run. */
+  readonly after: number;
+}
+
+export type RefusalCode =
+  | "unknown-prefab"
+  | "blocked-prefab"
+  | "unknown-id"
+  | "unknown-entity-type"
+  | "unknown-zone"
+  | "bad-value"
+  | "too-short"
+  | "limit-reached"
+  | "nothing-matched"
+  | "save-in-progress";
+
+/** The city refuses a command. The message names the offending value and is fit to show to the client. */
+export class CommandRefusedError extends Error {
+  constructor(
+    readonly code: RefusalCode,
+    message: string,
+  ) {
+    super(message);
+    this.name = "CommandRefusedError";
+  }
+}

@@ -1,0 +1,267 @@
+/**
+ * The game's own vocabulary: zones, services, levels, building flags and problem names, with the integers that
+ * stand for them on the wire. Everything in city/ takes these words from here.
+ */
+
+/** Zone types a cell can hold. The position in this list is the value stored per cell and the wire integer. */
+export const ZONES = [
+  "Unzoned",
+  "Distant",
+  "ResidentialLow",
+  "ResidentialHigh",
+  "CommercialLow",
+  "CommercialHigh",
+  "Industrial",
+  "Office",
+] as const;
+export type Zone = (typeof ZONES)[number];
+
+/** The zones that `set-zone` may paint. */
+export const PAINTABLE_ZONES = ZONES.filter((zone) => zone !== "Distant");
+
+/** Services in the game's order; the position is the wire integer. */
+export const SERVICES = [
+  "None",
+  "Residential",
+  "Commercial",
+  "Industrial",
+  "Natural",
+  "Vehicles",
+  "Citizen",
+  "Tourism",
+  "Office",
+  "Road",
+  "Electricity",
+  "Water",
+  "Beautification",
+  "Garbage",
+  "HealthCare",
+  "PoliceDepartment",
+  "Education",
+  "Monument",
+  "FireDepartment",
+  "PublicTransport",
+  "Disaster",
+  "PlayerIndustry",
+  "PlayerEducation",
+  "Museums",
+  "VarsitySports",
+  "Fishing",
+  "ServicePoint",
+  "Hotel",
+] as const;
+export type Service = (typeof SERVICES)[number];
+
+/** Sub-services; the position is the wire integer (the game's own up to 9, stable values of ours above). */
+export const SUB_SERVICES = [
+  "None",
+  "ResidentialLow",
+  "ResidentialHigh",
+  "CommercialLow",
+  "CommercialHigh",
+  "IndustrialGeneric",
+  "IndustrialForestry",
+  "IndustrialFarming",
+  "IndustrialOil",
+  "IndustrialOre",
+  "PublicTransportBus",
+  "PublicTransportMetro",
+  "PublicTransportTrain",
+  "PublicTransportShip",
+  "PublicTransportPlane",
+  "PublicTransportTaxi",
+  "PublicTransportTram",
+  "PublicTransportMonorail",
+  "PublicTransportCableCar",
+  "PublicTransportTrolleybus",
+  "PublicTransportTours",
+  "PublicTransportPost",
+  "CommercialLeisure",
+  "CommercialTourist",
+  "CommercialEco",
+  "CommercialWallToWall",
+  "ResidentialLowEco",
+  "ResidentialHighEco",
+  "ResidentialWallToWall",
+  "OfficeGeneric",
+  "OfficeHightech",
+  "OfficeWallToWall",
+  "OfficeFinancial",
+  "BeautificationParks",
+] as const;
+export type SubService = (typeof SUB_SERVICES)[number];
+
+/** The services of growable buildings, which are also the taxed ones. */
+export const GROWABLE_SERVICES = ["Residential", "Commercial", "Industrial", "Office"] as const;
+export type GrowableService = (typeof GROWABLE_SERVICES)[number];
+
+/** The twenty taxed sub-services, in the order of the tax table. */
+export const TAXED_SUB_SERVICES: Readonly<Record<GrowableService, readonly SubService[]>> = {
+  Residential: [
+    "ResidentialLow",
+    "ResidentialHigh",
+    "ResidentialLowEco",
+    "ResidentialHighEco",
+    "ResidentialWallToWall",
+  ],
+  Commercial: [
+    "CommercialLow",
+    "CommercialHigh",
+    "CommercialLeisure",
+    "CommercialTourist",
+    "CommercialEco",
+    "CommercialWallToWall",
+  ],
+  Industrial: [
+    "IndustrialGeneric",
+    "IndustrialForestry",
+    "IndustrialFarming",
+    "IndustrialOil",
+    "IndustrialOre",
+  ],
+  Office: ["OfficeGeneric", "OfficeHightech", "OfficeWallToWall", "OfficeFinancial"],
+};
+
+/** The sub-services behind the six tax sliders of the budget panel, in the order of the panel. */
+export const SLIDER_SUB_SERVICES: readonly { service: GrowableService; subService: SubService }[] = [
+  { service: "Residential", subService: "ResidentialLow" },
+  { service: "Residential", subService: "ResidentialHigh" },
+  { service: "Commercial", subService: "CommercialLow" },
+  { service: "Commercial", subService: "CommercialHigh" },
+  { service: "Industrial", subService: "IndustrialGeneric" },
+  { service: "Office", subService: "OfficeGeneric" },
+];
+
+/** A building's level, 1 to 5; 0 where levels do not apply (the game's `None`). */
+export type Level = 0 | 1 | 2 | 3 | 4 | 5;
+export const LEVELS = [1, 2, 3, 4, 5] as const;
+
+/** `Level3` for 3, `None` for 0. */
+export function levelName(level: Level): string {
+  return level === 0 ? "None" : `Level${level}`;
+}
+
+/** Building flags; the position is the bit. Flag sets are printed in this order. */
+export const BUILDING_FLAGS = [
+  "Created",
+  "Deleted",
+  "Original",
+  "CustomName",
+  "Untouchable",
+  "FixedHeight",
+  "RateReduced",
+  "HighDensity",
+  "RoadAccessFailed",
+  "Evacuating",
+  "Completed",
+  "Active",
+  "Abandoned",
+  "Demolishing",
+  "ZonesUpdated",
+  "Downgrading",
+  "Collapsed",
+  "Upgrading",
+  "Hidden",
+  "EventActive",
+  "Flooded",
+  "Filling",
+  "Historical",
+  "BurnedDown",
+] as const;
+export type BuildingFlag = (typeof BUILDING_FLAGS)[number];
+
+/** The mask of one building flag. */
+export function flagBit(flag: BuildingFlag): number {
+  return 1 << BUILDING_FLAGS.indexOf(flag);
+}
+
+/** The names in a flag mask, ascending by bit. */
+export function flagNames(flags: number): BuildingFlag[] {
+  return BUILDING_FLAGS.filter((_, bit) => (flags & (1 << bit)) !== 0);
+}
+
+/** Problems of the first set; the position is the bit. Bits 62 and 63 are the severity markers. */
+export const PROBLEMS_1 = [
+  "Electricity",
+  "Water",
+  "Sewage",
+  "DirtyWater",
+  "Garbage",
+  "Death",
+  "Crime",
+  "Fire",
+  "Noise",
+  "Pollution",
+  "RoadNotConnected",
+  "ElectricityNotConnected",
+  "WaterNotConnected",
+  "HeatingNotConnected",
+  "Heating",
+  "Flood",
+  "TaxesTooHigh",
+  "LandValueLow",
+  "TooFewServices",
+  "NoWorkers",
+  "NoEducatedWorkers",
+  "NoCustomers",
+  "NoGoods",
+  "NoPlaceforGoods",
+  "NoResources",
+  "NoInputProducts",
+  "NoNaturalResources",
+  "NoFood",
+  "NoFuel",
+  "NoPark",
+  "NoMainGate",
+  "NotInIndustryArea",
+  "WrongAreaType",
+  "ResourceNotSelected",
+  "TurnedOff",
+  "LandfillFull",
+  "Emptying",
+  "EmptyingFinished",
+  "Evacuating",
+  "StructureDamaged",
+  "StructureVisited",
+  "StructureVisitedService",
+  "Snow",
+  "TooLong",
+  "LineNotConnected",
+  "PathNotConnected",
+  "TrackNotConnected",
+  "DepotNotConnected",
+  "NoFishingGoods",
+  "NoPlaceForFishingGoods",
+  "WasteTransferFacilityFull",
+] as const;
+
+/** Problems of the second set; the position is the bit. */
+export const PROBLEMS_2 = [
+  "NotInPedestrianZone",
+  "CannotBeReached",
+  "NoCargoServicePoint",
+  "NoGarbageServicePoint",
+] as const;
+
+export type ProblemName = (typeof PROBLEMS_1)[number] | (typeof PROBLEMS_2)[number];
+
+/** How far a problem has grown: a warning, `MajorProblem` (bit 62 of set 1) or `FatalProblem` (bit 63). */
+export type Severity = "warning" | "major" | "fatal";
+
+const MAJOR_BIT = 1n << 62n;
+const FATAL_BIT = 1n << 63n;
+
+/** The two raw 64-bit masks of a set of problems, severity included (all zero for an empty set). */
+export function problemMasks(names: readonly ProblemName[], severity: Severity): [bigint, bigint] {
+  const first = maskOf(PROBLEMS_1, names);
+  const second = maskOf(PROBLEMS_2, names);
+  if (severity === "warning" || names.length === 0) return [first, second];
+  return [first | (severity === "major" ? MAJOR_BIT : FATAL_BIT), second];
+}
+
+function maskOf(table: readonly string[], names: readonly string[]): bigint {
+  return names.reduce((mask, name) => {
+    const bit = table.indexOf(name);
+    return bit < 0 ? mask : mask | (1n << BigInt(bit));
+  }, 0n);
+}
