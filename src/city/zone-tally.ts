@@ -11,7 +11,7 @@ export interface ZoneTally {
   readonly cells: number;
   readonly zonedCells: number;
   readonly unzonedCells: number;
-  /** The most frequent zone other than Unzoned, the first met winning ties; Unzoned when there is none. */
+  /** The most frequent zone other than Unzoned; Unzoned when there is none. */
   readonly dominantZone: Zone;
   readonly dominantCells: number;
   /** Zoned cells that are not of the dominant zone. */
@@ -31,26 +31,41 @@ export interface ZoneCluster {
   readonly blocks: readonly ZoneBlock[];
 }
 
-/** Counts the cells of some blocks, row by row. */
-export function tallyZones(blocks: readonly ZoneBlock[]): ZoneTally {
+/** Counts one block row by row. A tie for the dominant zone goes to the zone that reached the count first. */
+export function tallyBlock(block: ZoneBlock): ZoneTally {
   const counts = new Map<Zone, number>();
-  let cells = 0;
-  for (const block of blocks) {
-    for (let cell = 0; cell < block.rows * 4; cell++) {
-      const zone = ZONES[block.cells[cell] as number] as Zone;
-      counts.set(zone, (counts.get(zone) ?? 0) + 1);
-      cells++;
-    }
-  }
-  const unzonedCells = counts.get("Unzoned") ?? 0;
   let dominantZone: Zone = "Unzoned";
   let dominantCells = 0;
-  for (const [zone, count] of counts) {
+  for (let cell = 0; cell < block.rows * 4; cell++) {
+    const zone = ZONES[block.cells[cell] as number] as Zone;
+    const count = (counts.get(zone) ?? 0) + 1;
+    counts.set(zone, count);
     if (zone !== "Unzoned" && count > dominantCells) {
       dominantZone = zone;
       dominantCells = count;
     }
   }
+  return summarize(counts, dominantZone);
+}
+
+/** Adds up the blocks of a cluster. A tie for the dominant zone goes to the zone met first. */
+export function tallyCluster(cluster: ZoneCluster): ZoneTally {
+  const counts = new Map<Zone, number>();
+  for (const block of cluster.blocks) {
+    for (const [zone, count] of tallyBlock(block).counts) counts.set(zone, (counts.get(zone) ?? 0) + count);
+  }
+  const zoned = [...counts].filter(([zone]) => zone !== "Unzoned");
+  const [dominantZone] = zoned.reduce<[Zone, number]>(
+    (best, entry) => (entry[1] > best[1] ? entry : best),
+    ["Unzoned", 0],
+  );
+  return summarize(counts, dominantZone);
+}
+
+function summarize(counts: ReadonlyMap<Zone, number>, dominantZone: Zone): ZoneTally {
+  const cells = [...counts.values()].reduce((sum, count) => sum + count, 0);
+  const unzonedCells = counts.get("Unzoned") ?? 0;
+  const dominantCells = dominantZone === "Unzoned" ? 0 : (counts.get(dominantZone) ?? 0);
   return {
     counts,
     cells,
