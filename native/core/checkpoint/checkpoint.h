@@ -65,6 +65,10 @@ class Weights {
   Weights(std::shared_ptr<Checkpoint::State> state, Placement placement, std::string prefix)
       : state_(std::move(state)), placement_(placement), prefix_(std::move(prefix)) {}
 
+  /// As stored, on the map; marks the tensor used.
+  at::Tensor stored(const std::string& name) const;
+  at::Tensor stored(const std::string& name, at::IntArrayRef shape) const;
+
   std::shared_ptr<Checkpoint::State> state_;
   Placement placement_;
   std::string prefix_;

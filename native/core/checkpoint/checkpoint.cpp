@@ -1,0 +1,175 @@
+#include "core/checkpoint/checkpoint.h"
+
+#include <ATen/ATen.h>
+
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <set>
+#include <sstream>
+
+#include "core/checkpoint/json.h"
+#include "core/checkpoint/names.h"
+#include "core/checkpoint/safetensors.h"
+#include "core/runtime/error.h"
+
+namespace carillon {
+
+namespace fs = std::filesystem;
+
+struct Checkpoint::State {
+  struct Entry {
+    std::shared_ptr<const Safetensors> file;
+    std::string stored_name;
+  };
+  std::string directory;
+  std::map<std::string, Entry> entries;  // by canonical name
+  std::mutex mutex;                      // guards used
+  std::set<std::string> used;
+
+  void add(const std::string& canonical, const std::shared_ptr<const Safetensors>& file, const std::string& stored) {
+    if (!entries.emplace(canonical, Entry{file, stored}).second) {
+      fail(ErrorCode::kBadCheckpoint, directory + ": tensor '" + canonical + "' is stored twice; the second is '" + stored +
+                                          "' in " + file->path());
+    }
+  }
+};
+
+namespace {
+
+std::string shape_text(at::IntArrayRef shape) {
+  std::ostringstream text;
+  text << shape;
+  return text.str();
+}
+
+/// Calls add(file, stored name) for every tensor of the sharded checkpoint behind `index_path`.
+template <typename Add>
+void add_shards(const fs::path& index_path, const Add& add) {
+  const Json index = Json::read_file(index_path.string());
+  std::map<std::string, std::shared_ptr<const Safetensors>> shards;
+  for (const auto& [name, shard] : index.at("weight_map").as_object()) {
+    const std::string& file_name = shard.as_string();
+    if (fs::path(file_name).filename() != file_name) {
+      fail(ErrorCode::kBadCheckpoint, index_path.string() + ": shard '" + file_name + "' is not a plain file name");
+    }
+    auto& file = shards[file_name];
+    if (!file) {
+      file = std::make_shared<const Safetensors>(Safetensors::open((index_path.parent_path() / file_name).string()));
+    }
+    if (!file->has(name)) {
+      fail(ErrorCode::kBadCheckpoint, file->path() + ": there is no tensor '" + name + "', which " + index_path.string() +
+                                          " says is there");
+    }
+    add(file, name);
+  }
+}
+
+/// Calls add(file, stored name) for every tensor of `directory`; false where it holds no weights.
+template <typename Add>
+bool add_directory(const fs::path& directory, const Add& add) {
+  for (const char* stem : {"model", "diffusion_pytorch_model"}) {
+    const fs::path single = directory / (std::string(stem) + ".safetensors");
+    const fs::path index = directory / (std::string(stem) + ".safetensors.index.json");
+    if (fs::exists(single)) {
+      const auto file = std::make_shared<const Safetensors>(Safetensors::open(single.string()));
+      for (const auto& name : file->names()) add(file, name);
+      return true;
+    }
+    if (fs::exists(index)) {
+      add_shards(index, add);
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Checkpoint Checkpoint::open(const std::string& directory) {
+  Checkpoint checkpoint;
+  checkpoint.state_ = std::make_shared<State>();
+  State& state = *checkpoint.state_;
+  state.directory = directory;
+  const auto add = [&](const auto& file, const std::string& stored) { state.add(canonical_name(stored), file, stored); };
+  if (add_directory(directory, add)) return checkpoint;
+
+  if (!fs::is_directory(fs::path(directory) / kDiffusersParts[0])) {
+    fail(ErrorCode::kBadCheckpoint,
+         directory + ": no weights here (looked for model.safetensors, diffusion_pytorch_model.safetensors, their "
+                     ".index.json, and the sub-folders of a diffusers model)");
+  }
+  for (const std::string part : kDiffusersParts) {
+    const auto add_part = [&](const auto& file, const std::string& stored) {
+      state.add(canonical_name_from_diffusers(part, stored), file, stored);
+    };
+    if (!add_directory(fs::path(directory) / part, add_part)) {
+      fail(ErrorCode::kBadCheckpoint, directory + ": sub-folder '" + part + "' of the diffusers model holds no weights");
+    }
+  }
+  return checkpoint;
+}
+
+const std::string& Checkpoint::directory() const { return state_->directory; }
+
+Weights Checkpoint::weights(const Placement& placement) const { return Weights(state_, placement, ""); }
+
+std::vector<std::string> Checkpoint::unused() const {
+  constexpr std::string_view kRotaryBuffer = "rotary_emb.inv_freq";
+  std::vector<std::string> names;
+  const std::lock_guard lock(state_->mutex);
+  for (const auto& [name, entry] : state_->entries) {
+    const bool rotary = name.size() >= kRotaryBuffer.size() &&
+                        name.compare(name.size() - kRotaryBuffer.size(), kRotaryBuffer.size(), kRotaryBuffer) == 0;
+    if (!rotary && state_->used.count(name) == 0) names.push_back(name);
+  }
+  return names;
+}
+
+Weights Weights::sub(const std::string& name) const { return Weights(state_, placement_, prefix_ + name + "."); }
+
+bool Weights::has(const std::string& name) const { return state_->entries.count(prefix_ + name) != 0; }
+
+at::Tensor Weights::stored(const std::string& name) const {
+  const std::string full = prefix_ + name;
+  const auto entry = state_->entries.find(full);
+  if (entry == state_->entries.end()) {
+    fail(ErrorCode::kBadCheckpoint, state_->directory + ": tensor '" + full + "' is missing");
+  }
+  const std::lock_guard lock(state_->mutex);
+  state_->used.insert(full);
+  return entry->second.file->tensor(entry->second.stored_name);
+}
+
+at::Tensor Weights::stored(const std::string& name, at::IntArrayRef shape) const {
+  at::Tensor tensor = stored(name);
+  if (tensor.sizes() != shape) {
+    fail(ErrorCode::kBadCheckpoint, state_->directory + ": tensor '" + prefix_ + name + "' has shape " +
+                                        shape_text(tensor.sizes()) + ", expected " + shape_text(shape));
+  }
+  return tensor;
+}
+
+at::Tensor Weights::get(const std::string& name, at::IntArrayRef shape, std::optional<at::ScalarType> dtype) const {
+  return stored(name, shape).to(placement_.device, dtype.value_or(placement_.dtype));
+}
+
+at::Tensor Weights::get_rows(const std::vector<std::string>& names, const std::vector<int64_t>& rows,
+                             at::IntArrayRef row_shape) const {
+  int64_t total = 0;
+  for (const int64_t count : rows) total += count;
+  std::vector<int64_t> shape = {total};
+  shape.insert(shape.end(), row_shape.begin(), row_shape.end());
+  at::Tensor all = at::empty(shape, at::TensorOptions().device(placement_.device).dtype(placement_.dtype));
+  int64_t first = 0;
+  for (size_t i = 0; i < names.size(); ++i) {
+    shape[0] = rows[i];
+    all.narrow(0, first, rows[i]).copy_(stored(names[i], shape));
+    first += rows[i];
+  }
+  return all;
+}
+
+std::vector<int64_t> Weights::shape(const std::string& name) const { return stored(name).sizes().vec(); }
+
+}  // namespace carillon
