@@ -1,0 +1,47 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+
+#include "core/checkpoint/config.h"
+#include "core/runtime/control.h"
+#include "core/runtime/placement.h"
+
+namespace carillon {
+
+/// The Oobleck autoencoder: waveforms to latents and back (reference engine.md 6).
+///
+/// Long signals are processed in overlapping tiles of a fixed size whose edges are discarded; the overlap is wider
+/// than the receptive field, so the result does not depend on the tiling.
+class Vae {
+ public:
+  /// Throws kBadCheckpoint.
+  static Vae load(const std::string& directory, const Placement& placement, const Control& control);
+  Vae(Vae&&) noexcept;
+  Vae& operator=(Vae&&) noexcept;
+  ~Vae();
+
+  const VaeConfig& config() const;
+  const Placement& placement() const;
+  int64_t parameter_count() const;
+
+  /// latents [B, C, T] -> audio [B, audio_channels, samples_per_frame * T], float32 on the CPU.
+  /// Reports Stage::kDecode per tile; throws kBadArgument for another shape.
+  at::Tensor decode(const at::Tensor& latents, const Control& control) const;
+
+  /// The Gaussian over latents, [B, C, frames] each, float32 on the CPU. Its mean is what tasks use.
+  struct Posterior {
+    at::Tensor mean, std;
+  };
+  /// audio [B, audio_channels, samples] -> floor(samples / samples_per_frame) frames.
+  /// Reports Stage::kConditions per tile; throws kBadArgument for another shape or less than one frame.
+  Posterior encode(const at::Tensor& audio, const Control& control) const;
+
+ private:
+  struct Networks;
+  explicit Vae(std::unique_ptr<Networks> networks);
+  std::unique_ptr<Networks> networks_;
+};
+
+}  // namespace carillon
