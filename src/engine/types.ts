@@ -2,7 +2,7 @@
  * What the engine offers the services: songs in musical terms, no HTTP and no tensors.
  * The music service plans and renders through `Engine` and knows nothing below it.
  */
-import type { CallOptions, RenderResult } from "./addon.js";
+import type { CallOptions, RenderResult, RuntimeInfo } from "./addon.js";
 
 /** Musical facts of a song. Null or "" where unknown. */
 export interface Metadata {
@@ -141,6 +141,8 @@ export interface EngineOptions {
 export interface MusicEngine {
   /** True where the embedded model stands in for an absent default checkpoint. */
   readonly usesEmbeddedModel: boolean;
+  /** The machine's devices, as the addon sees them. */
+  runtimeInfo(): RuntimeInfo;
   slots(): SlotState[];
   /** Loaded slots first, then what the checkpoint directory holds. */
   models(): ModelEntry[];
