@@ -1,0 +1,297 @@
+/**
+ * Every setting, parsed once. The table below is the only place where a variable's name, default and
+ * rule stand; the README's configuration table is rendered from it.
+ */
+import { delimiter, resolve } from "node:path";
+import { z } from "zod";
+
+interface Setting<S extends z.ZodType = z.ZodType> {
+  /** The environment variable. */
+  name: string;
+  schema: S;
+  /** What the README shows as default. */
+  shownDefault: string;
+  meaning: string;
+}
+
+function setting<S extends z.ZodType>(
+  name: string,
+  schema: S,
+  shownDefault: string,
+  meaning: string,
+): Setting<S> {
+  return { name, schema, shownDefault, meaning };
+}
+
+const TRUE_WORDS = ["1", "true", "yes", "y", "on"];
+const BYTES_PER_MEGABYTE = 2 ** 20;
+const SECONDS_PER_HOUR = 3600;
+
+const isTrueWord = (text: string) => TRUE_WORDS.includes(text.toLowerCase());
+
+const text = (fallback: string) => z.string().default(fallback);
+const optionalText = z.string().nullable().default(null);
+const switchedOn = (fallback: boolean) => z.string().transform(isTrueWord).default(fallback);
+const directory = (fallback: string) =>
+  z
+    .string()
+    .default(fallback)
+    .transform((path) => resolve(path));
+const oneOf = <const T extends string>(values: readonly [T, ...T[]], fallback: T) =>
+  z.preprocess(lowerCase, z.enum(values)).default(fallback as never);
+const list = (separator: string, fallback: string) =>
+  z
+    .string()
+    .default(fallback)
+    .transform((value) => value.split(separator).flatMap((item) => item.trim() || []));
+
+/** Decimal text in the range; `format` guards against text that Number() would read as something else. */
+const numberText = z
+  .string()
+  .regex(/^[+-]?(\d+\.?\d*|\.\d+)$/, "must be a number")
+  .transform(Number);
+const integer = (fallback: number, min: number, max: number = Number.MAX_SAFE_INTEGER) => {
+  const rule = max === Number.MAX_SAFE_INTEGER ? `${min} or more` : `from ${min} to ${max}`;
+  const message = `must be an integer ${rule}`;
+  return numberText.pipe(z.int(message).min(min, message).max(max, message)).default(fallback);
+};
+const amount = (fallback: number, min: number) =>
+  numberText.pipe(z.number().min(min, `must be ${min} or more`)).default(fallback);
+const megabytes = (fallback: number) =>
+  amount(fallback, 0).transform((count) => Math.floor(count * BYTES_PER_MEGABYTE));
+const device = (fallback: string) =>
+  z
+    .preprocess(lowerCase, z.string().regex(/^(auto|cpu|cuda(:\d+)?)$/, "must be auto, cpu, cuda or cuda:N"))
+    .default(fallback);
+
+function lowerCase(value: unknown): unknown {
+  return typeof value === "string" ? value.toLowerCase() : value;
+}
+
+const CACHE = ".cache/carillon";
+const EMPTY = "empty";
+
+/** Settings in the order of the README's table; the key is the property of `Config`. */
+const SETTINGS = {
+  apiHost: setting("SVC_API_HOST", text("127.0.0.1"), "127.0.0.1", "bind host of the music service"),
+  apiPort: setting("SVC_API_PORT", integer(8001, 0, 65535), "8001", "bind port; 0 takes any free one"),
+  apiKey: setting("SVC_API_KEY", text(""), EMPTY, "API key; empty disables authentication"),
+  healthRequiresKey: setting(
+    "SVC_HEALTH_REQUIRES_KEY",
+    switchedOn(false),
+    "false",
+    "whether `/health` demands the key; a wrong key is refused in any case",
+  ),
+  allowedOrigins: setting(
+    "SVC_ALLOWED_ORIGINS",
+    list(",", "null"),
+    "null",
+    "web origins that may call the service beside those of this machine, comma-separated; `null`: pages opened from a file; `*`: all; `none`: no other",
+  ),
+  apiWorkers: setting("SVC_API_WORKERS", integer(1, 1), "1", "API worker count"),
+  slot1Model: setting(
+    "SVC_CONFIG_PATH",
+    text("acestep-v15-turbo"),
+    "acestep-v15-turbo",
+    "primary DiT model: a name in SVC_CHECKPOINTS or a path; the embedded model where the default is absent",
+  ),
+  slot2Model: setting("SVC_CONFIG_PATH2", optionalText, EMPTY, "second DiT model; enables slot 2"),
+  slot3Model: setting("SVC_CONFIG_PATH3", optionalText, EMPTY, "third DiT model; enables slot 3"),
+  checkpointsDirectory: setting(
+    "SVC_CHECKPOINTS",
+    directory(`${CACHE}/checkpoints`),
+    `${CACHE}/checkpoints`,
+    "directory of checkpoints, one model a folder",
+  ),
+  device: setting("SVC_DEVICE", device("auto"), "auto", "device of the models: auto, cpu, cuda or cuda:N"),
+  useFlashAttention: setting("SVC_USE_FLASH_ATTENTION", switchedOn(true), "true", "use flash attention"),
+  offloadToCpu: setting("SVC_OFFLOAD_TO_CPU", switchedOn(false), "false", "keep idle models in main memory"),
+  offloadDitToCpu: setting(
+    "SVC_OFFLOAD_DIT_TO_CPU",
+    switchedOn(false),
+    "false",
+    "keep the idle DiT in main memory",
+  ),
+  initLanguageModel: setting(
+    "SVC_INIT_LLM",
+    z.string().transform(startUpChoice).default("auto"),
+    "auto",
+    "load the language model at start: auto (decided by the device), true, or false (loaded when a request first needs it)",
+  ),
+  languageModel: setting(
+    "SVC_LM_MODEL_PATH",
+    text("acestep-5Hz-lm-0.6B"),
+    "acestep-5Hz-lm-0.6B",
+    "default 5Hz language model: a name in SVC_CHECKPOINTS or a path",
+  ),
+  languageModelBackend: setting(
+    "SVC_LM_BACKEND",
+    oneOf(["vllm", "pt", "mlx"], "vllm"),
+    "vllm",
+    "accepted for compatibility (vllm, pt or mlx): there is one built-in backend",
+  ),
+  languageModelDevice: setting(
+    "SVC_LM_DEVICE",
+    device("auto").nullable().default(null),
+    "SVC_DEVICE",
+    "device of the language model",
+  ),
+  offloadLanguageModelToCpu: setting(
+    "SVC_LM_OFFLOAD_TO_CPU",
+    switchedOn(false),
+    "false",
+    "keep the idle language model in main memory",
+  ),
+  queueMaxSize: setting(
+    "SVC_QUEUE_MAXSIZE",
+    integer(200, 0),
+    "200",
+    "tasks that may wait; 0 sets no limit; a full queue answers 429",
+  ),
+  queueWorkers: setting("SVC_QUEUE_WORKERS", integer(1, 1), "1", "number of queue workers"),
+  averageJobSeconds: setting(
+    "SVC_AVG_JOB_SECONDS",
+    amount(5, 0),
+    "5.0",
+    "first estimate of a job's duration, in seconds",
+  ),
+  averageWindow: setting("SVC_AVG_WINDOW", integer(50, 1), "50", "jobs over which the duration is averaged"),
+  jobTimeoutSeconds: setting(
+    "SVC_JOB_TIMEOUT_SECONDS",
+    amount(3600, 0),
+    "3600",
+    "a job that runs longer fails; 0 sets no limit",
+  ),
+  rangePolicy: setting(
+    "SVC_RANGE_POLICY",
+    oneOf(["refuse", "clamp"], "refuse"),
+    "refuse",
+    "a number outside its range: refuse (status 400), or clamp it and say so in the result's `warnings`",
+  ),
+  temporaryDirectory: setting(
+    "SVC_TMPDIR",
+    directory(`${CACHE}/tmp`),
+    `${CACHE}/tmp`,
+    "directory of generated audio, uploads and the task store",
+  ),
+  audioRoots: setting(
+    "SVC_AUDIO_ROOTS",
+    list(delimiter, "").transform((roots) => roots.map((root) => resolve(root))),
+    EMPTY,
+    `directories that audio paths in requests may point into, separated by \`${delimiter}\`; empty sets no limit`,
+  ),
+  audioMaxAgeSeconds: setting(
+    "SVC_AUDIO_MAX_AGE_HOURS",
+    amount(168, 0).transform((hours) => hours * SECONDS_PER_HOUR),
+    "168",
+    "generated audio older than this is deleted; 0 keeps it",
+  ),
+  audioMaxTotalBytes: setting(
+    "SVC_AUDIO_MAX_TOTAL_MB",
+    megabytes(10240),
+    "10240",
+    "the oldest audio is deleted beyond this total size; 0 sets no limit",
+  ),
+  bodyMaxBytes: setting(
+    "SVC_BODY_MAX_MB",
+    megabytes(4),
+    "4",
+    "largest request body, uploaded files not counted",
+  ),
+  uploadMaxBytes: setting("SVC_UPLOAD_MAX_MB", megabytes(200), "200", "largest uploaded file"),
+  uploadMaxFiles: setting("SVC_UPLOAD_MAX_FILES", integer(4, 0), "4", "most files in one request"),
+  tritonCacheDirectory: setting(
+    "TRITON_CACHE_DIR",
+    directory(`${CACHE}/triton`),
+    `${CACHE}/triton`,
+    "cache of kernels compiled at run time, where the inference runtime makes any",
+  ),
+  inductorCacheDirectory: setting(
+    "TORCHINDUCTOR_CACHE_DIR",
+    directory(`${CACHE}/torchinductor`),
+    `${CACHE}/torchinductor`,
+    "cache of graphs compiled at run time, where the inference runtime makes any",
+  ),
+  libtorch: setting(
+    "LIBTORCH",
+    optionalText,
+    EMPTY,
+    "libtorch directory that set-up uses instead of searching for one",
+  ),
+  cityPort: setting("CITY_BRIDGE_PORT", integer(32123, 0, 65535), "32123", "port of the city bridge"),
+  cityGameUrl: setting(
+    "CITY_GAME_URL",
+    z.url("must be a URL such as http://127.0.0.1:32124").nullable().default(null),
+    EMPTY,
+    "bridge of a running game to forward to; empty means the embedded city",
+  ),
+  citySavesDirectory: setting(
+    "CITY_SAVES_DIR",
+    directory(`${CACHE}/saves`),
+    `${CACHE}/saves`,
+    "directory of saved cities",
+  ),
+  cityAutosaveSeconds: setting(
+    "CITY_AUTOSAVE_SECONDS",
+    amount(300, 0),
+    "300",
+    "interval of automatic city saves; 0 turns them off",
+  ),
+} as const satisfies Record<string, Setting>;
+
+type Settings = typeof SETTINGS;
+type Parsed = { readonly [K in keyof Settings]: z.output<Settings[K]["schema"]> };
+
+export type Config = Omit<Parsed, "languageModelDevice"> & { readonly languageModelDevice: string };
+export type RangePolicy = Config["rangePolicy"];
+
+/** A variable holds something that its rule forbids; the message names it. */
+export class ConfigError extends Error {
+  constructor(
+    readonly variable: string,
+    message: string,
+  ) {
+    super(message);
+    this.name = "ConfigError";
+  }
+}
+
+/**
+ * Reads all settings. An unset or blank variable has its default; SVC_ALLOWED_ORIGINS=none means none.
+ * @throws ConfigError naming the first variable that breaks its rule
+ */
+export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config {
+  const values = Object.fromEntries(
+    Object.entries(SETTINGS).map(([key, entry]) => [key, parseSetting(entry, environment)]),
+  ) as Parsed;
+  return Object.freeze({ ...values, languageModelDevice: values.languageModelDevice ?? values.device });
+}
+
+function parseSetting({ name, schema }: Setting, environment: NodeJS.ProcessEnv): unknown {
+  const variable = variableInUse(name, environment);
+  const value = environment[variable]?.trim();
+  const result = schema.safeParse(value === "" ? undefined : value);
+  if (result.success) return result.data;
+  const reason = result.error.issues[0]?.message ?? "is not valid";
+  throw new ConfigError(variable, `${variable} ${reason}, got "${value}"`);
+}
+
+/** Existing set-ups name the same settings ACESTEP_*. */
+function variableInUse(name: string, environment: NodeJS.ProcessEnv): string {
+  if (environment[name] !== undefined || !name.startsWith("SVC_")) return name;
+  const alias = name.replace("SVC_", "ACESTEP_");
+  return environment[alias] === undefined ? name : alias;
+}
+
+function startUpChoice(value: string): "auto" | "on" | "off" {
+  if (value.toLowerCase() === "auto") return "auto";
+  return isTrueWord(value) ? "on" : "off";
+}
+
+/** The configuration table of the README, in Markdown. */
+export function renderConfigTable(): string {
+  const rows = Object.values(SETTINGS).map(
+    ({ name, shownDefault, meaning }) => `| \`${name}\` | ${shownDefault} | ${meaning} |`,
+  );
+  return ["| Variable | Default | Meaning |", "|---|---|---|", ...rows].join("\n");
+}

@@ -1,0 +1,97 @@
+/** Errors of the music service's HTTP face: what a failure means to a client, always as `{"detail": "..."}`. */
+import type { ErrorRequestHandler, RequestHandler } from "express";
+
+/** A failure with the status and the message that the client gets. */
+export class HttpError extends Error {
+  constructor(
+    readonly status: number,
+    /** One line, shown to people. */
+    readonly detail: string,
+    readonly headers: Readonly<Record<string, string>> = {},
+    options?: ErrorOptions,
+  ) {
+    super(detail, options);
+    this.name = "HttpError";
+  }
+}
+
+/** A request that the service refuses as it stands; the detail names the field at fault. */
+export class RequestError extends HttpError {
+  constructor(detail: string, options?: ErrorOptions) {
+    super(400, detail, {}, options);
+    this.name = "RequestError";
+  }
+}
+
+/** Statuses of the engine's error codes, where the client can mend the request. Every other code is 500. */
+const ENGINE_STATUS: Readonly<Record<string, number>> = {
+  BAD_ARGUMENT: 400,
+  UNKNOWN_MODEL: 400,
+  SLOT_UNAVAILABLE: 400,
+};
+
+/** Error codes whose message is meant for people: the addon's, the engine's and the system's. */
+const ENGINE_CODE = /^[A-Z][A-Z_]+$/;
+
+/** Statuses of body-parser's error types; the interface's table has no 413, so size limits are 400. */
+const PARSER_STATUS: Readonly<Record<string, number>> = {
+  "entity.too.large": 400,
+  "encoding.unsupported": 415,
+  "charset.unsupported": 415,
+  "request.aborted": 400,
+  "request.size.invalid": 400,
+};
+
+/** What a thrown value means to the client. Unknown failures become a 500 that tells nothing of the inside. */
+export function toHttpError(error: unknown): HttpError {
+  if (error instanceof HttpError) return error;
+  if (!(error instanceof Error)) return new HttpError(500, "Internal server error", {}, { cause: error });
+
+  const { type, code, status } = error as Error & { type?: unknown; code?: unknown; status?: unknown };
+  if (typeof type === "string" && type in PARSER_STATUS) {
+    return new HttpError(PARSER_STATUS[type] as number, sentence(error.message), {}, { cause: error });
+  }
+  if (code === "ENOSPC") {
+    return new HttpError(500, "The server's disk is full", {}, { cause: error });
+  }
+  if (typeof code === "string" && ENGINE_CODE.test(code) && !("syscall" in error)) {
+    return new HttpError(ENGINE_STATUS[code] ?? 500, error.message, {}, { cause: error });
+  }
+  if (typeof status === "number" && status >= 400 && status < 500) {
+    return new HttpError(400, sentence(error.message), {}, { cause: error });
+  }
+  return new HttpError(500, "Internal server error", {}, { cause: error });
+}
+
+function sentence(message: string): string {
+  const firstLine = message.split("\n", 1)[0] as string;
+  return firstLine.charAt(0).toUpperCase() + firstLine.slice(1);
+}
+
+/** The last handler of the application. Server faults go to `log` with their cause; the client gets one line. */
+export function errorHandler(log: (message: string, error: unknown) => void): ErrorRequestHandler {
+  return (error, request, response, next) => {
+    const failure = toHttpError(error);
+    if (failure.status >= 500) {
+      log(`${request.method} ${request.path}: ${failure.detail}`, failure.cause ?? failure);
+    }
+    if (response.headersSent) {
+      next(error);
+      return;
+    }
+    if (!request.complete) response.set("Connection", "close");
+    response.set(failure.headers).status(failure.status).json({ detail: failure.detail });
+  };
+}
+
+/** For the end of the route table. */
+export const notFound: RequestHandler = () => {
+  throw new HttpError(404, "Not Found");
+};
+
+/** For `router.all(path)` after the routes of that path. */
+export function methodNotAllowed(...allowed: string[]): RequestHandler {
+  return () => {
+    throw new HttpError(405, "Method Not Allowed", { Allow: allowed.join(", ") });
+  };
+}

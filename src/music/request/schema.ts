@@ -1,0 +1,202 @@
+/**
+ * The parameters of POST /release_task: the only place where a name, an alias, a default or a range
+ * stands (spec: POST /release_task; reference/music-http.md 2.3 and 2.4).
+ */
+import { z } from "zod";
+import { audioCodes, seedPositions, timesteps } from "./lists.js";
+import {
+  clamped,
+  finiteNumber,
+  flag,
+  instead,
+  integer,
+  oneOf,
+  oneOfElse,
+  text,
+  trimmed,
+  within,
+  withinOrAuto,
+} from "./values.js";
+
+export const TASK_TYPES = ["text2music", "cover", "repaint", "lego", "extract", "complete"] as const;
+export const AUDIO_FORMATS = ["flac", "mp3", "opus", "aac", "wav", "wav32"] as const;
+export type TaskType = (typeof TASK_TYPES)[number];
+export type AudioFormat = (typeof AUDIO_FORMATS)[number];
+
+const TIME_SIGNATURES = new Map(
+  ["2", "3", "4", "6"].flatMap((beats) => [
+    [beats, beats],
+    [beats === "6" ? "6/8" : `${beats}/4`, beats],
+  ]),
+);
+
+const INT32_MAX = 2 ** 31 - 1;
+
+/** Names that a client may give a parameter, in the order in which they are looked up. */
+const wireNames = z.registry<{ names: readonly string[] }>();
+
+function parameter<S extends z.ZodType>(names: string | readonly [string, ...string[]], schema: S): S {
+  const listed = typeof names === "string" ? [names] : names;
+  wireNames.add(schema, { names: [...new Set([...listed, ...listed.map(camelCase)])] });
+  return schema;
+}
+
+function camelCase(name: string): string {
+  return name.replace(/[_-]([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** The names of a parameter of the schema, its own name first. */
+export function namesOf(schema: z.ZodType): readonly [string, ...string[]] {
+  return wireNames.get(schema)?.names as readonly [string, ...string[]];
+}
+
+/** `N/A` is how the service's own results once spelled an unknown key. */
+const keyScale = trimmed.transform((key) => (key.toUpperCase() === "N/A" ? "" : key));
+
+const timeSignature = trimmed.transform((value, context): string => {
+  const compact = value.replace(/\s/g, "");
+  if (compact.toUpperCase() === "N/A") return "";
+  return TIME_SIGNATURES.get(compact) ?? instead(context, "must be one of 2, 3, 4, 6", value, undefined);
+});
+
+/** Clients of the hosted model list prefix the name with a vendor. */
+const modelName = trimmed.transform((name) => name.slice(name.lastIndexOf("/") + 1) || null);
+
+const textOrNull = trimmed.transform((value) => value || null);
+
+/** Values of 1 or more turn nucleus sampling off, that is 1; those at or below 0 mean the default. */
+const topP = (fallback: number) =>
+  finiteNumber.transform((value) => (value <= 0 ? fallback : Math.min(value, 1)));
+
+const inferenceSteps = (max: number) => parameter("inference_steps", within(integer, 1, max).default(8));
+
+/** What a task is made of. Keys are what the service calls a value; units stand in the names. */
+export const generationSchema = z.object({
+  prompt: parameter(["prompt", "caption"], text.default("")),
+  lyrics: parameter("lyrics", text.default("")),
+  thinking: parameter("thinking", flag.default(false)),
+  vocalLanguage: parameter(["vocal_language", "vocalLanguage", "language"], trimmed.default("en")),
+  audioFormat: parameter("audio_format", oneOf(AUDIO_FORMATS).default("mp3")),
+  sampleMode: parameter("sample_mode", flag.default(false)),
+  sampleQuery: parameter(["sample_query", "sampleQuery", "description", "desc"], trimmed.default("")),
+  /** `format` is this flag, not the audio format. */
+  useFormat: parameter(["use_format", "useFormat", "format"], flag.default(false)),
+  /** Null: the default model. */
+  model: parameter(
+    ["model", "model_name", "modelName", "dit_model", "ditModel"],
+    modelName.nullable().default(null),
+  ),
+
+  bpm: parameter("bpm", withinOrAuto(integer, 30, 300).default(null)),
+  keyScale: parameter(["key_scale", "keyscale", "keyScale", "key"], keyScale.default("")),
+  /** "2", "3", "4", "6" for 2/4, 3/4, 4/4, 6/8, or "". */
+  timeSignature: parameter(["time_signature", "timesignature", "timeSignature"], timeSignature.default("")),
+  audioDurationSeconds: parameter(
+    ["audio_duration", "duration", "audioDuration", "target_duration", "targetDuration"],
+    withinOrAuto(finiteNumber, 10, 600).default(null),
+  ),
+  /** Lists of codes, one per item or one for all. They act only with `use_audio_codes`. */
+  audioCodes: parameter(
+    ["audio_code_string", "audioCodeString", "audio_codes"],
+    audioCodes.nullable().default(null),
+  ),
+  useAudioCodes: parameter("use_audio_codes", flag.default(false)),
+
+  inferenceSteps: inferenceSteps(200),
+  guidanceScale: parameter("guidance_scale", finiteNumber.default(7)),
+  useRandomSeed: parameter("use_random_seed", flag.default(true)),
+  seed: parameter("seed", seedPositions.default([])),
+  batchSize: parameter("batch_size", within(integer, 1, 8).default(2)),
+  shift: parameter("shift", within(finiteNumber, 1, 5).default(3)),
+  inferMethod: parameter("infer_method", oneOfElse(["ode", "sde"], "ode").default("ode")),
+  /** Descending flow times that end at 0; they override inferenceSteps and shift. */
+  timesteps: parameter("timesteps", timesteps.nullable().default(null)),
+  useAdg: parameter("use_adg", flag.default(false)),
+  cfgIntervalStart: parameter("cfg_interval_start", within(finiteNumber, 0, 1).default(0)),
+  cfgIntervalEnd: parameter("cfg_interval_end", within(finiteNumber, 0, 1).default(1)),
+
+  lmModelPath: parameter("lm_model_path", textOrNull.nullable().default(null)),
+  /** Clients name backends of other servers; there is one here. */
+  lmBackend: parameter("lm_backend", trimmed.default("vllm")),
+  lmTemperature: parameter("lm_temperature", clamped(finiteNumber, 0, 2).default(0.85)),
+  lmCfgScale: parameter("lm_cfg_scale", finiteNumber.default(2.5)),
+  lmNegativePrompt: parameter("lm_negative_prompt", text.default("NO USER INPUT")),
+  /** 0: off */
+  lmTopK: parameter(
+    "lm_top_k",
+    integer.transform((count) => Math.min(Math.max(count, 0), INT32_MAX)).default(0),
+  ),
+  /** 1: off */
+  lmTopP: parameter("lm_top_p", topP(0.9).default(0.9)),
+  /** 1: off */
+  lmRepetitionPenalty: parameter(
+    "lm_repetition_penalty",
+    finiteNumber.transform((penalty) => (penalty <= 0 ? 1 : penalty)).default(1),
+  ),
+  useCotCaption: parameter(["use_cot_caption", "cot_caption", "cot-caption"], flag.default(true)),
+  useCotLanguage: parameter(["use_cot_language", "cot_language", "cot-language"], flag.default(true)),
+  constrainedDecoding: parameter(
+    ["constrained_decoding", "constrainedDecoding", "constrained"],
+    flag.default(true),
+  ),
+  constrainedDecodingDebug: parameter("constrained_decoding_debug", flag.default(false)),
+  allowLmBatch: parameter(["allow_lm_batch", "allowLmBatch", "parallel_thinking"], flag.default(true)),
+
+  taskType: parameter("task_type", oneOf(TASK_TYPES).default("text2music")),
+  /** Null: derived from the task type. */
+  instruction: parameter("instruction", textOrNull.nullable().default(null)),
+  referenceAudioPath: parameter(
+    ["reference_audio_path", "ref_audio_path", "referenceAudioPath", "refAudioPath"],
+    textOrNull.nullable().default(null),
+  ),
+  srcAudioPath: parameter(
+    ["src_audio_path", "ctx_audio_path", "sourceAudioPath", "srcAudioPath", "ctxAudioPath"],
+    textOrNull.nullable().default(null),
+  ),
+  repaintingStartSeconds: parameter("repainting_start", finiteNumber.default(0)),
+  /** Null: the end of the audio, which 0 and negative values mean as well. */
+  repaintingEndSeconds: parameter(
+    "repainting_end",
+    finiteNumber.transform((end) => (end <= 0 ? null : end)).default(null),
+  ),
+  audioCoverStrength: parameter(
+    ["audio_cover_strength", "audioCoverStrength", "cover_strength"],
+    within(finiteNumber, 0, 1).default(1),
+  ),
+  analysisOnly: parameter("analysis_only", flag.default(false)),
+  fullAnalysisOnly: parameter("full_analysis_only", flag.default(false)),
+  extractCodesOnly: parameter("extract_codes_only", flag.default(false)),
+});
+
+/** Turbo models are distilled to few steps and allow no more than 20. */
+export const turboGenerationSchema = generationSchema.extend({ inferenceSteps: inferenceSteps(20) });
+
+export type GenerationParameters = z.output<typeof generationSchema>;
+
+/** Parameters that are settled while a request is parsed and go no further. */
+type Settled =
+  | "seed"
+  | "useRandomSeed"
+  | "audioCodes"
+  | "useAudioCodes"
+  | "referenceAudioPath"
+  | "srcAudioPath"
+  | "analysisOnly"
+  | "fullAnalysisOnly"
+  | "extractCodesOnly";
+
+/** One task as the service works on it; plain data that survives JSON. */
+export interface GenerationRequest extends Omit<GenerationParameters, Settled> {
+  /** One per item. */
+  seeds: number[];
+  /** The client's codes, one list per item and all of one length, or null where none are in use. */
+  audioCodes: number[][] | null;
+  /** What was accepted but not taken literally, for people to read. */
+  warnings: string[];
+}
+
+/** Where the values of a request may stand beside its top level, in the order of lookup. */
+export const NESTED_NAMES = {
+  parameters: ["param_obj"],
+  metadata: ["metas", "meta", "metadata", "user_metadata", "userMetadata"],
+} as const;

@@ -1,0 +1,40 @@
+/** Applies one parameter's rule to the value that a client sent, under the range policy. */
+import type { z } from "zod";
+import type { RangePolicy } from "../../config.js";
+import { RequestError } from "../errors.js";
+import type { Found } from "./fields.js";
+import { describe, type Remedy } from "./values.js";
+
+/**
+ * The value of a parameter, its default where `found` is undefined.
+ * @param warnings gets a line for every value that was not taken literally
+ * @throws RequestError naming the parameter, its rule and the value
+ */
+export function parseField<S extends z.ZodType>(
+  parameter: string,
+  schema: S,
+  found: Found | undefined,
+  policy: RangePolicy,
+  warnings: string[],
+): z.output<S> {
+  const result = schema.safeParse(found?.value);
+  if (result.success) return result.data;
+
+  const issue = result.error.issues[0] as z.core.$ZodIssue;
+  const name = found && found.name !== parameter ? `${parameter} (sent as ${found.name})` : parameter;
+  const complaint = `${name} ${issue.message}, got ${describe(found?.value)}`;
+  const remedy = remedyOf(issue, policy);
+  if (remedy === undefined) throw new RequestError(complaint);
+
+  const mended = schema.parse(remedy.use);
+  warnings.push(`${complaint}; ${describe(mended)} was used`);
+  return mended;
+}
+
+function remedyOf(issue: z.core.$ZodIssue, policy: RangePolicy): Remedy | undefined {
+  if (issue.code === "custom" && issue.params && "use" in issue.params) return { use: issue.params.use };
+  if (policy === "refuse") return undefined;
+  if (issue.code === "too_small") return { use: issue.minimum };
+  if (issue.code === "too_big") return { use: issue.maximum };
+  return undefined;
+}

@@ -1,0 +1,120 @@
+/**
+ * Zod types of single request values. Forms send everything as text, so numbers and booleans are read
+ * from text as well. A rule that a value may break without harm reports an issue made by `instead`:
+ * the parser then goes on with the value named there and warns.
+ */
+import { z } from "zod";
+
+/** Carried by issues that need no refusal; `use` undefined stands for the default. */
+export interface Remedy {
+  use: unknown;
+}
+
+type Context = z.core.$RefinementCtx;
+
+/** Reports that the value cannot be used at all. */
+export function refuse(context: Context, message: string, input: unknown): never {
+  context.issues.push({ code: "custom", message, input });
+  return z.NEVER;
+}
+
+/** Reports that the value `message`, and which one takes its place. */
+export function instead(context: Context, message: string, input: unknown, use: unknown): never {
+  context.issues.push({ code: "custom", message, input, params: { use } satisfies Remedy });
+  return z.NEVER;
+}
+
+const NUMERIC = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+const NOT_FINITE = /^[+-]?(nan|inf|infinity)$/i;
+const TRUE_WORDS = new Set(["1", "true", "yes", "y", "on"]);
+
+/** A finite number, or text that spells one. NaN and infinity, however spelled, mean the default. */
+export const finiteNumber = z.unknown().transform((value, context): number => {
+  const read = readNumber(value);
+  if (read === undefined) return refuse(context, "must be a number", value);
+  if (!Number.isFinite(read)) return instead(context, "must be a finite number", value, undefined);
+  return read;
+});
+
+/** Fractions are cut off. */
+export const integer = finiteNumber.transform((value) => Math.trunc(value) + 0);
+
+function readNumber(value: unknown): number | undefined {
+  if (typeof value === "number") return value;
+  if (typeof value === "boolean") return Number(value);
+  if (typeof value !== "string") return undefined;
+  const text = value.trim();
+  if (NOT_FINITE.test(text)) return Number.NaN;
+  return NUMERIC.test(text) ? Number(text) : undefined;
+}
+
+/** A number that the interface's range binds: outside it is refused, or clamped by policy. */
+export function within(number: z.ZodType<number>, min: number, max: number) {
+  const message = `must be from ${min} to ${max}`;
+  return number.pipe(z.number().min(min, message).max(max, message));
+}
+
+/** As `within`, but numbers at or below 0 stand for "decide it yourself" and give null. */
+export function withinOrAuto(number: z.ZodType<number>, min: number, max: number) {
+  const message = `must be from ${min} to ${max}`;
+  return number
+    .transform((value) => (value <= 0 ? null : value))
+    .pipe(z.number().min(min, message).max(max, message).nullable());
+}
+
+/** A number that is always clamped: the interface gives no range, but the core needs one. */
+export function clamped(number: z.ZodType<number>, min: number, max: number) {
+  return number.transform((value, context): number => {
+    if (value >= min && value <= max) return value;
+    return instead(context, `must be from ${min} to ${max}`, value, Math.min(Math.max(value, min), max));
+  });
+}
+
+/** True words and numbers other than 0 are true; all other text is false. */
+export const flag = z.unknown().transform((value, context): boolean => {
+  if (typeof value === "boolean") return value;
+  if (typeof value === "number") return value !== 0;
+  if (typeof value === "string") return isTrueText(value.trim().toLowerCase());
+  return refuse(context, "must be true or false", value);
+});
+
+function isTrueText(text: string): boolean {
+  return TRUE_WORDS.has(text) || (NUMERIC.test(text) && Number(text) !== 0);
+}
+
+export const text = z.unknown().transform((value, context): string => {
+  if (typeof value === "string") return value;
+  if (typeof value === "number") return String(value);
+  return refuse(context, "must be text", value);
+});
+
+export const trimmed = text.transform((value) => value.trim());
+
+/** One of the words, in any case. */
+export function oneOf<const T extends string>(words: readonly [T, ...T[]]) {
+  const type = z.enum(words, `must be one of ${words.join(", ")}`);
+  return trimmed.transform((value) => value.toLowerCase()).pipe(type);
+}
+
+/** As `oneOf`; any other word means `fallback`. */
+export function oneOfElse<const T extends string>(words: readonly T[], fallback: T) {
+  return trimmed.transform((value, context): T => {
+    const word = words.find((known) => known === value.toLowerCase());
+    return word ?? instead(context, `must be one of ${words.join(", ")}`, value, fallback);
+  });
+}
+
+/** A value as an error message shows it: short, on one line, never the whole of a long one. */
+export function describe(value: unknown): string {
+  if (Array.isArray(value)) return describeList(value);
+  if (typeof value === "object" && value !== null) return "an object";
+  if (typeof value !== "string") return String(value);
+  const shown = value.length > 60 ? `${value.slice(0, 60)}…` : value;
+  return JSON.stringify(shown);
+}
+
+function describeList(list: readonly unknown[]): string {
+  const isShort = list.length > 0 && list.length <= 8;
+  if (!isShort || list.some((element) => typeof element === "object" && element !== null)) return "a list";
+  return `[${list.map(describe).join(", ")}]`;
+}
