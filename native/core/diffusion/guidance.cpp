@@ -1,0 +1,57 @@
+#include "core/diffusion/guidance.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+namespace carillon {
+namespace {
+
+// Constants of the reference implementation.
+constexpr double kMomentum = -0.75;
+constexpr double kMaxNorm = 2.5;
+constexpr double kMaxAngle = 3.14 / 6;  // radians; 3.14 and not pi, as the reference has it
+constexpr double kScaleOffset = 1e-3;
+constexpr double kSmallestSine = 1e-3;
+constexpr int64_t kTime = 1, kChannel = 2;
+
+at::Tensor norm_over(const at::Tensor& x, int64_t dim) { return at::linalg_vector_norm(x, 2, dim, /*keepdim=*/true); }
+
+/// `x` without its part along `direction`, over time. In float64: the two are nearly parallel.
+at::Tensor orthogonal_part(const at::Tensor& x, const at::Tensor& direction) {
+  const at::Tensor wide = x.to(at::kDouble);
+  const at::Tensor along = direction.to(at::kDouble);
+  const at::Tensor unit = along / norm_over(along, kTime).clamp_min(1e-12);
+  return (wide - (wide * unit).sum(kTime, /*keepdim=*/true) * unit).to(x.scalar_type());
+}
+
+}  // namespace
+
+at::Tensor AdaptiveProjectedGuidance::guide(const at::Tensor& conditional, const at::Tensor& unconditional,
+                                            double scale) {
+  const at::Tensor difference = conditional - unconditional;
+  momentum_ = momentum_.defined() ? difference + kMomentum * momentum_ : difference;
+  const at::Tensor limit = (kMaxNorm / norm_over(momentum_, kTime)).clamp_max(1.0);
+  return conditional + (scale - 1.0) * orthogonal_part(momentum_ * limit, conditional);
+}
+
+at::Tensor guide_by_angle(const at::Tensor& latents, const at::Tensor& conditional, const at::Tensor& unconditional,
+                          double time, double scale) {
+  const double weight = std::max(scale - 1.0, 0.0) + kScaleOffset;
+  const at::Tensor p = latents - time * conditional;    // predicted data with conditions
+  const at::Tensor q = latents - time * unconditional;  // and without
+
+  const at::Tensor p64 = p.to(at::kDouble), q64 = q.to(at::kDouble);
+  const at::Tensor cosine = (p64 * q64).sum(kChannel, true) / (norm_over(p64, kChannel) * norm_over(q64, kChannel)).clamp_min(1e-8);
+  const at::Tensor angle = cosine.clamp(-1.0, 1.0).acos();
+  const at::Tensor turned = (weight * angle).clamp(-kMaxAngle, kMaxAngle);
+
+  const at::Tensor apart = p - q;
+  const at::Tensor perpendicular = apart - (apart * q).sum(kChannel, true) / ((q * q).sum(kChannel, true) + 1e-8) * q;
+  const at::Tensor sine = angle.sin();
+  const at::Tensor stretch = at::where(sine > kSmallestSine, turned.sin() / sine, at::full_like(sine, weight));
+  const at::Tensor guided = turned.cos().to(p.scalar_type()) * p + perpendicular * stretch.to(p.scalar_type());
+  return (latents - guided) / time;
+}
+
+}  // namespace carillon

@@ -1,0 +1,135 @@
+#include "core/diffusion/sampler.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "core/diffusion/guidance.h"
+#include "core/runtime/error.h"
+
+namespace carillon {
+namespace {
+
+/// Conditions as the model reads them at every step.
+struct PreparedConditions {
+  CrossCache cross;
+  at::Tensor context_tokens;  // [B, S, H]
+};
+
+class Sampler {
+ public:
+  Sampler(const Dit& dit, const DenoiseJob& job, NoiseStreams& noise);
+  at::Tensor run(const Control& control);
+
+ private:
+  bool guided() const { return !dit_.is_turbo() && job_.guidance.scale > 1.0; }
+  PreparedConditions prepare(const Conditions& conditions) const;
+  void start_from_cover();
+  at::Tensor velocity(size_t step);
+  at::Tensor advanced(const at::Tensor& velocity, size_t step);
+  void inject(size_t step);
+
+  const Dit& dit_;
+  const DenoiseJob& job_;
+  NoiseStreams& noise_;
+  const int64_t frames_;
+  const at::Device device_;
+  const at::ScalarType dtype_;
+  Schedule schedule_;
+  at::Tensor initial_noise_;  // [B, T, C]
+  at::Tensor state_;          // [B, T, C]
+  Modulation modulation_;     // of every time of the schedule
+  PreparedConditions prepared_;
+  AdaptiveProjectedGuidance projected_;
+};
+
+Sampler::Sampler(const Dit& dit, const DenoiseJob& job, NoiseStreams& noise)
+    : dit_(dit),
+      job_(job),
+      noise_(noise),
+      frames_(job.conditions.context.size(1)),
+      device_(job.conditions.context.device()),
+      dtype_(job.conditions.context.scalar_type()),
+      schedule_(job.schedule) {
+  if (schedule_.empty()) fail(ErrorCode::kBadArgument, "the schedule has no step");
+  if (job.cover_strength < 1.0 && !job.conditions_after_cover) {
+    fail(ErrorCode::kBadArgument, "a cover strength below 1 needs the conditions that follow");
+  }
+  initial_noise_ = noise_.next(frames_, dit_.latent_channels(), device_);
+  state_ = initial_noise_;
+  if (job.cover_noise_strength > 0.0) start_from_cover();
+  modulation_ = dit_.modulate(at::tensor(schedule_, at::kFloat).to(device_));
+}
+
+PreparedConditions Sampler::prepare(const Conditions& conditions) const {
+  return {dit_.attend_to(conditions.encoder_states, guided() ? job_.null_condition : at::Tensor()),
+          dit_.embed_context(conditions.context)};
+}
+
+void Sampler::start_from_cover() {
+  const size_t first = nearest_step(schedule_, 1.0 - job_.cover_noise_strength);
+  const double time = schedule_[first];
+  state_ = time * initial_noise_ + (1.0 - time) * job_.cover_source.to(at::kFloat);
+  schedule_.erase(schedule_.begin(), schedule_.begin() + static_cast<std::ptrdiff_t>(first));
+}
+
+at::Tensor Sampler::velocity(size_t step) {
+  const double time = schedule_[step];
+  const Modulation modulation = modulation_.at(static_cast<int64_t>(step));
+  const at::Tensor input = state_.to(dtype_);
+  const bool guides = guided() && job_.guidance.interval_start <= time && time <= job_.guidance.interval_end;
+  if (!guides) return dit_.velocity(input, prepared_.context_tokens, modulation, prepared_.cross).to(at::kFloat);
+
+  const auto twice = [](const at::Tensor& x) { return at::cat({x, x}); };
+  const at::Tensor both = dit_.velocity(twice(input), twice(prepared_.context_tokens), modulation, prepared_.cross);
+  const auto halves = both.to(at::kFloat).chunk(2);
+  return job_.guidance.by_angle ? guide_by_angle(state_, halves[0], halves[1], time, job_.guidance.scale)
+                                : projected_.guide(halves[0], halves[1], job_.guidance.scale);
+}
+
+at::Tensor Sampler::advanced(const at::Tensor& velocity, size_t step) {
+  const double time = schedule_[step], next = next_time(schedule_, step);
+  if (job_.method == InferMethod::kOde || next == 0.0) return state_ - (time - next) * velocity;
+  const at::Tensor data = state_ - time * velocity;
+  return next * noise_.next(frames_, dit_.latent_channels(), device_) + (1.0 - next) * data;
+}
+
+void Sampler::inject(size_t step) {
+  const double steps = static_cast<double>(schedule_.size());
+  const double injected = std::nearbyint(job_.repaint->injection_ratio * steps);  // half to even
+  const bool turbo_jump = dit_.is_turbo() && step + 1 == schedule_.size();
+  if (static_cast<double>(step) >= injected || turbo_jump) return;
+  state_ = inject_source(state_, *job_.repaint, initial_noise_, next_time(schedule_, step));
+}
+
+at::Tensor Sampler::run(const Control& control) {
+  const int64_t steps = static_cast<int64_t>(schedule_.size());
+  const auto covered = static_cast<int64_t>(static_cast<double>(steps) * job_.cover_strength);
+  control.report(Stage::kDenoise, 0, steps);
+  for (int64_t step = 0; step < steps; ++step) {
+    const bool switches = step == covered && job_.cover_strength < 1.0;
+    if (switches) {
+      prepared_ = prepare(*job_.conditions_after_cover);
+    } else if (step == 0) {
+      prepared_ = prepare(job_.conditions);
+    }
+    state_ = advanced(velocity(step), step);
+    if (job_.repaint) inject(step);
+    if (!state_.isfinite().all().item<bool>()) {
+      fail(ErrorCode::kNotFinite, "denoising gave a value that is not finite at step " + std::to_string(step + 1) +
+                                      " of " + std::to_string(steps) + "; the checkpoint may be damaged");
+    }
+    control.report(Stage::kDenoise, step + 1, steps);
+  }
+  if (job_.repaint && job_.repaint->crossfade_frames > 0) state_ = blend_edges(state_, *job_.repaint);
+  if (!state_.any().item<bool>()) fail(ErrorCode::kNotFinite, "denoising gave latents that are all zero");
+  return state_;
+}
+
+}  // namespace
+
+at::Tensor denoise(const Dit& dit, const DenoiseJob& job, NoiseStreams& noise, const Control& control) {
+  return Sampler(dit, job, noise).run(control);
+}
+
+}  // namespace carillon

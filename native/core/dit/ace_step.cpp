@@ -1,0 +1,34 @@
+#include "core/dit/ace_step.h"
+
+#include <ATen/ATen.h>
+
+#include <string>
+
+#include "core/runtime/error.h"
+
+namespace carillon {
+
+AceStep AceStep::load(const std::string& directory, const Placement& placement, const Control& control) {
+  const DitConfig config = DitConfig::read(directory);
+  const Checkpoint checkpoint = Checkpoint::open(directory);
+  const Weights weights = checkpoint.weights(placement);
+  return {.config = config,
+          .placement = placement,
+          .dit = Dit::load(weights.sub("decoder"), config, control),
+          .encoder = ConditionEncoder::load(weights.sub("encoder"), config),
+          .tokenizer = AudioTokenizer::load(weights.sub("tokenizer"), config),
+          .detokenizer = AudioDetokenizer::load(weights.sub("detokenizer"), config),
+          .null_condition = weights.get("null_condition_emb", {1, 1, config.encoder_hidden_size}),
+          .silence = read_silence_latent(checkpoint, config.audio_acoustic_hidden_dim)
+                         .to(placement.device, placement.dtype)};
+}
+
+at::Tensor AceStep::silence_of(int64_t frames) const {
+  if (frames < 0 || frames > max_frames()) {
+    fail(ErrorCode::kBadArgument, std::to_string(frames) + " latent frames were asked for, but the silence table of " +
+                                      "this checkpoint ends at " + std::to_string(max_frames()));
+  }
+  return silence.narrow(1, 0, frames);
+}
+
+}  // namespace carillon

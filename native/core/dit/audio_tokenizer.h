@@ -1,0 +1,59 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include "core/checkpoint/checkpoint.h"
+#include "core/checkpoint/config.h"
+#include "core/dit/encoder_stack.h"
+#include "core/dit/fsq.h"
+#include "core/nn/linear.h"
+
+namespace carillon {
+
+/// Latents at 25 Hz to audio codes at 5 Hz. The quantiser works in float32 whatever the model's type.
+class AudioTokenizer {
+ public:
+  /// `weights` at `tokenizer.`.
+  static AudioTokenizer load(const Weights& weights, const DitConfig& config);
+
+  struct Tokens {
+    at::Tensor quantized;  // [B, N, E], the model's dtype
+    at::Tensor indices;    // [B, N] int64
+  };
+  /// latents [B, T, C] -> N = ceil(T / frames per code) codes. A last group that is not full is completed with the
+  /// first frames of `silence` [1, F, C].
+  Tokens tokenize(const at::Tensor& latents, const at::Tensor& silence) const;
+
+  /// Indices [B, N] int64 -> [B, N, E] in the model's dtype. Throws kBadArgument outside the codebook.
+  at::Tensor embed(const at::Tensor& indices) const;
+
+  int64_t codebook_size() const { return fsq_.codebook_size(); }
+
+ private:
+  AudioTokenizer(Fsq fsq, int64_t frames_per_code) : fsq_(std::move(fsq)), frames_per_code_(frames_per_code) {}
+
+  Fsq fsq_;
+  int64_t frames_per_code_;
+  nn::Linear acoustic_proj_;
+  nn::Linear embed_;
+  at::Tensor special_token_;  // [1, 1, E]
+  EncoderStack pooler_;
+  nn::Linear project_in_, project_out_;  // float32
+};
+
+/// Audio codes at 5 Hz back to latents at 25 Hz: the hints that stand in for source latents.
+class AudioDetokenizer {
+ public:
+  /// `weights` at `detokenizer.`.
+  static AudioDetokenizer load(const Weights& weights, const DitConfig& config);
+
+  /// quantized [B, N, E] -> [B, N * frames per code, C].
+  at::Tensor hints(const at::Tensor& quantized) const;
+
+ private:
+  nn::Linear embed_;
+  at::Tensor special_tokens_;  // [1, frames per code, E]
+  EncoderStack stack_;
+  nn::Linear proj_out_;
+};
+
+}  // namespace carillon

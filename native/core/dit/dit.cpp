@@ -1,0 +1,132 @@
+#include "core/dit/dit.h"
+
+#include <ATen/ATen.h>
+
+#include <string>
+
+namespace carillon {
+namespace {
+
+/// Rows of a layer's modulation.
+enum { kAttentionShift, kAttentionScale, kAttentionGate, kMlpShift, kMlpScale, kMlpGate, kLayerRows };
+enum { kOutputShift, kOutputScale, kOutputRows };
+
+at::Tensor modulated(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale) {
+  return at::addcmul(shift, x, scale);
+}
+
+}  // namespace
+
+DitLayer DitLayer::load(const Weights& weights, const DitConfig& config, int64_t index) {
+  const nn::AttentionSize size{config.hidden_size, config.num_attention_heads, config.num_key_value_heads,
+                               config.head_dim,    config.rms_norm_eps,        config.attention_bias};
+  const auto norm = [&](const char* name) {
+    return nn::RmsNorm::load(weights.sub(name), config.hidden_size, config.rms_norm_eps);
+  };
+  DitLayer layer;
+  layer.self_attn_norm = norm("self_attn_norm");
+  layer.cross_attn_norm = norm("cross_attn_norm");
+  layer.mlp_norm = norm("mlp_norm");
+  layer.self_attn = nn::SelfAttention::load(weights.sub("self_attn"), size);
+  layer.cross_attn = nn::CrossAttention::load(weights.sub("cross_attn"), size);
+  layer.mlp = nn::SwiGlu::load(weights.sub("mlp"), config.hidden_size, config.intermediate_size);
+  layer.window = config.window_of_layer(index);
+  return layer;
+}
+
+at::Tensor DitLayer::operator()(const at::Tensor& x, const at::Tensor& modulation, const nn::Rotary& rotary,
+                                const CrossCache::Layer& cross) const {
+  const auto row = [&](int64_t index) { return modulation.narrow(1, index, 1); };
+
+  at::Tensor y = modulated(self_attn_norm(x), row(kAttentionShift), row(kAttentionScale));
+  at::Tensor h = at::addcmul(x, self_attn(y, rotary, {.window = window, .key_mask = {}}), row(kAttentionGate));
+
+  const int64_t rows = cross.conditional.k.size(0);
+  if (h.size(0) == rows) {
+    h = h + cross_attn(cross_attn_norm(h), cross.conditional);
+  } else {
+    const at::Tensor conditional = h.narrow(0, 0, rows), unconditional = h.narrow(0, rows, h.size(0) - rows);
+    h = at::cat({conditional + cross_attn(cross_attn_norm(conditional), cross.conditional),
+                 unconditional + cross.unconditional});
+  }
+
+  y = modulated(mlp_norm(h), row(kMlpShift), row(kMlpScale));
+  return at::addcmul(h, mlp(y), row(kMlpGate));
+}
+
+Dit Dit::load(const Weights& weights, const DitConfig& config, const Control& control) {
+  const int64_t hidden = config.hidden_size, depth = config.num_hidden_layers;
+  Dit dit;
+  dit.is_turbo_ = config.is_turbo;
+  dit.latent_channels_ = config.audio_acoustic_hidden_dim;
+  dit.head_dim_ = config.head_dim;
+  dit.rope_theta_ = config.rope_theta;
+  dit.patch_in_ = PatchEmbedding::load(weights.sub("proj_in.1"), config);
+  dit.time_embed_ = TimeEmbedding::load(weights.sub("time_embed"), hidden);
+  dit.time_embed_r_ = TimeEmbedding::load(weights.sub("time_embed_r"), hidden);
+  dit.equal_times_ = dit.time_embed_r_(at::zeros({1}, at::device(weights.placement().device).dtype(at::kFloat)));
+  dit.condition_embedder_ =
+      nn::Linear::load(weights.sub("condition_embedder"), config.encoder_hidden_size, hidden, true);
+  std::vector<at::Tensor> tables;
+  for (int64_t index = 0; index < depth; ++index) {
+    const Weights layer = weights.sub("layers." + std::to_string(index));
+    dit.layers_.push_back(DitLayer::load(layer, config, index));
+    tables.push_back(layer.get("scale_shift_table", {1, kLayerRows, hidden}, at::kFloat));
+    control.report(Stage::kLoad, index + 1, depth);
+  }
+  dit.layer_tables_ = at::stack(tables);
+  dit.output_table_ = weights.get("scale_shift_table", {1, kOutputRows, hidden}, at::kFloat);
+  dit.norm_out_ = nn::RmsNorm::load(weights.sub("norm_out"), hidden, config.rms_norm_eps);
+  dit.patch_out_ = PatchOutput::load(weights.sub("proj_out.1"), config);
+  return dit;
+}
+
+Modulation Dit::combine(const TimeEmbedding::Output& t, const TimeEmbedding::Output& r) const {
+  const at::ScalarType dtype = t.embedding.scalar_type();
+  // 1 + scale, once for all items and steps.
+  const auto one_more = [&](int64_t rows, std::initializer_list<int64_t> scales) {
+    at::Tensor offset = at::zeros({rows, 1}, layer_tables_.options());
+    for (const int64_t scale : scales) offset[scale].fill_(1.0);
+    return offset;
+  };
+  const at::Tensor layers = layer_tables_ + (t.modulation + r.modulation).to(at::kFloat) +
+                            one_more(kLayerRows, {kAttentionScale, kMlpScale});
+  const at::Tensor output = output_table_ + (t.embedding + r.embedding).to(at::kFloat).unsqueeze(1) +
+                            one_more(kOutputRows, {kOutputScale});
+  return {layers.to(dtype), output.to(dtype)};
+}
+
+Modulation Dit::modulate(const at::Tensor& times) const { return combine(time_embed_(times), equal_times_); }
+
+Modulation Dit::modulate(const at::Tensor& times, const at::Tensor& reference_times) const {
+  return combine(time_embed_(times), time_embed_r_(times - reference_times));
+}
+
+CrossCache Dit::attend_to(const at::Tensor& encoder_states, const at::Tensor& null_condition) const {
+  const at::Tensor context = condition_embedder_(encoder_states);
+  const at::Tensor null_context = null_condition.defined() ? condition_embedder_(null_condition) : at::Tensor();
+  CrossCache cache;
+  for (const auto& layer : layers_) {
+    CrossCache::Layer entry{layer.cross_attn.keys_values(context), {}};
+    if (null_context.defined()) {
+      // Over a single key the softmax is 1 whatever the query.
+      const at::Tensor any_query = at::zeros_like(null_context);
+      entry.unconditional = layer.cross_attn(any_query, layer.cross_attn.keys_values(null_context));
+    }
+    cache.layers.push_back(std::move(entry));
+  }
+  return cache;
+}
+
+at::Tensor Dit::velocity(const at::Tensor& state, const at::Tensor& context_tokens, const Modulation& modulation,
+                         const CrossCache& cross) const {
+  at::Tensor h = context_tokens + patch_in_.embed_state(state);
+  const auto rotary = nn::Rotary::make(h.size(1), head_dim_, rope_theta_, {h.device(), h.scalar_type()});
+  for (size_t index = 0; index < layers_.size(); ++index) {
+    h = layers_[index](h, modulation.layers[static_cast<int64_t>(index)], rotary, cross.layers[index]);
+  }
+  h = modulated(norm_out_(h), modulation.output.narrow(1, kOutputShift, 1), modulation.output.narrow(1, kOutputScale, 1));
+  return patch_out_(h, state.size(1));
+}
+
+}  // namespace carillon

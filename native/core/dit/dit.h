@@ -1,0 +1,95 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "core/checkpoint/checkpoint.h"
+#include "core/checkpoint/config.h"
+#include "core/dit/patch.h"
+#include "core/dit/time_embedding.h"
+#include "core/nn/attention.h"
+#include "core/nn/rms_norm.h"
+#include "core/nn/swiglu.h"
+#include "core/runtime/control.h"
+
+namespace carillon {
+
+/// Everything that the flow time alone decides, for N times. Scales are held as 1 + scale.
+struct Modulation {
+  at::Tensor layers;  // [layers, N, 6, H]: shift, scale, gate of attention, then of the MLP
+  at::Tensor output;  // [N, 2, H]: shift, scale
+
+  /// The modulation of one time, which every item of a batch shares.
+  Modulation at(int64_t index) const { return {layers.narrow(1, index, 1), output.narrow(0, index, 1)}; }
+};
+
+/// What cross-attention needs of one set of conditions, per layer; constant over the steps of a run.
+struct CrossCache {
+  struct Layer {
+    nn::CrossAttention::KeysValues conditional;  // of R rows
+    at::Tensor unconditional;                    // [1, 1, H], undefined without guidance
+  };
+  std::vector<Layer> layers;
+};
+
+/// One transformer layer: modulated self-attention, cross-attention, modulated MLP.
+struct DitLayer {
+  nn::RmsNorm self_attn_norm, cross_attn_norm, mlp_norm;
+  nn::SelfAttention self_attn;
+  nn::CrossAttention cross_attn;
+  nn::SwiGlu mlp;
+  int64_t window = 0;  // of self-attention; 0: full
+
+  static DitLayer load(const Weights& weights, const DitConfig& config, int64_t index);
+
+  /// x [B, S, H], modulation [1 or B, 6, H] -> [B, S, H].
+  at::Tensor operator()(const at::Tensor& x, const at::Tensor& modulation, const nn::Rotary& rotary,
+                        const CrossCache::Layer& cross) const;
+};
+
+/// The diffusion transformer: velocity (noise - data) of a latent state under conditions. Dimensions, depth and
+/// windows come from the config. All functions work under autograd as well as under inference mode.
+class Dit {
+ public:
+  /// `weights` at `decoder.`. Reports Stage::kLoad per layer.
+  static Dit load(const Weights& weights, const DitConfig& config, const Control& control);
+
+  bool is_turbo() const { return is_turbo_; }
+  int64_t latent_channels() const { return latent_channels_; }
+
+  /// Modulation at `times` [N] float32 with r = t, as in all inference: the second time branch is then a constant.
+  Modulation modulate(const at::Tensor& times) const;
+  /// The same with a second time: `reference_times` [N], r of mean flow.
+  Modulation modulate(const at::Tensor& times, const at::Tensor& reference_times) const;
+
+  /// The part of the tokens that context [B, T, context channels] (source latents, chunk mask) makes: [B, S, H].
+  at::Tensor embed_context(const at::Tensor& context) const { return patch_in_.embed_context(context); }
+
+  /// Keys and values of encoder states [B, L, E]; with `null_condition` [1, 1, E] also what a row without
+  /// conditions gets. All positions of a null sequence are equal, so attention over it is one constant vector.
+  CrossCache attend_to(const at::Tensor& encoder_states, const at::Tensor& null_condition = {}) const;
+
+  /// state [B, T, C], context_tokens [B, S, H], modulation of 1 or B times -> velocity [B, T, C].
+  /// The first rows read the R rows of `cross`; rows beyond R are unconditional.
+  at::Tensor velocity(const at::Tensor& state, const at::Tensor& context_tokens, const Modulation& modulation,
+                      const CrossCache& cross) const;
+
+ private:
+  Modulation combine(const TimeEmbedding::Output& t, const TimeEmbedding::Output& r) const;
+
+  bool is_turbo_ = false;
+  int64_t latent_channels_ = 0;
+  int64_t head_dim_ = 0;
+  double rope_theta_ = 0;
+  PatchEmbedding patch_in_;
+  TimeEmbedding time_embed_, time_embed_r_;
+  TimeEmbedding::Output equal_times_;  // time_embed_r at t - r = 0
+  nn::Linear condition_embedder_;
+  std::vector<DitLayer> layers_;
+  at::Tensor layer_tables_;  // [layers, 1, 6, H] float32
+  at::Tensor output_table_;  // [1, 2, H] float32
+  nn::RmsNorm norm_out_;
+  PatchOutput patch_out_;
+};
+
+}  // namespace carillon

@@ -1,0 +1,31 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace carillon {
+
+/// Finite scalar quantisation (Mentzer et al., 2023) with the symmetric soft clamp of the reference tokenizer:
+/// dimension d has levels[d] evenly spaced values in [-1, 1], an index counts them with dimension 0 fastest.
+/// Always computed in float32.
+class Fsq {
+ public:
+  /// Throws kBadArgument unless every level is at least 2.
+  explicit Fsq(std::vector<int64_t> levels);
+
+  int64_t dimensions() const { return static_cast<int64_t>(levels_.size()); }
+  int64_t codebook_size() const { return codebook_size_; }
+
+  /// z [..., D] -> indices [...] int64.
+  at::Tensor quantize(const at::Tensor& z) const;
+  /// indices [...] int64 -> values [..., D] float32. Throws kBadArgument for an index outside the codebook.
+  at::Tensor values(const at::Tensor& indices) const;
+
+ private:
+  std::vector<int64_t> levels_;
+  std::vector<int64_t> basis_;
+  int64_t codebook_size_ = 1;
+};
+
+}  // namespace carillon
