@@ -1,0 +1,72 @@
+/**
+ * Where tasks live: what was accepted, what became of it. The interface is small enough for a key-value
+ * server; `lmdb-store.ts` is the embedded implementation.
+ */
+import type { GenerationRequest } from "./request/schema.js";
+
+export type TaskState = "queued" | "running" | "succeeded" | "failed";
+
+/** Musical facts as clients read them; null where unknown. */
+export interface SongMetas {
+  bpm: number | null;
+  duration: number;
+  genres: string;
+  keyscale: string;
+  timesignature: string;
+  /** What the client wrote, before any rewriting. */
+  prompt: string;
+  lyrics: string;
+}
+
+/** What a finished job leaves behind. */
+export interface SongResult {
+  /** Final caption and lyrics, after sampling and formatting. */
+  prompt: string;
+  lyrics: string;
+  metas: SongMetas;
+  generationInfo: string;
+  /** One per audio file, in order. */
+  seeds: number[];
+  /** "" where the language model took no part. */
+  lmModel: string;
+  ditModel: string;
+  /** One per batch item; names inside the audio folder. */
+  audioFiles: { name: string; bytes: number }[];
+  warnings: string[];
+}
+
+export interface Task {
+  /** UUID v4. */
+  id: string;
+  /** Order of acceptance; unique, ascending. */
+  sequence: number;
+  state: TaskState;
+  createdAtMs: number;
+  finishedAtMs: number | null;
+  /** How often the process ended without warning while this task ran. */
+  interruptions: number;
+  request: GenerationRequest;
+  /** Set once the task succeeded. */
+  result: SongResult | null;
+  /** Set once the task failed: one line a person can act on. */
+  error: string | null;
+  /** How far a failed task came, 0 to 1. */
+  progress: number;
+}
+
+/** Every promise resolves once the change would survive the end of the process. */
+export interface TaskStore {
+  put(task: Task): Promise<void>;
+  get(id: string): Promise<Task | undefined>;
+  /** One entry per id, in order; undefined where there is no such task. */
+  list(ids: readonly string[]): Promise<(Task | undefined)[]>;
+  /**
+   * Replaces a task by what `change` makes of it, with no other update between reading and writing.
+   * Resolves with the new task, or undefined where there is none.
+   */
+  update(id: string, change: (task: Task) => Task): Promise<Task | undefined>;
+  remove(id: string): Promise<void>;
+  /** All tasks in order of acceptance. */
+  scan(): AsyncIterable<Task>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,94 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { LmdbTaskStore } from "../../src/music/lmdb-store.js";
+import type { Task } from "../../src/music/store.js";
+import { makeResult, makeTask, temporaryDirectory } from "./tasks.js";
+
+describe("LmdbTaskStore", () => {
+  let directory: string;
+  let store: LmdbTaskStore;
+
+  before(() => {
+    directory = temporaryDirectory();
+  });
+
+  beforeEach(() => {
+    store = LmdbTaskStore.open(directory);
+  });
+
+  afterEach(async () => {
+    await store.close();
+  });
+
+  it("gives back what was put, also after it was closed and opened again", async () => {
+    const task = makeTask({ state: "succeeded", result: makeResult({ prompt: "ゆっくり 🎷" }) });
+    await store.put(task);
+    await store.close();
+    store = LmdbTaskStore.open(directory);
+    expect(await store.get(task.id)).to.deep.equal(task);
+  });
+
+  it("answers a list in the order asked, with gaps for unknown ids", async () => {
+    const first = makeTask();
+    const second = makeTask();
+    await store.put(first);
+    await store.put(second);
+    const found = await store.list([second.id, "nobody", "", "x".repeat(5000), first.id, second.id]);
+    expect(found.map((task) => task?.id)).to.deep.equal([
+      second.id,
+      undefined,
+      undefined,
+      undefined,
+      first.id,
+      second.id,
+    ]);
+  });
+
+  it("applies concurrent updates one after the other", async () => {
+    const task = makeTask({ interruptions: 0 });
+    await store.put(task);
+    const increment = (current: Task) => ({ ...current, interruptions: current.interruptions + 1 });
+    await Promise.all(Array.from({ length: 50 }, () => store.update(task.id, increment)));
+    expect((await store.get(task.id))?.interruptions).to.equal(50);
+  });
+
+  it("does not invent a task when asked to update an unknown one", async () => {
+    expect(await store.update("nobody", (task) => task)).to.equal(undefined);
+    expect(await store.get("nobody")).to.equal(undefined);
+  });
+
+  it("scans in order of acceptance and forgets what was removed", async () => {
+    const fresh = LmdbTaskStore.open(temporaryDirectory());
+    const tasks = [3, 1, 2].map((sequence) => makeTask({ sequence }));
+    for (const task of tasks) await fresh.put(task);
+    await fresh.remove((tasks[2] as Task).id);
+    const sequences: number[] = [];
+    for await (const task of fresh.scan()) sequences.push(task.sequence);
+    expect(sequences).to.deep.equal([1, 3]);
+    await fresh.close();
+  });
+
+  it("loses nothing that it promised to keep when its process is killed", async () => {
+    const place = temporaryDirectory();
+    const script = fileURLToPath(new URL("./store-writer.ts", import.meta.url));
+    const child = spawn(process.execPath, ["--import", "tsx", script, place], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    let promised = 0;
+    for await (const line of createInterface({ input: child.stdout })) {
+      promised = Number(line);
+      if (promised === 200) child.kill("SIGKILL");
+    }
+    if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+    expect(promised).to.be.at.least(200);
+
+    const survivor = LmdbTaskStore.open(place);
+    for (let sequence = 1; sequence <= promised; sequence++) {
+      expect((await survivor.get(`task-${sequence}`))?.state, `task ${sequence}`).to.equal("succeeded");
+    }
+    await survivor.close();
+  });
+});
