@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { audioCodes, seedPositions, timesteps } from "./lists.js";
+import { parameter } from "./names.js";
 import {
   clamped,
   finiteNumber,
@@ -30,25 +31,10 @@ const TIME_SIGNATURES = new Map(
   ]),
 );
 
+/** Of vocals, where neither the client nor the language model names a language. */
+export const DEFAULT_LANGUAGE = "en";
+
 const INT32_MAX = 2 ** 31 - 1;
-
-/** Names that a client may give a parameter, in the order in which they are looked up. */
-const wireNames = z.registry<{ names: readonly string[] }>();
-
-function parameter<S extends z.ZodType>(names: string | readonly [string, ...string[]], schema: S): S {
-  const listed = typeof names === "string" ? [names] : names;
-  wireNames.add(schema, { names: [...new Set([...listed, ...listed.map(camelCase)])] });
-  return schema;
-}
-
-function camelCase(name: string): string {
-  return name.replace(/[_-]([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
-}
-
-/** The names of a parameter of the schema, its own name first. */
-export function namesOf(schema: z.ZodType): readonly [string, ...string[]] {
-  return wireNames.get(schema)?.names as readonly [string, ...string[]];
-}
 
 /** `N/A` is how the service's own results once spelled an unknown key. */
 const keyScale = trimmed.transform((key) => (key.toUpperCase() === "N/A" ? "" : key));
@@ -75,7 +61,11 @@ export const generationSchema = z.object({
   prompt: parameter(["prompt", "caption"], text.default("")),
   lyrics: parameter("lyrics", text.default("")),
   thinking: parameter("thinking", flag.default(false)),
-  vocalLanguage: parameter(["vocal_language", "vocalLanguage", "language"], trimmed.default("en")),
+  /** Null where the client named none: the language model may then find one, else it is DEFAULT_LANGUAGE. */
+  vocalLanguage: parameter(
+    ["vocal_language", "vocalLanguage", "language"],
+    textOrNull.nullable().default(null),
+  ),
   audioFormat: parameter("audio_format", oneOf(AUDIO_FORMATS).default("mp3")),
   sampleMode: parameter("sample_mode", flag.default(false)),
   sampleQuery: parameter(["sample_query", "sampleQuery", "description", "desc"], trimmed.default("")),
