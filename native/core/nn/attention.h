@@ -12,12 +12,13 @@ namespace carillon::nn {
 struct AttentionPattern {
   bool causal = false;  // query i of Sq sees keys 0 .. Sk - Sq + i; excludes window and key_mask
   int64_t window = 0;   // > 0: |i - j| <= window, both ways (Sq = Sk)
-  at::Tensor key_mask;  // [B, Sk] bool, true = visible; undefined: no key is hidden
+  at::Tensor key_mask;  // [B, Sk] bool, true = visible; undefined: no key is hidden (faster than all true)
 };
 
 /// softmax(q k^T / sqrt(D)) v with grouped heads: query head h reads kv head h / (Nq / Nkv).
 /// q [B, Nq, Sq, D], k and v [B, Nkv, Sk, D] (views with contiguous D are fine) -> [B, Sq, Nq * D].
-/// A window over a long sequence costs Sq * 3 window, not Sq * Sk.
+/// A window over a long sequence costs Sq * 3 window, not Sq * Sk, unless there is a key_mask. A query that sees no
+/// key at all gets the mean of all values, as the reference's additive masks make it.
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionPattern& pattern);
 
 struct AttentionSize {
@@ -34,7 +35,7 @@ struct SelfAttention {
   AttentionSize size;
   Linear qkv;  // rows: q [Nq * D], k [Nkv * D], v [Nkv * D]
   Linear o;
-  RmsNorm q_norm, k_norm;
+  RmsNorm qk_norm;  // weight [Nq + Nkv, D]: q_norm for each q head, k_norm for each k head
 
   static SelfAttention load(const Weights& weights, const AttentionSize& size);
 

@@ -5,7 +5,7 @@
 
 namespace carillon::nn {
 
-/// x [..., C] scaled to unit root mean square over the last dimension, times weight [C].
+/// x [..., C] scaled to unit root mean square over the last dimension, times weight (broadcast, last dimension C).
 /// Statistics and scaling are float32, the result is cast to x's dtype and only then multiplied by the weight,
 /// as transformers does: the order matters for parity in bfloat16.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);

@@ -1,0 +1,148 @@
+#include "core/nn/attention.h"
+
+#include <ATen/ATen.h>
+
+#include <limits>
+
+namespace carillon::nn {
+
+namespace {
+
+/// Beyond this many windows the blocked form computes less than the dense one (3 windows of keys a query).
+constexpr int64_t kDenseWindows = 4;
+
+/// Hidden pairs as the lowest value that is added to a score; the visible stay as they are.
+at::Tensor additive_mask(const at::Tensor& visible, at::ScalarType dtype) {
+  const double lowest = dtype == at::kBFloat16 ? static_cast<double>(std::numeric_limits<at::BFloat16>::lowest())
+                                               : static_cast<double>(std::numeric_limits<float>::lowest());
+  return at::zeros(visible.sizes(), visible.options().dtype(dtype)).masked_fill_(visible.logical_not(), lowest);
+}
+
+/// k or v [B, Nkv, S, D] with every head repeated for its group: [B, Nq, S, D].
+at::Tensor expand_heads(const at::Tensor& x, int64_t num_heads) {
+  const int64_t group = num_heads / x.size(1);
+  if (group == 1) return x;
+  return x.unsqueeze(2).expand({-1, -1, group, -1, -1}).reshape({x.size(0), num_heads, x.size(2), x.size(3)});
+}
+
+at::Tensor fused_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                           const std::optional<at::Tensor>& mask, bool causal) {
+  // On CUDA only the flash kernel groups heads: no masks, no float32. Others would fall back to a slow path.
+  const bool grouped = !q.is_cuda() || (!mask && q.scalar_type() != at::kFloat);
+  if (grouped || q.size(1) == k.size(1)) {
+    return at::scaled_dot_product_attention(q, k, v, mask, 0.0, causal, std::nullopt, q.size(1) != k.size(1));
+  }
+  return at::scaled_dot_product_attention(q, expand_heads(k, q.size(1)), expand_heads(v, q.size(1)), mask, 0.0, causal);
+}
+
+/// Visible pairs [1 or B, 1, Sq, Sk].
+at::Tensor visible_pairs(const at::Tensor& q, const at::Tensor& k, const AttentionPattern& pattern) {
+  const auto positions = q.options().dtype(at::kLong);
+  const at::Tensor queries = at::arange(k.size(2) - q.size(2), k.size(2), positions).unsqueeze(1);
+  const at::Tensor distance = at::arange(k.size(2), positions) - queries;  // j - i
+  at::Tensor visible;
+  if (pattern.causal) {
+    visible = distance <= 0;
+  } else if (pattern.window > 0) {
+    visible = distance.abs() <= pattern.window;
+  }
+  if (visible.defined()) visible = visible.view({1, 1, q.size(2), k.size(2)});
+  if (!pattern.key_mask.defined()) return visible;
+  const at::Tensor keys = pattern.key_mask.to(q.device(), at::kBool).view({-1, 1, 1, k.size(2)});
+  return visible.defined() ? keys.logical_and(visible) : keys.expand({-1, 1, q.size(2), k.size(2)});
+}
+
+/// Blocks of `window` queries, each against its own block of keys and the two beside it.
+at::Tensor blocked_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t window) {
+  const int64_t batch = q.size(0), length = q.size(2), dim = q.size(3);
+  const int64_t blocks = (length + window - 1) / window, tail = blocks * window - length;
+  const auto query_blocks = [&](const at::Tensor& x) {
+    const at::Tensor padded = tail == 0 ? x.transpose(1, 2) : at::constant_pad_nd(x.transpose(1, 2), {0, 0, 0, 0, 0, tail});
+    return padded.reshape({batch * blocks, window, x.size(1), dim}).transpose(1, 2);
+  };
+  const auto key_blocks = [&](const at::Tensor& x) {
+    const at::Tensor padded = at::constant_pad_nd(x.transpose(1, 2), {0, 0, 0, 0, window, tail + window});
+    return padded.unfold(1, 3 * window, window)  // [B, blocks, Nkv, D, 3 window]
+        .transpose(3, 4)
+        .reshape({batch * blocks, x.size(1), 3 * window, dim});
+  };
+  // Inside a block, query a is at position a + window of its 3 windows of keys.
+  const auto positions = q.options().dtype(at::kLong);
+  const at::Tensor slot = at::arange(3 * window, positions);
+  const at::Tensor band = (slot - at::arange(window, 2 * window, positions).unsqueeze(1)).abs() <= window;
+  const at::Tensor key_position = at::arange(-1, blocks - 1, positions).unsqueeze(1) * window + slot;  // [blocks, 3 window]
+  const at::Tensor real = key_position.ge(0).logical_and(key_position < length);
+  // Queries past the end see no real key; a block's mask would be all hidden and the result is cut off anyway.
+  const at::Tensor mask = additive_mask(real.view({blocks, 1, 1, 3 * window}).logical_and(band), q.scalar_type());
+  const at::Tensor out = fused_attention(query_blocks(q), key_blocks(k), key_blocks(v), mask.repeat({batch, 1, 1, 1}), false);
+  return out.transpose(1, 2).reshape({batch, blocks * window, -1}).narrow(1, 0, length);
+}
+
+}  // namespace
+
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionPattern& pattern) {
+  const int64_t batch = q.size(0), heads = q.size(1), queries = q.size(2), keys = k.size(2), dim = q.size(3);
+  AttentionPattern needed = pattern;
+  if (needed.window >= keys - 1) needed.window = 0;
+  if (queries == 1) needed.causal = false;
+
+  const bool masked = needed.window > 0 || needed.key_mask.defined() || (needed.causal && queries != keys);
+  if (queries == 1 && !masked) {
+    // The query heads of a group are queries of one key head: every key and value is read once.
+    const at::Tensor grouped = q.reshape({batch, k.size(1), heads / k.size(1), dim});
+    return fused_attention(grouped, k, v, std::nullopt, false).reshape({batch, 1, heads * dim});
+  }
+  if (needed.window > 0 && !needed.key_mask.defined() && keys > kDenseWindows * needed.window) {
+    return blocked_attention(q, k, v, needed.window);
+  }
+  std::optional<at::Tensor> mask;
+  if (masked) mask = additive_mask(visible_pairs(q, k, needed), q.scalar_type());
+  return fused_attention(q, k, v, mask, needed.causal && !masked).transpose(1, 2).reshape({batch, queries, heads * dim});
+}
+
+SelfAttention SelfAttention::load(const Weights& weights, const AttentionSize& size) {
+  const int64_t q_rows = size.num_heads * size.head_dim, kv_rows = size.num_kv_heads * size.head_dim;
+  SelfAttention self;
+  self.size = size;
+  self.qkv = Linear::load_fused(weights, {"q_proj", "k_proj", "v_proj"}, size.hidden_size, {q_rows, kv_rows, kv_rows}, size.bias);
+  self.o = Linear::load(weights.sub("o_proj"), q_rows, size.hidden_size, size.bias);
+  const at::Tensor q_norm = weights.get("q_norm.weight", {size.head_dim}), k_norm = weights.get("k_norm.weight", {size.head_dim});
+  self.qk_norm = {at::cat({q_norm.expand({size.num_heads, -1}), k_norm.expand({size.num_kv_heads, -1})}), size.rms_norm_eps};
+  return self;
+}
+
+SelfAttention::Heads SelfAttention::heads(const at::Tensor& x, const Rotary& rotary) const {
+  const int64_t rotated = size.num_heads + size.num_kv_heads;
+  const at::Tensor all = qkv(x).view({x.size(0), x.size(1), rotated + size.num_kv_heads, size.head_dim});
+  const at::Tensor qk = apply_rotary(qk_norm(all.narrow(2, 0, rotated)), rotary);
+  return {qk.narrow(2, 0, size.num_heads).transpose(1, 2), qk.narrow(2, size.num_heads, size.num_kv_heads).transpose(1, 2),
+          all.narrow(2, rotated, size.num_kv_heads).transpose(1, 2)};
+}
+
+at::Tensor SelfAttention::operator()(const at::Tensor& x, const Rotary& rotary, const AttentionPattern& pattern) const {
+  const Heads all = heads(x, rotary);
+  return o(attention(all.q, all.k, all.v, pattern));
+}
+
+CrossAttention CrossAttention::load(const Weights& weights, const AttentionSize& size) {
+  const int64_t q_rows = size.num_heads * size.head_dim, kv_rows = size.num_kv_heads * size.head_dim;
+  return {size,
+          Linear::load(weights.sub("q_proj"), size.hidden_size, q_rows, size.bias),
+          Linear::load_fused(weights, {"k_proj", "v_proj"}, size.hidden_size, {kv_rows, kv_rows}, size.bias),
+          Linear::load(weights.sub("o_proj"), q_rows, size.hidden_size, size.bias),
+          RmsNorm::load(weights.sub("q_norm"), size.head_dim, size.rms_norm_eps),
+          RmsNorm::load(weights.sub("k_norm"), size.head_dim, size.rms_norm_eps)};
+}
+
+CrossAttention::KeysValues CrossAttention::keys_values(const at::Tensor& context) const {
+  const at::Tensor all = kv(context).view({context.size(0), context.size(1), 2 * size.num_kv_heads, size.head_dim});
+  return {k_norm(all.narrow(2, 0, size.num_kv_heads)).transpose(1, 2),
+          all.narrow(2, size.num_kv_heads, size.num_kv_heads).transpose(1, 2)};
+}
+
+at::Tensor CrossAttention::operator()(const at::Tensor& x, const KeysValues& context) const {
+  const at::Tensor heads = q_norm(q(x).view({x.size(0), x.size(1), size.num_heads, size.head_dim})).transpose(1, 2);
+  return o(attention(heads, context.k, context.v, {}));
+}
+
+}  // namespace carillon::nn
