@@ -1,0 +1,65 @@
+/** Prompts of the text encoder and their token ids (reference/engine.md 5). */
+import { canonicalKeyScale, canonicalTimeSignature } from "./metadata.js";
+import type { PromptPart, Tokenizer } from "./tokenizer.js";
+import type { Metadata } from "./types.js";
+
+/** What the renderer is told to do; part of the text prompt. */
+export const taskInstructions = {
+  textToMusic: "Fill the audio semantic mask based on the given conditions:",
+  /** Also where audio codes are given. */
+  cover: "Generate audio semantic tokens based on the given conditions:",
+} as const;
+
+const endOfText = "<|endoftext|>";
+const maxTextTokens = 256;
+const maxLyricTokens = 2048;
+
+/** Shown as the duration where none is known. */
+const unknownDurationSeconds = 30;
+
+export interface TextConditions {
+  instruction: string;
+  caption: string;
+  lyrics: string;
+  language: string;
+  metadata: Metadata;
+}
+
+export function encodeTextPrompt(tokenizer: Tokenizer, conditions: TextConditions): Int32Array {
+  const instruction = conditions.instruction.endsWith(":")
+    ? conditions.instruction
+    : `${conditions.instruction}:`;
+  const text =
+    `# Instruction\n${instruction}\n\n# Caption\n${captionBody(conditions.caption)}\n\n` +
+    `# Metas\n${metasBlock(conditions.metadata)}`;
+  return withFinalToken(tokenizer, [{ text }, { control: endOfText }, { text: "\n" }], maxTextTokens);
+}
+
+export function encodeLyricPrompt(tokenizer: Tokenizer, conditions: TextConditions): Int32Array {
+  const text = `# Languages\n${conditions.language}\n\n# Lyric\n${conditions.lyrics}`;
+  return withFinalToken(tokenizer, [{ text }, { control: endOfText }], maxLyricTokens);
+}
+
+/** Values in the form of the training data where they have one, else as the client wrote them. */
+function metasBlock({ bpm, timeSignature, keyScale, durationSeconds }: Metadata): string {
+  return (
+    `- bpm: ${bpm || "N/A"}\n` +
+    `- timesignature: ${canonicalTimeSignature(timeSignature) ?? (timeSignature.trim() || "N/A")}\n` +
+    `- keyscale: ${canonicalKeyScale(keyScale) ?? (keyScale.trim() || "N/A")}\n` +
+    `- duration: ${Math.trunc(durationSeconds ?? unknownDurationSeconds)} seconds\n`
+  );
+}
+
+/** A caption that arrives as a whole text prompt is taken out of it. */
+function captionBody(caption: string): string {
+  if (!caption.includes("# Instruction") || !caption.includes("# Caption")) return caption;
+  const [, afterHeading = ""] = caption.split("# Caption");
+  const [body = ""] = afterHeading.split("# Metas");
+  return body.trim();
+}
+
+/** The tokenizer appends the end token to every sequence; truncation keeps it. */
+function withFinalToken(tokenizer: Tokenizer, parts: PromptPart[], maxTokens: number): Int32Array {
+  const content = tokenizer.encode(parts).subarray(0, maxTokens - 1);
+  return Int32Array.from([...content, tokenizer.controlId(endOfText)]);
+}

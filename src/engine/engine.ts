@@ -1,0 +1,212 @@
+/** The engine: model slots, the language model, and what they do together. */
+import type { CallOptions, NativeAddon, PlacementOptions, RenderResult, RuntimeInfo } from "./addon.js";
+import { Checkpoints, embeddedModel } from "./checkpoints.js";
+import { EngineError } from "./errors.js";
+import { LanguageModel } from "./language-model.js";
+import { loadAddon } from "./native.js";
+import * as planner from "./planner.js";
+import { Renderer } from "./renderer.js";
+import type {
+  EngineOptions,
+  FormatRequest,
+  ModelEntry,
+  MusicEngine,
+  Plan,
+  PlanRequest,
+  RenderRequest,
+  SampleRequest,
+  SlotState,
+  SongSheet,
+} from "./types.js";
+
+interface Slot {
+  /** The model named at start-up. */
+  configured: string;
+  renderer: Renderer | null;
+}
+
+export class Engine implements MusicEngine {
+  readonly #addon: NativeAddon;
+  readonly #checkpoints: Checkpoints;
+  readonly #options: EngineOptions;
+  readonly #log: (message: string) => void;
+  /** Slots 1 to 3; null where not configured. */
+  readonly #slots: (Slot | null)[];
+  #languageModel: LanguageModel | null = null;
+  /** The tail of the queue of loads: two at once would need the memory of both. */
+  #loads: Promise<unknown> = Promise.resolve();
+  #closed = false;
+
+  /**
+   * Loads the addon, no model yet: those load when first used, or when asked for.
+   * @param log is told of what a person should know, as the use of the embedded model
+   * @throws EngineError ADDON_MISSING
+   */
+  constructor(options: EngineOptions, log: (message: string) => void) {
+    this.#addon = loadAddon();
+    this.#checkpoints = new Checkpoints(options.checkpointsDirectory);
+    this.#options = options;
+    this.#log = log;
+    this.#slots = options.slotModels.map((model) => (model ? { configured: model, renderer: null } : null));
+  }
+
+  get usesEmbeddedModel(): boolean {
+    const { slotModels, languageModel } = this.#options;
+    return [...slotModels, languageModel].some(
+      (name) => name !== null && this.#checkpoints.usesEmbedded(name),
+    );
+  }
+
+  runtimeInfo(): RuntimeInfo {
+    return this.#addon.runtimeInfo();
+  }
+
+  slots(): SlotState[] {
+    return this.#slots.flatMap((slot, index) => (slot === null ? [] : [stateOf(slot, index + 1)]));
+  }
+
+  models(): ModelEntry[] {
+    const loaded = this.#slots.flatMap((slot) => slot?.renderer ?? []);
+    const names = new Set([...loaded.map(({ name }) => name), ...this.#checkpoints.rendererNames()]);
+    const defaultName = this.#defaultModelName();
+    return [...names].map((name) => {
+      const renderer = loaded.find((candidate) => candidate.name === name);
+      return {
+        name,
+        isDefault: name === defaultName,
+        isLoaded: renderer !== undefined,
+        isTurbo: renderer?.isTurbo ?? this.#checkpoints.isTurbo(name),
+      };
+    });
+  }
+
+  languageModels(): { name: string; isLoaded: boolean }[] {
+    const loaded = this.loadedLanguageModel();
+    const names = new Set([...(loaded === null ? [] : [loaded]), ...this.#checkpoints.languageModelNames()]);
+    return [...names].map((name) => ({ name, isLoaded: name === loaded }));
+  }
+
+  loadedLanguageModel(): string | null {
+    return this.#languageModel?.name ?? null;
+  }
+
+  async loadSlot(slotNumber: number, model: string | null, call: CallOptions = {}): Promise<SlotState> {
+    const slot = this.#slot(slotNumber);
+    await this.#oneLoad(() =>
+      this.#loadRenderer(slot, model ?? slot.renderer?.name ?? slot.configured, call),
+    );
+    return stateOf(slot, slotNumber);
+  }
+
+  async loadLanguageModel(name: string | null, call: CallOptions = {}): Promise<string> {
+    return (await this.#ensureLanguageModel(name ?? this.#options.languageModel, call)).name;
+  }
+
+  async createSample(request: SampleRequest, call: CallOptions): Promise<SongSheet> {
+    return planner.createSample(await this.#anyLanguageModel(call), request, call);
+  }
+
+  async formatInput(request: FormatRequest, call: CallOptions): Promise<SongSheet> {
+    return planner.formatInput(await this.#anyLanguageModel(call), request, call);
+  }
+
+  async plan(request: PlanRequest, call: CallOptions): Promise<Plan> {
+    return planner.plan(await this.#anyLanguageModel(call), request, call);
+  }
+
+  async render(request: RenderRequest, call: CallOptions): Promise<RenderResult> {
+    const renderer = await this.#ensureRenderer(this.#slot(request.slot), call);
+    return renderer.render(request, call);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#loads;
+    const models = [...this.#slots.map((slot) => slot?.renderer), this.#languageModel];
+    await Promise.all(models.map((model) => model?.close()));
+    for (const slot of this.#slots) {
+      if (slot !== null) slot.renderer = null;
+    }
+    this.#languageModel = null;
+  }
+
+  #slot(slotNumber: number): Slot {
+    const slot = this.#slots[slotNumber - 1] ?? null;
+    if (slot === null) {
+      const available = this.slots().map((state) => state.slot);
+      throw new EngineError(
+        "SLOT_UNAVAILABLE",
+        `Slot ${slotNumber} is not available; configured at start-up: ${available.join(", ")}.`,
+      );
+    }
+    return slot;
+  }
+
+  #ensureRenderer(slot: Slot, call: CallOptions): Promise<Renderer> {
+    return this.#oneLoad(
+      async () => slot.renderer ?? (await this.#loadRenderer(slot, slot.configured, call)),
+    );
+  }
+
+  /** Whichever is loaded, else the configured one. */
+  #anyLanguageModel(call: CallOptions): Promise<LanguageModel> {
+    return this.#ensureLanguageModel(this.loadedLanguageModel() ?? this.#options.languageModel, call);
+  }
+
+  /** The codes a language model may write are those its renderer reads, so slot 1 loads first. */
+  async #ensureLanguageModel(name: string, call: CallOptions): Promise<LanguageModel> {
+    const { codebookSize } = await this.#ensureRenderer(this.#slot(1), call);
+    return this.#oneLoad(async () => {
+      const checkpoint = this.#checkpoints.languageModel(name);
+      const old = this.#languageModel;
+      if (old?.name === checkpoint.name) return old;
+      this.#announce(name, checkpoint.name);
+      const placement = this.#placement(this.#options.languageModelDevice);
+      this.#languageModel = await LanguageModel.load(this.#addon, checkpoint, placement, codebookSize, call);
+      await old?.close();
+      return this.#languageModel;
+    });
+  }
+
+  async #loadRenderer(slot: Slot, model: string, call: CallOptions): Promise<Renderer> {
+    const checkpoint = this.#checkpoints.renderer(model);
+    this.#announce(model, checkpoint.name);
+    const old = slot.renderer;
+    const placement = this.#placement(this.#options.device);
+    slot.renderer = await Renderer.load(this.#addon, checkpoint, placement, call);
+    await old?.close();
+    return slot.renderer;
+  }
+
+  #announce(requested: string, used: string): void {
+    this.#log(
+      requested === used
+        ? `loading ${used}`
+        : `${requested} is not installed: loading the embedded model ${used} in its place`,
+    );
+  }
+
+  #placement(device: string): PlacementOptions {
+    return { device, dtype: this.#options.dtype };
+  }
+
+  /** The name under which slot 1's own model appears, were it loaded. */
+  #defaultModelName(): string {
+    const [configured] = this.#options.slotModels;
+    return this.#checkpoints.usesEmbedded(configured) ? embeddedModel : configured;
+  }
+
+  /** Runs loads one after the other; a failed one does not stop the next. */
+  #oneLoad<T>(load: () => Promise<T>): Promise<T> {
+    const turn = this.#loads.then(() => {
+      if (this.#closed) throw new EngineError("CLOSED", "The engine is closed.");
+      return load();
+    });
+    this.#loads = turn.catch(() => undefined);
+    return turn;
+  }
+}
+
+function stateOf(slot: Slot, slotNumber: number): SlotState {
+  return { slot: slotNumber, model: slot.renderer?.name ?? null, isTurbo: slot.renderer?.isTurbo ?? false };
+}

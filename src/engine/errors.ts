@@ -1,0 +1,30 @@
+/** What can go wrong above the native addon. Below it, see `NativeErrorCode` in addon.ts. */
+export type EngineErrorCode =
+  /** The native addon is not built, or libtorch cannot be loaded. */
+  | "ADDON_MISSING"
+  /** No checkpoint of that name, or a part of it is absent. */
+  | "MODEL_NOT_FOUND"
+  /** The slot is not configured. */
+  | "SLOT_UNAVAILABLE"
+  /** Tokenizer files are absent, damaged or lack a token that the prompts need. */
+  | "TOKENIZER"
+  /** Prompt and requested output exceed the language model's context. */
+  | "PROMPT_TOO_LONG"
+  /** The song exceeds what the checkpoint can render. */
+  | "SONG_TOO_LONG"
+  /** The language model wrote nothing that can be used. */
+  | "LM_OUTPUT"
+  /** The engine is closed. */
+  | "CLOSED";
+
+/** A failure with a message a person can act on and a code a program can. */
+export class EngineError extends Error {
+  constructor(
+    readonly code: EngineErrorCode,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    this.name = "EngineError";
+  }
+}

@@ -1,0 +1,162 @@
+/** A loaded language model with its tokenizer: prompts and programs in, text and audio codes out. */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type {
+  CallOptions,
+  LanguageJob,
+  LanguageResult,
+  NativeAddon,
+  NativeLanguageModel,
+  PlacementOptions,
+  Segment,
+} from "./addon.js";
+import type { Checkpoint } from "./checkpoints.js";
+import { EngineError } from "./errors.js";
+import { type PromptPart, Tokenizer } from "./tokenizer.js";
+import type { SamplingOptions } from "./types.js";
+
+/** Room for the longest song's 3000 codes and long lyrics; the models could address more. */
+const maxContextTokens = 8192;
+
+export interface TextJob {
+  prompt: PromptPart[];
+  program: Segment[];
+  /** The most tokens to write; fewer where the context ends earlier. */
+  maxNewTokens: number;
+  sampling: SamplingOptions;
+  seed: number;
+  stage: "metadata" | "text";
+}
+
+export interface CodesJob {
+  prompt: PromptPart[];
+  negativePrompt: PromptPart[];
+  /** Exactly so many codes, or null: until the model ends. */
+  count: number | null;
+  maxCount: number;
+  /** 1 or below: no guidance. */
+  cfgScale: number;
+  sampling: SamplingOptions;
+  /** One per row. */
+  seeds: number[];
+}
+
+export class LanguageModel {
+  private constructor(
+    readonly name: string,
+    readonly tokenizer: Tokenizer,
+    readonly contextTokens: number,
+    private readonly native: NativeLanguageModel,
+  ) {}
+
+  /** @param codebookSize codes that the renderer understands; the model is held to them */
+  static async load(
+    addon: NativeAddon,
+    checkpoint: Checkpoint,
+    placement: PlacementOptions,
+    codebookSize: number,
+    call: CallOptions,
+  ): Promise<LanguageModel> {
+    const config = await readConfig(checkpoint);
+    const tokenizer = await Tokenizer.load(checkpoint.directory);
+    const contextTokens = Math.min(maxContextTokens, config.max_position_embeddings ?? maxContextTokens);
+    const native = await addon.loadLanguageModel(
+      {
+        ...placement,
+        modelDirectory: checkpoint.directory,
+        maxContextTokens: contextTokens,
+        vocabulary: tokenizer.vocabulary(config.vocab_size ?? tokenizer.size, codebookSize),
+      },
+      call,
+    );
+    return new LanguageModel(checkpoint.name, tokenizer, contextTokens, native);
+  }
+
+  /** One row of text, forced tokens included. */
+  async writeText(job: TextJob, call: CallOptions): Promise<string> {
+    const promptTokenIds = this.tokenizer.encode(job.prompt);
+    const result = await this.generate(
+      {
+        promptTokenIds,
+        program: job.program,
+        seeds: [job.seed],
+        maxNewTokens: Math.min(job.maxNewTokens, this.contextTokens - promptTokenIds.length),
+        cfgScale: 1,
+        stage: job.stage,
+      },
+      job.sampling,
+      call,
+    );
+    return this.tokenizer.decode(result.tokenIds[0] ?? []);
+  }
+
+  /** Audio codes, one array a seed; without a count they may differ in length. */
+  async writeCodes(job: CodesJob, call: CallOptions): Promise<Int32Array[]> {
+    const guided = job.cfgScale > 1;
+    const promptTokenIds = this.tokenizer.encode(job.prompt);
+    const result = await this.generate(
+      {
+        promptTokenIds,
+        negativePromptTokenIds: guided ? this.tokenizer.encode(job.negativePrompt) : undefined,
+        program: [{ kind: "codes", count: job.count ?? undefined }],
+        seeds: job.seeds,
+        maxNewTokens: job.count ?? Math.min(job.maxCount, this.contextTokens - promptTokenIds.length),
+        cfgScale: guided ? job.cfgScale : 1,
+        stage: "codes",
+      },
+      job.sampling,
+      call,
+    );
+    return result.tokenIds.map((ids) => this.tokenizer.audioCodes(ids));
+  }
+
+  close(): Promise<void> {
+    return this.native.close();
+  }
+
+  private generate(
+    job: Omit<LanguageJob, "temperature" | "topK" | "topP" | "repetitionPenalty">,
+    sampling: SamplingOptions,
+    call: CallOptions,
+  ): Promise<LanguageResult> {
+    this.checkContext(job);
+    const { temperature, topK, topP, repetitionPenalty } = sampling;
+    return this.native.generate({ ...job, temperature, topK, topP, repetitionPenalty }, call);
+  }
+
+  private checkContext(
+    job: Pick<LanguageJob, "promptTokenIds" | "negativePromptTokenIds" | "maxNewTokens">,
+  ): void {
+    const { promptTokenIds, negativePromptTokenIds, maxNewTokens } = job;
+    const promptTokens = Math.max(promptTokenIds.length, negativePromptTokenIds?.length ?? 0);
+    const room = this.contextTokens - promptTokens;
+    if (maxNewTokens < 1 || maxNewTokens > room) {
+      throw new EngineError(
+        "PROMPT_TOO_LONG",
+        `Caption and lyrics take ${promptTokens} of the language model's ${this.contextTokens} tokens, which leaves ` +
+          `${Math.max(0, room)} for what it has to write` +
+          `${maxNewTokens > 0 ? ` (${maxNewTokens})` : ""}. Shorten the lyrics or the song.`,
+      );
+    }
+  }
+}
+
+interface LanguageModelConfig {
+  vocab_size?: number;
+  max_position_embeddings?: number;
+}
+
+async function readConfig(checkpoint: Checkpoint): Promise<LanguageModelConfig> {
+  const path = join(checkpoint.directory, "config.json");
+  try {
+    return JSON.parse(await readFile(path, "utf8")) as LanguageModelConfig;
+  } catch (error) {
+    throw new EngineError(
+      "MODEL_NOT_FOUND",
+      `${path} cannot be read, so ${checkpoint.name} is no language model.`,
+      {
+        cause: error,
+      },
+    );
+  }
+}

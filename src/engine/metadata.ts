@@ -1,0 +1,89 @@
+/** What the client says and what the model writes about a song, brought to one form (reference/lm.md 4.6, 6.5). */
+import {
+  bpmRange,
+  durationSecondsRange,
+  keyAccidentals,
+  keyNotes,
+  languages,
+  type ThinkFields,
+  timeSignatures,
+} from "./think-fields.js";
+import type { Metadata } from "./types.js";
+
+/**
+ * The client's values in the form that the model was trained on. A value that has no such form is left out:
+ * the model then writes its own, and the client's still reaches the renderer.
+ */
+export function toThinkFields(metadata: Metadata, language: string | null): ThinkFields {
+  return {
+    bpm: integerWithin(metadata.bpm, bpmRange),
+    duration: integerWithin(metadata.durationSeconds, durationSecondsRange),
+    keyscale: canonicalKeyScale(metadata.keyScale),
+    timesignature: canonicalTimeSignature(metadata.timeSignature),
+    language: language === null ? undefined : canonicalLanguage(language),
+  };
+}
+
+/** The client's values, completed by the model's. */
+export function mergeMetadata(client: Metadata, model: ThinkFields): Metadata {
+  return {
+    bpm: positiveOrNull(client.bpm) ?? model.bpm ?? null,
+    keyScale: isAbsent(client.keyScale) ? (model.keyscale ?? "") : client.keyScale,
+    timeSignature: isAbsent(client.timeSignature) ? (model.timesignature ?? "") : client.timeSignature,
+    durationSeconds: positiveOrNull(client.durationSeconds) ?? model.duration ?? null,
+  };
+}
+
+/** True where the client has left nothing for the model to fill. */
+export function isComplete(metadata: Metadata): boolean {
+  return (
+    positiveOrNull(metadata.bpm) !== null &&
+    !isAbsent(metadata.keyScale) &&
+    !isAbsent(metadata.timeSignature) &&
+    positiveOrNull(metadata.durationSeconds) !== null
+  );
+}
+
+/** Lyrics that say there are none to sing. */
+export function isInstrumental(lyrics: string): boolean {
+  return ["", "[inst]", "[instrumental]"].includes(lyrics.trim().toLowerCase());
+}
+
+/** One of the 70 key scales for "Am", "f# min", "B♭" or "C Major"; undefined for what is none, as "H minor". */
+export function canonicalKeyScale(text: string): string | undefined {
+  const match = keyScalePattern.exec(text.trim());
+  if (match === null) return undefined;
+  const [, note = "", accidental = "", mode = ""] = match;
+  const minor = mode === "m" || /^min/i.test(mode);
+  return `${note.toUpperCase()}${accidental} ${minor ? "minor" : "major"}`;
+}
+
+const keyScalePattern = new RegExp(
+  `^([${keyNotes.join("")}${keyNotes.join("").toLowerCase()}])([${keyAccidentals.join("")}]?)` +
+    `\\s*(|m|M|[Mm][Aa][Jj](?:[Oo][Rr])?|[Mm][Ii][Nn](?:[Oo][Rr])?)$`,
+);
+
+/** "6" for "6/8" and "6", and so on; undefined for what the model does not know, as "5/4". */
+export function canonicalTimeSignature(text: string): string | undefined {
+  const [, beats, noteValue] = /^(\d)(?:\/(\d))?$/.exec(text.trim()) ?? [];
+  const expected = beats === "6" ? "8" : "4";
+  return timeSignatures.find((known) => known === beats && (noteValue ?? expected) === expected);
+}
+
+function canonicalLanguage(text: string): string | undefined {
+  const code = text.trim().toLowerCase();
+  return languages.includes(code) ? code : undefined;
+}
+
+/** Clients write "N/A" for nothing. */
+function isAbsent(text: string): boolean {
+  return ["", "n/a"].includes(text.trim().toLowerCase());
+}
+
+function positiveOrNull(value: number | null): number | null {
+  return value !== null && value > 0 ? value : null;
+}
+
+function integerWithin(value: number | null, { min, max }: { min: number; max: number }): number | undefined {
+  return positiveOrNull(value) === null ? undefined : Math.min(max, Math.max(min, Math.trunc(value ?? min)));
+}

@@ -1,0 +1,40 @@
+/** Finds and loads the native addon. */
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+import type { NativeAddon } from "./addon.js";
+import { EngineError } from "./errors.js";
+
+/** Where the build leaves the addon. This file is two folders below the package root, in src/ as in dist/. */
+const builtAddon = fileURLToPath(new URL("../../build/Release/carillon.node", import.meta.url));
+
+/** The file that is loaded: `CARILLON_ADDON`, for embedding in another package layout, else the built one. */
+export function addonPath(): string {
+  return process.env.CARILLON_ADDON || builtAddon;
+}
+
+/**
+ * Loads the addon; Node keeps one instance however often it is asked.
+ * @throws EngineError ADDON_MISSING: says what to run.
+ */
+export function loadAddon(path = addonPath()): NativeAddon {
+  if (!existsSync(path)) {
+    throw new EngineError(
+      "ADDON_MISSING",
+      `The native addon is not built: ${path} does not exist. Run "npm run setup".`,
+    );
+  }
+  try {
+    return createRequire(import.meta.url)(path) as NativeAddon;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    const advice = /lib(torch|c10)/.test(reason)
+      ? "libtorch was not found where the addon was built against it. Set LIBTORCH to a libtorch 2.11 to 2.14 and"
+      : "It may have been built for another platform.";
+    throw new EngineError(
+      "ADDON_MISSING",
+      `The native addon ${path} cannot be loaded (${reason}). ${advice} Run "npm run setup" to build it again.`,
+      { cause: error },
+    );
+  }
+}

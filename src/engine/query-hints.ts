@@ -1,0 +1,57 @@
+/** Hints that a person leaves in a free-text wish (reference/music-http.md 2.11). */
+
+export interface QueryHints {
+  /** A language code, or null where the wish names none. */
+  language: string | null;
+  instrumental: boolean;
+}
+
+/** The first language that the wish names wins, in this order. */
+const languageNames: [code: string, ...names: string[]][] = [
+  ["en", "english"],
+  ["zh", "chinese", "中文", "mandarin"],
+  ["ja", "japanese", "日本語"],
+  ["ko", "korean", "한국어"],
+  ["es", "spanish", "español"],
+  ["fr", "french", "français"],
+  ["de", "german", "deutsch"],
+  ["it", "italian", "italiano"],
+  ["pt", "portuguese", "português"],
+  ["ru", "russian", "русский"],
+  ["bn", "bengali"],
+  ["hi", "hindi"],
+  ["ar", "arabic"],
+  ["th", "thai"],
+  ["vi", "vietnamese"],
+  ["id", "indonesian"],
+  ["tr", "turkish"],
+  ["nl", "dutch"],
+  ["pl", "polish"],
+];
+
+const letter = "[\\p{L}\\p{N}_]";
+
+const instrumentalWords = ["instrumental", "pure music", "pure instrument"];
+
+export function parseQueryHints(query: string): QueryHints {
+  const text = query.normalize("NFC").toLowerCase().trim();
+  const found = languageNames.find(
+    ([code, ...names]) => writtenAsCode(text, code) || names.some((n) => mentions(text, n)),
+  );
+  return {
+    language: found?.[0] ?? null,
+    instrumental:
+      instrumentalWords.some((words) => text.includes(words)) || text === "solo" || text.endsWith(" solo"),
+  };
+}
+
+/** "it" and "hi" are English words too: a code counts only after "lang" or "language" and a colon or equals sign. */
+function writtenAsCode(text: string, code: string): boolean {
+  return new RegExp(`(?<!${letter})lang(?:uage)?\\s*[:=]\\s*${code}(?!${letter})`, "u").test(text);
+}
+
+/** Whole words, but anywhere in scripts that are written without spaces. */
+function mentions(text: string, name: string): boolean {
+  if (/^[\p{Script=Han}\p{Script=Hangul}]+$/u.test(name)) return text.includes(name);
+  return new RegExp(`(?<!${letter})${name}(?!${letter})`, "u").test(text);
+}

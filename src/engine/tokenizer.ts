@@ -1,0 +1,208 @@
+/**
+ * Qwen3 byte-level BPE with trusted control tokens (reference/lm.md 2).
+ *
+ * The BPE itself is @huggingface/tokenizers, given no added tokens at all: so no text, whoever wrote it, can
+ * become a control token. Control tokens and audio codes are ids that only a template names.
+ */
+import { Tokenizer as TextTokenizer } from "@huggingface/tokenizers";
+import type { Vocabulary } from "./addon.js";
+import { EngineError } from "./errors.js";
+import { type AddedToken, readTokenizerFiles, type TokenizerDefinition } from "./tokenizer-files.js";
+
+/** A piece of a prompt. Neighbouring texts are encoded as one, for BPE merges across their border. */
+export type PromptPart = { control: string } | { text: string };
+
+const audioCodePattern = /^<\|audio_code_(\d+)\|>$/;
+
+export class Tokenizer {
+  readonly #directory: string;
+  readonly #text: TextTokenizer;
+  readonly #vocab: Record<string, number>;
+  readonly #controls: Map<string, number>;
+  readonly #controlNames: Map<number, string>;
+  readonly #bytes: TokenBytes;
+  /** Id of audio code 0; the codes are contiguous. -1 where the tokenizer has none. */
+  readonly firstAudioCodeId: number;
+  readonly audioCodeCount: number;
+  /** One more than the highest id. */
+  readonly size: number;
+
+  private constructor(directory: string, definition: TokenizerDefinition) {
+    const audioCodes = definition.addedTokens.filter(({ content }) => audioCodePattern.test(content));
+    const controls = definition.addedTokens.filter(({ content }) => !audioCodePattern.test(content));
+    this.#directory = directory;
+    this.#text = new TextTokenizer(definition.document, {});
+    this.#vocab = definition.document.model.vocab;
+    this.#controls = new Map(controls.map(({ content, id }) => [content, id]));
+    this.#controlNames = new Map(controls.map(({ content, id }) => [id, content]));
+    this.firstAudioCodeId = firstOfContiguous(audioCodes, directory);
+    this.audioCodeCount = audioCodes.length;
+    this.size = 1 + highestId(definition);
+    this.#bytes = tokenBytes(this.#vocab, this.size);
+  }
+
+  /**
+   * Reads the tokenizer of a checkpoint directory.
+   * @throws EngineError TOKENIZER
+   */
+  static async load(directory: string): Promise<Tokenizer> {
+    return new Tokenizer(directory, await readTokenizerFiles(directory));
+  }
+
+  /** @throws EngineError TOKENIZER where the tokenizer has no such control token. */
+  controlId(content: string): number {
+    const id = this.#controls.get(content);
+    if (id === undefined) {
+      throw new EngineError("TOKENIZER", `The tokenizer in ${this.#directory} has no ${content} token.`);
+    }
+    return id;
+  }
+
+  encode(parts: PromptPart[]): Int32Array {
+    const ids: number[] = [];
+    let text = "";
+    const flush = (): void => {
+      if (text !== "") {
+        for (const id of this.#text.encode(text, { add_special_tokens: false }).ids) ids.push(id);
+        text = "";
+      }
+    };
+    for (const part of parts) {
+      if ("text" in part) {
+        text += part.text;
+      } else {
+        flush();
+        ids.push(this.controlId(part.control));
+      }
+    }
+    flush();
+    return Int32Array.from(ids);
+  }
+
+  encodeText(text: string): Int32Array {
+    return this.encode([{ text }]);
+  }
+
+  /** Control tokens and audio codes are spelled out; bytes that are no UTF-8 become U+FFFD. */
+  decode(ids: Iterable<number>): string {
+    const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+    let text = "";
+    for (const id of ids) {
+      const name = this.#controlNames.get(id) ?? this.#audioCodeName(id);
+      text += name === null ? decoder.decode(this.#bytesOf(id), { stream: true }) : decoder.decode() + name;
+    }
+    return text + decoder.decode();
+  }
+
+  /** The audio codes among the ids, in order. */
+  audioCodes(ids: Iterable<number>): Int32Array {
+    const codes: number[] = [];
+    for (const id of ids) {
+      if (this.#isAudioCode(id)) codes.push(id - this.firstAudioCodeId);
+    }
+    return Int32Array.from(codes);
+  }
+
+  /**
+   * What constrained decoding must know.
+   * @param size rows of the model's embedding table; ids beyond the tokenizer's are empty
+   * @param codebookSize codes that the renderer understands
+   * @throws EngineError TOKENIZER where a needed token is absent or the table is too small
+   */
+  vocabulary(size: number, codebookSize: number): Vocabulary {
+    if (this.size > size) {
+      throw new EngineError(
+        "TOKENIZER",
+        `The tokenizer in ${this.#directory} has ${this.size} tokens, but the model only ${size}.`,
+      );
+    }
+    if (this.audioCodeCount === 0) {
+      throw new EngineError("TOKENIZER", `The tokenizer in ${this.#directory} has no audio codes.`);
+    }
+    const offsets = new Int32Array(size + 1).fill(this.#bytes.bytes.length);
+    offsets.set(this.#bytes.offsets);
+    const padding = this.#controls.get("<|endoftext|>");
+    return {
+      bytes: this.#bytes.bytes,
+      offsets,
+      endTokenIds: Int32Array.from([
+        this.controlId("<|im_end|>"),
+        ...(padding === undefined ? [] : [padding]),
+      ]),
+      firstAudioCodeId: this.firstAudioCodeId,
+      audioCodeCount: Math.min(this.audioCodeCount, codebookSize),
+    };
+  }
+
+  #isAudioCode(id: number): boolean {
+    return id >= this.firstAudioCodeId && id < this.firstAudioCodeId + this.audioCodeCount;
+  }
+
+  #audioCodeName(id: number): string | null {
+    return this.#isAudioCode(id) ? audioCodeToken(id - this.firstAudioCodeId) : null;
+  }
+
+  #bytesOf(id: number): Uint8Array {
+    return this.#bytes.bytes.subarray(this.#bytes.offsets[id] ?? 0, this.#bytes.offsets[id + 1] ?? 0);
+  }
+}
+
+/** The spelling of an audio code in requests and results. */
+export function audioCodeToken(code: number): string {
+  return `<|audio_code_${code}|>`;
+}
+
+/** Bytes of all tokens end to end, and where each begins. */
+interface TokenBytes {
+  bytes: Uint8Array;
+  /** `size + 1` of them. */
+  offsets: Int32Array;
+}
+
+function tokenBytes(vocab: Record<string, number>, size: number): TokenBytes {
+  const tokens = new Array<string>(size).fill("");
+  let length = 0;
+  for (const [token, id] of Object.entries(vocab)) {
+    tokens[id] = token;
+    length += token.length;
+  }
+  const bytes = new Uint8Array(length);
+  const offsets = new Int32Array(size + 1);
+  let end = 0;
+  tokens.forEach((token, id) => {
+    for (let index = 0; index < token.length; index++) {
+      bytes[end++] = byteOfLetter[token.charCodeAt(index)] ?? 0;
+    }
+    offsets[id + 1] = end;
+  });
+  return { bytes, offsets };
+}
+
+/** The byte that a letter of GPT-2's alphabet stands for: printable Latin-1 for itself, the rest from U+0100 on. */
+const byteOfLetter = ((): Uint8Array => {
+  const table = new Uint8Array(512);
+  let next = 256;
+  for (let byte = 0; byte < 256; byte++) {
+    const printable = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+    table[printable ? byte : next++] = byte;
+  }
+  return table;
+})();
+
+function highestId({ document, addedTokens }: TokenizerDefinition): number {
+  let highest = -1;
+  for (const id of Object.values(document.model.vocab)) highest = Math.max(highest, id);
+  for (const { id } of addedTokens) highest = Math.max(highest, id);
+  return highest;
+}
+
+function firstOfContiguous(audioCodes: AddedToken[], directory: string): number {
+  const first = audioCodes.find(({ content }) => content === audioCodeToken(0))?.id ?? -1;
+  if (!audioCodes.every(({ content, id }) => content === audioCodeToken(id - first))) {
+    throw new EngineError(
+      "TOKENIZER",
+      `The audio codes of the tokenizer in ${directory} are not contiguous.`,
+    );
+  }
+  return first;
+}
