@@ -26,46 +26,36 @@ export class RequestError extends HttpError {
 /** Statuses of the engine's error codes, where the client can mend the request. Every other code is 500. */
 const ENGINE_STATUS: Readonly<Record<string, number>> = {
   BAD_ARGUMENT: 400,
-  UNKNOWN_MODEL: 400,
+  MODEL_NOT_FOUND: 400,
   SLOT_UNAVAILABLE: 400,
+  PROMPT_TOO_LONG: 400,
+  SONG_TOO_LONG: 400,
 };
 
 /** Error codes whose message is meant for people: the addon's, the engine's and the system's. */
 const ENGINE_CODE = /^[A-Z][A-Z_]+$/;
-
-/** Statuses of body-parser's error types; the interface's table has no 413, so size limits are 400. */
-const PARSER_STATUS: Readonly<Record<string, number>> = {
-  "entity.too.large": 400,
-  "encoding.unsupported": 415,
-  "charset.unsupported": 415,
-  "request.aborted": 400,
-  "request.size.invalid": 400,
-};
 
 /** What a thrown value means to the client. Unknown failures become a 500 that tells nothing of the inside. */
 export function toHttpError(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
   if (!(error instanceof Error)) return new HttpError(500, "Internal server error", {}, { cause: error });
 
-  const { type, code, status } = error as Error & { type?: unknown; code?: unknown; status?: unknown };
-  if (typeof type === "string" && type in PARSER_STATUS) {
-    return new HttpError(PARSER_STATUS[type] as number, sentence(error.message), {}, { cause: error });
-  }
+  const { code, status } = error as Error & { code?: unknown; status?: unknown };
   if (code === "ENOSPC") {
     return new HttpError(500, "The server's disk is full", {}, { cause: error });
   }
   if (typeof code === "string" && ENGINE_CODE.test(code) && !("syscall" in error)) {
-    return new HttpError(ENGINE_STATUS[code] ?? 500, error.message, {}, { cause: error });
+    return new HttpError(ENGINE_STATUS[code] ?? 500, firstLine(error.message), {}, { cause: error });
   }
   if (typeof status === "number" && status >= 400 && status < 500) {
-    return new HttpError(400, sentence(error.message), {}, { cause: error });
+    // Express found the URL unreadable.
+    return new HttpError(400, firstLine(error.message), {}, { cause: error });
   }
   return new HttpError(500, "Internal server error", {}, { cause: error });
 }
 
-function sentence(message: string): string {
-  const firstLine = message.split("\n", 1)[0] as string;
-  return firstLine.charAt(0).toUpperCase() + firstLine.slice(1);
+function firstLine(message: string): string {
+  return message.split("\n", 1)[0] as string;
 }
 
 /** The last handler of the application. Server faults go to `log` with their cause; the client gets one line. */

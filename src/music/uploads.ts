@@ -2,10 +2,9 @@
 import { randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
 import { mkdir, readdir, rm } from "node:fs/promises";
-import { extname, join } from "node:path";
-import { type Readable, Transform } from "node:stream";
+import { dirname, extname, join } from "node:path";
+import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { RequestError } from "./errors.js";
 
 /** Form fields of each kind of upload, the preferred name first. */
 export const UPLOAD_FIELDS = {
@@ -53,31 +52,14 @@ export function uploadPath(directory: string, kind: UploadKind, clientName: stri
 }
 
 /**
- * Writes a file part to `path`. On any failure nothing is left there.
+ * Writes a file part to a new file at `path`. On failure a part of it may be left there.
  * @returns its size in bytes
- * @throws RequestError where it exceeds the limit
  */
-export async function storeUpload(content: Readable, path: string, limits: UploadLimits): Promise<number> {
-  let bytes = 0;
-  const counted = new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      bytes += chunk.length;
-      if (bytes > limits.maxBytes) done(tooLarge(limits));
-      else done(null, chunk);
-    },
-  });
-  try {
-    await mkdir(limits.directory, { recursive: true });
-    await pipeline(content, counted, createWriteStream(path, { flags: "wx", mode: 0o600 }));
-    return bytes;
-  } catch (error) {
-    await rm(path, { force: true });
-    throw error;
-  }
-}
-
-function tooLarge({ maxBytes }: UploadLimits): RequestError {
-  return new RequestError(`An uploaded file is larger than the limit of ${maxBytes} bytes`);
+export async function storeUpload(content: Readable, path: string): Promise<number> {
+  await mkdir(dirname(path), { recursive: true });
+  const file = createWriteStream(path, { flags: "wx", mode: 0o600 });
+  await pipeline(content, file);
+  return file.bytesWritten;
 }
 
 /** Deletes what an earlier process left behind; for the start of the service. */

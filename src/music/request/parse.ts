@@ -1,18 +1,17 @@
 /** From the fields of a body to one typed request: lookup, validation, and what is settled at submission. */
-import type { z } from "zod";
 import type { RangePolicy } from "../../config.js";
 import { RequestError } from "../errors.js";
 import { assignSeeds } from "../seeds.js";
 import type { Uploads } from "../uploads.js";
 import { FieldSources, type Fields } from "./fields.js";
+import { namesOf } from "./names.js";
 import {
   type GenerationParameters,
   type GenerationRequest,
   generationSchema,
-  namesOf,
   turboGenerationSchema,
 } from "./schema.js";
-import { parseField } from "./validate.js";
+import { parseField, parseObject } from "./validate.js";
 
 export interface GenerationContext {
   rangePolicy: RangePolicy;
@@ -58,14 +57,9 @@ function parseParameters(
   warnings: string[],
 ): GenerationParameters {
   const sources = new FieldSources(fields);
-  const parse = <S extends z.ZodType>(schema: S): z.output<S> => {
-    const names = namesOf(schema);
-    return parseField(names[0], schema, sources.find(names), context.rangePolicy, warnings);
-  };
-  const isTurbo = context.isTurbo(parse(generationSchema.shape.model));
-  const { shape } = isTurbo ? turboGenerationSchema : generationSchema;
-  const values = Object.entries(shape).map(([key, schema]) => [key, parse(schema)]);
-  return Object.fromEntries(values) as GenerationParameters;
+  const model = parseField(generationSchema.shape.model, sources, context.rangePolicy, []);
+  const schema = context.isTurbo(model) ? turboGenerationSchema : generationSchema;
+  return parseObject(schema, sources, context.rangePolicy, warnings);
 }
 
 /** A source audio is not refused: clients attach one to every task, and text2music does without it. */

@@ -14,6 +14,7 @@ import {
   oneOf,
   oneOfElse,
   text,
+  textOrNull,
   trimmed,
   within,
   withinOrAuto,
@@ -47,8 +48,6 @@ const timeSignature = trimmed.transform((value, context): string => {
 
 /** Clients of the hosted model list prefix the name with a vendor. */
 const modelName = trimmed.transform((name) => name.slice(name.lastIndexOf("/") + 1) || null);
-
-const textOrNull = trimmed.transform((value) => value || null);
 
 /** Values of 1 or more turn nucleus sampling off, that is 1; those at or below 0 mean the default. */
 const topP = (fallback: number) =>

@@ -90,6 +90,8 @@ export const text = z.unknown().transform((value, context): string => {
 
 export const trimmed = text.transform((value) => value.trim());
 
+export const textOrNull = trimmed.transform((value) => value || null);
+
 /** One of the words, in any case. */
 export function oneOf<const T extends string>(words: readonly [T, ...T[]]) {
   const type = z.enum(words, `must be one of ${words.join(", ")}`);

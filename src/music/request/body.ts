@@ -1,0 +1,178 @@
+/** Reads the body of a request, whatever its content type, checks the key, and gives fields and files. */
+import express, { type Request, type Response } from "express";
+import type { Authenticator } from "../auth.js";
+import { HttpError, RequestError } from "../errors.js";
+import { NO_UPLOADS, type UploadLimits, type Uploads } from "../uploads.js";
+import { type Fields, isObject } from "./fields.js";
+import { bodyTooLarge, MAX_FIELDS, readMultipart, removeFiles } from "./multipart.js";
+
+export interface RequestBody {
+  fields: Fields;
+  uploads: Uploads;
+  /** Deletes the stored files; to be called however the request ends. */
+  dispose(): Promise<void>;
+}
+
+type BodyType = "json" | "form" | "multipart";
+
+export interface BodyRule {
+  types: readonly BodyType[];
+  /** False: files are read and dropped. */
+  storesFiles: boolean;
+  /** True: an empty body counts as one without fields. */
+  mayBeEmpty: boolean;
+}
+
+/** What each kind of endpoint takes. */
+export const BODY_RULES = {
+  releaseTask: { types: ["json", "form", "multipart"], storesFiles: true, mayBeEmpty: false },
+  queryResult: { types: ["json", "form"], storesFiles: false, mayBeEmpty: true },
+  textService: { types: ["json", "form", "multipart"], storesFiles: false, mayBeEmpty: true },
+  command: { types: ["json", "form"], storesFiles: false, mayBeEmpty: true },
+} as const satisfies Record<string, BodyRule>;
+
+const TYPE_NAMES: Readonly<Record<BodyType, string>> = {
+  json: "application/json",
+  form: "application/x-www-form-urlencoded",
+  multipart: "multipart/form-data",
+};
+
+export interface BodyLimits {
+  /** Bytes of a body, uploaded files not counted. */
+  maxBytes: number;
+  uploads: UploadLimits;
+}
+
+export class BodyReader {
+  private readonly readRaw: ReturnType<typeof express.raw>;
+
+  constructor(
+    private readonly authenticator: Authenticator,
+    private readonly limits: BodyLimits,
+  ) {
+    this.readRaw = express.raw({ type: () => true, limit: limits.maxBytes });
+  }
+
+  /**
+   * Content type and syntax are checked before the key, the key before any file is stored.
+   * @throws HttpError 400, 401 or 415
+   */
+  async read(request: Request, response: Response, rule: BodyRule): Promise<RequestBody> {
+    const type = namedType(request);
+    if (type === undefined || (type !== null && !rule.types.includes(type))) {
+      request.resume();
+      throw unsupported(request, rule);
+    }
+    return type === "multipart"
+      ? await this.readMultipart(request, rule)
+      : await this.readText(request, response, type, rule);
+  }
+
+  private async readMultipart(request: Request, rule: BodyRule): Promise<RequestBody> {
+    const { fields, uploads, paths } = await readMultipart(request, {
+      authenticator: this.authenticator,
+      maxFieldBytes: this.limits.maxBytes,
+      uploads: rule.storesFiles ? this.limits.uploads : null,
+    });
+    const dispose = () => removeFiles(paths);
+    try {
+      this.authenticator.authorize(request, fields.ai_token);
+    } catch (error) {
+      await dispose();
+      throw error;
+    }
+    return { fields, uploads, dispose };
+  }
+
+  private async readText(
+    request: Request,
+    response: Response,
+    type: "json" | "form" | null,
+    rule: BodyRule,
+  ): Promise<RequestBody> {
+    const bytes = await this.readBytes(request, response);
+    const fields = bytes.length === 0 && rule.mayBeEmpty ? {} : parseText(request, bytes, type, rule);
+    this.authenticator.authorize(request, fields.ai_token);
+    return { fields, uploads: NO_UPLOADS, dispose: async () => {} };
+  }
+
+  private async readBytes(request: Request, response: Response): Promise<Buffer> {
+    await new Promise<void>((resolve, reject) => {
+      this.readRaw(request, response, (error?: unknown) => {
+        if (error) reject(this.readingError(error));
+        else resolve();
+      });
+    });
+    return Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+  }
+
+  private readingError(error: unknown): HttpError {
+    const { type, status, message } = error as { type?: string; status?: number; message: string };
+    if (type === "entity.too.large") return bodyTooLarge(this.limits.maxBytes);
+    if (type === "request.aborted")
+      return new RequestError("The client hung up before the body was complete");
+    return new HttpError(status === 415 ? 415 : 400, `Unreadable body: ${message}`);
+  }
+}
+
+/** The type that the header names: null without a header, undefined where it is none of the three. */
+function namedType(request: Request): BodyType | null | undefined {
+  const header = request.headers["content-type"];
+  if (header === undefined) return null;
+  const [mediaType = ""] = header.toLowerCase().split(";", 1);
+  if (mediaType.trim().endsWith("+json")) return "json";
+  return (Object.keys(TYPE_NAMES) as BodyType[]).find((type) => TYPE_NAMES[type] === mediaType.trim());
+}
+
+function parseText(request: Request, bytes: Buffer, type: "json" | "form" | null, rule: BodyRule): Fields {
+  if (type === "json") return parseJson(decode(bytes, request));
+  const text = decode(bytes, request);
+  // Without a header the body must speak for itself; curl calls any body a form unless told otherwise.
+  if (/^\s*[{[]/.test(text)) return parseJson(text, " (hint: set 'Content-Type: application/json')");
+  if (type === "form" || text.includes("=")) return parseForm(text);
+  throw unsupported(request, rule);
+}
+
+function parseJson(text: string, hint = ""): Fields {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new RequestError(`Malformed JSON payload${hint}: ${(error as Error).message}`);
+  }
+  if (!isObject(value)) throw new RequestError(`JSON payload must be an object${hint}`);
+  return value;
+}
+
+/** The last value wins where a name is repeated. */
+function parseForm(text: string): Fields {
+  const parameters = new URLSearchParams(text);
+  if (parameters.size > MAX_FIELDS) {
+    throw new RequestError(`The request holds more than ${MAX_FIELDS} fields`);
+  }
+  const fields: Record<string, unknown> = Object.create(null);
+  for (const [name, value] of parameters) fields[name] = value;
+  return fields;
+}
+
+function decode(bytes: Buffer, request: Request): string {
+  const charset =
+    /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(request.headers["content-type"] ?? "")?.[1] ?? "utf-8";
+  let decoder: TextDecoder;
+  try {
+    decoder = new TextDecoder(charset, { fatal: true });
+  } catch {
+    throw new HttpError(415, `Unsupported charset: ${charset}`);
+  }
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    throw new RequestError(`The body is not valid ${charset} text`);
+  }
+}
+
+function unsupported(request: Request, rule: BodyRule): HttpError {
+  const sent = request.headers["content-type"] ?? "(missing)";
+  const accepted = rule.types.map((type) => TYPE_NAMES[type]).join(", ");
+  return new HttpError(415, `Unsupported Content-Type: ${sent}; use one of ${accepted}`);
+}

@@ -1,0 +1,189 @@
+/** Reads a multipart body: text parts become fields, file parts go to disk while they arrive. */
+
+import { rm } from "node:fs/promises";
+import type { IncomingMessage } from "node:http";
+import type { Readable } from "node:stream";
+import busboy from "busboy";
+import type { Authenticator } from "../auth.js";
+import { RequestError } from "../errors.js";
+import {
+  storeUpload,
+  UPLOAD_FIELDS,
+  type Upload,
+  type UploadKind,
+  type UploadLimits,
+  type Uploads,
+  uploadKind,
+  uploadPath,
+} from "../uploads.js";
+import type { Fields } from "./fields.js";
+
+export const MAX_FIELDS = 1000;
+
+export interface MultipartOptions {
+  authenticator: Authenticator;
+  /** Bytes of all text parts together. */
+  maxFieldBytes: number;
+  /** Null: files are read and dropped. */
+  uploads: UploadLimits | null;
+}
+
+export interface MultipartBody {
+  fields: Fields;
+  uploads: Uploads;
+  /** Files written, whatever became of them. */
+  paths: string[];
+}
+
+/**
+ * Files are stored only once a valid key is known, from the headers or from an `ai_token` part that came
+ * before them; other files are dropped. Whether the request is authorized is for the caller to decide.
+ * On failure nothing stays on disk, and the rest of the body is read and dropped so that the client can
+ * read the answer.
+ * @throws RequestError where the body is malformed, exceeds a limit, or the client hung up
+ */
+export async function readMultipart(
+  request: IncomingMessage,
+  options: MultipartOptions,
+): Promise<MultipartBody> {
+  const reader = new MultipartReader(request, options);
+  try {
+    return await reader.read();
+  } catch (error) {
+    await removeFiles(reader.paths);
+    throw error;
+  }
+}
+
+export async function removeFiles(paths: readonly string[]): Promise<void> {
+  await Promise.all(paths.map((path) => rm(path, { force: true })));
+}
+
+class MultipartReader {
+  readonly paths: string[] = [];
+  private readonly fields: Record<string, unknown> = Object.create(null);
+  private readonly received = new Map<string, Upload>();
+  private readonly writes: Promise<void>[] = [];
+  private readonly parser: busboy.Busboy;
+  private fieldBytes = 0;
+  private mayStore: boolean;
+  private failure: unknown;
+
+  constructor(
+    private readonly request: IncomingMessage,
+    private readonly options: MultipartOptions,
+  ) {
+    this.parser = createParser(request, options);
+    this.mayStore = options.authenticator.acceptsHeaders(request);
+  }
+
+  async read(): Promise<MultipartBody> {
+    const { parser, request } = this;
+    const onHangUp = () => {
+      if (!request.complete) this.fail(new RequestError("The client hung up before the body was complete"));
+    };
+    const closed = new Promise<void>((resolve) => parser.once("close", resolve));
+    parser.on("field", (name, value, info) => this.takeField(name, value, info));
+    parser.on("file", (name, content, info) => this.writes.push(this.takeFile(name, content, info.filename)));
+    parser.on("error", (error) =>
+      this.fail(new RequestError(`Malformed multipart body: ${messageOf(error)}`)),
+    );
+    parser.on("filesLimit", () =>
+      this.fail(new RequestError(`The request holds more than ${this.options.uploads?.maxFiles} files`)),
+    );
+    for (const limit of ["fieldsLimit", "partsLimit"] as const) {
+      parser.on(limit, () => this.fail(new RequestError(`The request holds more than ${MAX_FIELDS} fields`)));
+    }
+    request.once("close", onHangUp);
+    request.pipe(parser);
+    await closed;
+    request.off("close", onHangUp);
+    await Promise.all(this.writes);
+    if (this.failure !== undefined) throw this.failure;
+    return { fields: this.fields, uploads: this.uploads(), paths: this.paths };
+  }
+
+  private takeField(name: string, value: string, info: busboy.FieldInfo): void {
+    this.fieldBytes += Buffer.byteLength(value);
+    if (info.valueTruncated || info.nameTruncated || this.fieldBytes > this.options.maxFieldBytes) {
+      this.fail(bodyTooLarge(this.options.maxFieldBytes));
+      return;
+    }
+    if (name === "ai_token" && value !== "") this.mayStore = this.options.authenticator.accepts(value);
+    const earlier = this.fields[name];
+    if (earlier === undefined) this.fields[name] = value;
+    else this.fields[name] = Array.isArray(earlier) ? [...earlier, value] : [earlier, value];
+  }
+
+  /** Settles when the part is dealt with; never rejects. */
+  private async takeFile(field: string, content: Readable, clientName: string | undefined): Promise<void> {
+    const { uploads } = this.options;
+    const kind = uploadKind(field);
+    content.on("limit", () =>
+      this.fail(new RequestError(`${field} is larger than the limit of ${uploads?.maxBytes} bytes`)),
+    );
+    try {
+      if (kind === null || uploads === null) {
+        await drain(content);
+      } else if (!this.mayStore) {
+        await drain(content);
+        this.received.set(field, { path: null });
+      } else {
+        const path = uploadPath(uploads.directory, kind, clientName ?? "");
+        this.paths.push(path);
+        const bytes = await storeUpload(content, path);
+        // Browsers send an empty, unnamed part for a file input that nobody touched.
+        if (bytes > 0 || clientName) this.received.set(field, { path });
+      }
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  private uploads(): Uploads {
+    const of = (kind: UploadKind) =>
+      UPLOAD_FIELDS[kind].map((field) => this.received.get(field)).find((upload) => upload !== undefined) ??
+      null;
+    return { referenceAudio: of("referenceAudio"), sourceAudio: of("sourceAudio") };
+  }
+
+  private fail(error: unknown): void {
+    if (this.failure !== undefined) return;
+    this.failure = error;
+    this.request.unpipe(this.parser);
+    this.request.resume();
+    this.parser.destroy(new Error("given up"));
+  }
+}
+
+function createParser(request: IncomingMessage, { maxFieldBytes, uploads }: MultipartOptions): busboy.Busboy {
+  try {
+    return busboy({
+      headers: request.headers,
+      defParamCharset: "utf8",
+      limits: {
+        fieldNameSize: 200,
+        fieldSize: maxFieldBytes,
+        fields: MAX_FIELDS,
+        // busboy reports a file of exactly its limit as too large.
+        fileSize: uploads ? uploads.maxBytes + 1 : Number.POSITIVE_INFINITY,
+        files: uploads?.maxFiles ?? Number.POSITIVE_INFINITY,
+      },
+    });
+  } catch (error) {
+    request.resume();
+    throw new RequestError(`Malformed multipart body: ${messageOf(error)}`);
+  }
+}
+
+export function bodyTooLarge(maxBytes: number): RequestError {
+  return new RequestError(`The request body is larger than the limit of ${maxBytes} bytes`);
+}
+
+async function drain(content: Readable): Promise<void> {
+  for await (const _ of content);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

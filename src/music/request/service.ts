@@ -1,0 +1,142 @@
+/** The small bodies: polling, text helpers, random samples, model switching. */
+import { z } from "zod";
+import type { RangePolicy } from "../../config.js";
+import { RequestError } from "../errors.js";
+import { FieldSources, type Fields, isObject } from "./fields.js";
+import { parameter } from "./names.js";
+import { generationSchema } from "./schema.js";
+import { parseField, parseObject } from "./validate.js";
+import {
+  clamped,
+  describe,
+  finiteNumber,
+  flag,
+  integer,
+  text,
+  textOrNull,
+  trimmed,
+  within,
+} from "./values.js";
+
+const MAX_TASK_IDS = 1000;
+
+/**
+ * The ids of POST /query_result in the order asked, repetitions kept: an array, JSON text of one, or ids
+ * separated by commas (reference/music-http.md 3.1).
+ * @throws RequestError where `task_id_list` is absent, too long, or holds anything but ids
+ */
+export function parseTaskIds(fields: Fields): string[] {
+  const names = ["task_id_list", "taskIdList"];
+  const name = names.find((candidate) => Object.hasOwn(fields, candidate));
+  if (name === undefined) throw new RequestError("task_id_list is missing");
+  const ids = readIds(fields[name]);
+  if (ids === undefined) {
+    throw new RequestError(`task_id_list must be an array of task ids, got ${describe(fields[name])}`);
+  }
+  if (ids.length > MAX_TASK_IDS) {
+    throw new RequestError(`task_id_list must hold at most ${MAX_TASK_IDS} ids, got ${ids.length}`);
+  }
+  return ids;
+}
+
+function readIds(value: unknown): string[] | undefined {
+  if (value === null || typeof value === "number") return [];
+  if (typeof value === "string") return readIdText(value.trim());
+  if (!Array.isArray(value)) return undefined;
+  const isId = (element: unknown) => typeof element === "string" || typeof element === "number";
+  return value.every(isId) ? value.map(String) : undefined;
+}
+
+function readIdText(value: string): string[] | undefined {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(value);
+  } catch {
+    return value.split(",").flatMap((id) => id.trim() || []);
+  }
+  return Array.isArray(parsed) ? readIds(parsed) : undefined;
+}
+
+const { bpm, audioDurationSeconds, keyScale, timeSignature } = generationSchema.shape;
+
+const formatTextSchema = z.object({
+  prompt: parameter(["prompt", "caption"], text.default("")),
+  lyrics: parameter("lyrics", text.default("")),
+  temperature: parameter("temperature", clamped(finiteNumber, 0, 2).default(0.85)),
+});
+
+/** The metadata of `param_obj`, by the rules of generation requests. */
+const formatMetadataSchema = z.object({
+  bpm,
+  durationSeconds: audioDurationSeconds,
+  keyScale,
+  timeSignature,
+  /** Null: the model decides. */
+  language: parameter(["language", "vocal_language"], textOrNull.nullable().default(null)),
+});
+
+export type FormatInput = z.output<typeof formatTextSchema> &
+  z.output<typeof formatMetadataSchema> & { warnings: string[] };
+
+/**
+ * The body of POST /format_input (reference/music-http.md 6.1).
+ * @throws RequestError naming the field at fault
+ */
+export function parseFormatInput(fields: Fields, policy: RangePolicy): FormatInput {
+  const warnings: string[] = [];
+  const topLevel = new FieldSources(fields);
+  const words = parseObject(formatTextSchema, topLevel, policy, warnings);
+  const metadata = new FieldSources(readParamObj(fields.param_obj));
+  const values = parseObject(formatMetadataSchema, metadata, policy, warnings);
+  return {
+    ...words,
+    ...values,
+    timeSignature: values.timeSignature || parseField(timeSignature, topLevel, policy, warnings),
+    warnings,
+  };
+}
+
+/** An object or JSON text of one; text that is no JSON counts as empty. */
+function readParamObj(value: unknown): Fields {
+  let parsed = value ?? {};
+  if (typeof value === "string") {
+    try {
+      parsed = JSON.parse(value);
+    } catch {
+      return {};
+    }
+  }
+  if (!isObject(parsed)) throw new RequestError(`param_obj must be an object, got ${describe(parsed)}`);
+  return parsed;
+}
+
+const sampleType = parameter("sample_type", trimmed.default("simple_mode"));
+
+export type SampleType = "simple_mode" | "custom_mode";
+
+/**
+ * The body of POST /create_random_sample. Any word but `simple_mode` asks for a custom sample.
+ * @throws RequestError where `sample_type` is no text
+ */
+export function parseSampleType(fields: Fields): SampleType {
+  const sources = new FieldSources(fields);
+  return parseField(sampleType, sources, "refuse", []) === "simple_mode" ? "simple_mode" : "custom_mode";
+}
+
+const modelSwitchSchema = z.object({
+  /** Null: the slot's current model. */
+  model: parameter("model", textOrNull.nullable().default(null)),
+  slot: parameter("slot", within(integer, 1, 3).default(1)),
+  initLanguageModel: parameter(["init_llm"], flag.default(false)),
+  languageModel: parameter(["lm_model_path"], textOrNull.nullable().default(null)),
+});
+
+export type ModelSwitch = z.output<typeof modelSwitchSchema>;
+
+/**
+ * The body of POST /v1/init.
+ * @throws RequestError naming the field at fault
+ */
+export function parseModelSwitch(fields: Fields): ModelSwitch {
+  return parseObject(modelSwitchSchema, new FieldSources(fields), "refuse", []);
+}
