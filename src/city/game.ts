@@ -155,6 +155,9 @@ export interface NetSegment {
   readonly name: string;
   readonly startNodeId: number;
   readonly endNodeId: number;
+  /** Where the two nodes are; a segment is straight. */
+  readonly start: Position;
+  readonly end: Position;
   readonly problems: Problems;
 }
 
