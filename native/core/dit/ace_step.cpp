@@ -20,7 +20,8 @@ AceStep AceStep::load(const std::string& directory, const Placement& placement, 
           .detokenizer = AudioDetokenizer::load(weights.sub("detokenizer"), config),
           .null_condition = weights.get("null_condition_emb", {1, 1, config.encoder_hidden_size}),
           .silence = read_silence_latent(checkpoint, config.audio_acoustic_hidden_dim)
-                         .to(placement.device, placement.dtype)};
+                         .to(placement.device, placement.dtype),
+          .parameter_count = checkpoint.parameter_count()};
 }
 
 at::Tensor AceStep::silence_of(int64_t frames) const {

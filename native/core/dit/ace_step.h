@@ -22,6 +22,7 @@ struct AceStep {
   AudioDetokenizer detokenizer;
   at::Tensor null_condition;  // [1, 1, E]
   at::Tensor silence;         // [1, frames, C], the model's dtype and device
+  int64_t parameter_count;    // of the whole checkpoint
 
   /// Original or diffusers layout. Throws kBadCheckpoint; reports Stage::kLoad.
   static AceStep load(const std::string& directory, const Placement& placement, const Control& control);

@@ -1,0 +1,19 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include "core/dit/ace_step.h"
+
+namespace carillon {
+
+/// What the DiT reads beside its state.
+struct ContextInputs {
+  at::Tensor source;      // [B, T, C]: silence for text2music, else the latents of the source audio
+  at::Tensor chunk_mask;  // [B, T, C]: 1 where to generate, 0 where to keep
+  at::Tensor is_cover;    // [B] bool: these items read the source through its audio codes
+  at::Tensor hints;       // [B, at least T, C]: latents of given audio codes; undefined to take the source's own
+};
+
+/// The context [B, T, 2C], in the model's dtype: source or hints, then the chunk mask.
+at::Tensor make_context(const AceStep& model, const ContextInputs& inputs);
+
+}  // namespace carillon

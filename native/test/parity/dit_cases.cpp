@@ -1,0 +1,83 @@
+// Goldens of the DiT, its condition encoder, audio tokenizer and detokenizer, one forward pass each.
+#include <ATen/ATen.h>
+
+#include "core/diffusion/flow_matching.h"
+#include "core/dit/ace_step.h"
+#include "test/parity/case.h"
+
+namespace carillon::parity {
+namespace {
+
+AceStep load_model(const Case& golden) { return AceStep::load(golden.checkpoint_directory, golden.placement, Control()); }
+
+at::Tensor times(const Case& golden, const char* name) {
+  return golden.stored_input(name).to(golden.placement.device, at::kFloat);
+}
+
+void lyric_encoder(Case& golden) {
+  const at::Tensor mask = golden.input("attention_mask").to(at::kBool);
+  golden.compare("last_hidden_state", load_model(golden).encoder.encode_lyrics(golden.input("inputs_embeds"), mask), mask);
+}
+
+void timbre_encoder(Case& golden) {
+  const at::Tensor order = golden.input("order");
+  const int64_t batch = order.max().item<int64_t>() + 1;
+  const auto timbre = load_model(golden).encoder.encode_timbre(golden.input("latents"), order, batch);
+  golden.compare("mask", timbre.mask.to(at::kLong));
+  golden.compare("embeddings", timbre.states, timbre.mask);
+}
+
+void condition_encoder(Case& golden) {
+  const auto packed = load_model(golden).encoder.encode({
+      .text_hidden_states = golden.input("text_hidden_states"),
+      .text_mask = golden.input("text_attention_mask").to(at::kBool),
+      .lyric_embeddings = golden.input("lyric_hidden_states"),
+      .lyric_mask = golden.input("lyric_attention_mask").to(at::kBool),
+      .timbre_latents = golden.input("timbre_latents"),
+      .timbre_items = golden.input("timbre_order"),
+  });
+  golden.compare("encoder_attention_mask", packed.mask.to(at::kLong));
+  golden.compare("encoder_hidden_states", packed.states, packed.mask);
+}
+
+void dit(Case& golden) {
+  const Dit dit = load_model(golden).dit;
+  const Modulation modulation = dit.modulate(times(golden, "timestep"), times(golden, "timestep_r"));
+  golden.compare("velocity",
+                 dit.velocity(golden.input("hidden_states"), dit.embed_context(golden.input("context_latents")),
+                              modulation, dit.attend_to(golden.input("encoder_hidden_states"))));
+}
+
+void audio_tokenizer(Case& golden) {
+  const AceStep model = load_model(golden);
+  const auto tokens = model.tokenizer.tokenize(golden.input("latents"), model.silence);
+  golden.compare("quantized", tokens.quantized);
+  golden.compare("indices", tokens.indices.unsqueeze(-1));
+}
+
+void detokenizer(Case& golden) {
+  const AceStep model = load_model(golden);
+  const at::Tensor quantized = model.tokenizer.embed(golden.input("codes"));
+  golden.compare("quantized", quantized);
+  golden.compare("hints", model.detokenizer.hints(quantized));
+}
+
+void training_loss(Case& golden) {
+  const at::Tensor loss = flow_matching_loss(load_model(golden).dit, golden.input("target_latents"), golden.input("noise"),
+                                             times(golden, "timestep"), golden.input("context_latents"),
+                                             golden.input("encoder_hidden_states"));
+  golden.compare("loss", loss.reshape({1}));
+}
+
+[[maybe_unused]] const bool registered[] = {
+    register_module("lyric_encoder", Depth::kModule, lyric_encoder),
+    register_module("timbre_encoder", Depth::kModule, timbre_encoder),
+    register_module("condition_encoder", Depth::kModule, condition_encoder),
+    register_module("dit", Depth::kModule, dit),
+    register_module("audio_tokenizer", Depth::kModule, audio_tokenizer),
+    register_module("detokenizer", Depth::kModule, detokenizer),
+    register_module("training_loss", Depth::kModule, training_loss),
+};
+
+}  // namespace
+}  // namespace carillon::parity

@@ -1,0 +1,107 @@
+// Goldens of guidance and of the whole denoising loop.
+#include <ATen/ATen.h>
+
+#include "core/diffusion/guidance.h"
+#include "core/diffusion/sampler.h"
+#include "core/runtime/error.h"
+#include "core/tasks/context.h"
+#include "test/parity/case.h"
+
+namespace carillon::parity {
+namespace {
+
+void guidance(Case& golden) {
+  const double scale = golden.params.get_double("guidance_scale");
+  const auto input = [&](const char* name) { return golden.input(name).to(at::kFloat); };
+  if (golden.has_output("velocity")) {
+    golden.compare("velocity", guide_by_angle(input("latents"), input("cond"), input("uncond"),
+                                              golden.params.get_double("sigma"), scale));
+    return;
+  }
+  AdaptiveProjectedGuidance projected;
+  golden.compare("first", projected.guide(input("cond"), input("uncond"), scale));
+  golden.compare("second_swapped", projected.guide(input("uncond"), input("cond"), scale));
+}
+
+std::vector<double> numbers(const Json& list) {
+  std::vector<double> values;
+  for (const Json& value : list.as_array()) values.push_back(value.as_double());
+  return values;
+}
+
+/// The schedules of the reference: turbo knows only its tables.
+Schedule reference_schedule(const Json& params, bool is_turbo) {
+  if (params.has("timesteps")) {
+    const auto timesteps = numbers(params.at("timesteps"));
+    return is_turbo ? snap_to_turbo_times(timesteps) : custom_schedule(timesteps);
+  }
+  const double shift = params.get_double("shift", 1.0);
+  return is_turbo ? turbo_table(shift) : shifted_schedule(static_cast<int>(params.get_int("num_inference_steps")), shift);
+}
+
+ConditionInputs condition_inputs(const Case& golden, const std::string& text) {
+  return {
+      .text_hidden_states = golden.input(text + "_hidden_states"),
+      .text_mask = golden.input(text + "_attention_mask").to(at::kBool),
+      .lyric_embeddings = golden.input("lyric_hidden_states"),
+      .lyric_mask = golden.input("lyric_attention_mask").to(at::kBool),
+      .timbre_latents = golden.input("timbre_latents"),
+      .timbre_items = golden.input("timbre_order"),
+  };
+}
+
+DenoiseJob denoise_job(const Case& golden, const AceStep& model) {
+  const Json& params = golden.params;
+  const at::Tensor source = golden.input("src_latents"), mask = golden.input("chunk_masks");
+  DenoiseJob job;
+  job.conditions.encoder_states = model.encoder.encode(condition_inputs(golden, "text")).states;
+  const at::Tensor is_cover = golden.input("is_covers").to(at::kBool);
+  const at::Tensor hints = golden.has_input("lm_hints") ? golden.input("lm_hints") : at::Tensor();
+  job.conditions.context =
+      make_context(model, {.source = source, .chunk_mask = mask, .is_cover = is_cover, .hints = hints});
+  job.null_condition = model.null_condition;
+  job.schedule = reference_schedule(params, model.dit.is_turbo());
+  if (params.get_string("infer_method", "ode") == "sde") job.method = InferMethod::kSde;
+  job.guidance = {.scale = params.get_double("guidance_scale", 1.0),
+                  .by_angle = params.get_bool("use_adg", false),
+                  .interval_start = params.get_double("cfg_interval_start", 0.0),
+                  .interval_end = params.get_double("cfg_interval_end", 1.0)};
+  job.cover_strength = params.get_double("audio_cover_strength", 1.0);
+  if (golden.has_input("non_cover_text_hidden_states")) {
+    const at::Tensor silence = model.silence_of(source.size(1)).expand_as(source);
+    job.conditions_after_cover = {model.encoder.encode(condition_inputs(golden, "non_cover_text")).states,
+                                  make_context(model, {.source = silence,
+                                                       .chunk_mask = mask,
+                                                       .is_cover = at::zeros_like(is_cover),
+                                                       .hints = {}})};
+  }
+  job.cover_noise_strength = params.get_double("cover_noise_strength", 0.0);
+  job.cover_source = source;
+  if (golden.has_input("repaint_mask")) {
+    job.repaint = {.mask = golden.input("repaint_mask").to(at::kBool),
+                   .clean = source.to(at::kFloat),
+                   .injection_ratio = params.get_double("repaint_injection_ratio", 0.0),
+                   .crossfade_frames = params.get_int("repaint_crossfade_frames", 0)};
+  }
+  return job;
+}
+
+void sampler(Case& golden) {
+  std::vector<uint64_t> seeds;
+  for (const int64_t seed : golden.params.get_ints("seeds")) seeds.push_back(static_cast<uint64_t>(seed));
+  const at::Tensor stored = golden.stored_input("noise");
+  if (!NoiseStreams(seeds).next(stored.size(1), stored.size(2), at::kCPU).equal(stored)) {
+    fail(ErrorCode::kInternal, "the noise of the seeds is not the golden's");
+  }
+  const AceStep model = AceStep::load(golden.checkpoint_directory, golden.placement, Control());
+  NoiseStreams noise(seeds);
+  golden.compare("latents", denoise(model.dit, denoise_job(golden, model), noise, Control()));
+}
+
+[[maybe_unused]] const bool registered[] = {
+    register_module("guidance", Depth::kModule, guidance),
+    register_module("sampler", Depth::kSampler, sampler),
+};
+
+}  // namespace
+}  // namespace carillon::parity
