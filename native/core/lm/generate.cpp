@@ -1,0 +1,250 @@
+#include "core/lm/generate.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/lm/philox.h"
+#include "core/lm/program.h"
+#include "core/lm/sampler.h"
+#include "core/runtime/error.h"
+
+namespace carillon {
+
+namespace {
+
+constexpr int64_t kPrefillChunk = 512;
+
+struct Row {
+  ProgramCursor cursor;
+  uint64_t seed;
+  size_t fed = 0;  // how many of cursor.ids() the model has seen
+
+  size_t unfed() const { return cursor.ids().size() - fed; }
+};
+
+/// Hidden states of the rows that stand before a choice; unconditional ones only under guidance.
+struct Hidden {
+  std::vector<size_t> rows;
+  at::Tensor conditional, unconditional;  // [rows.size(), H]
+};
+
+/// Logits of a window of ids, a line per row of Hidden.
+struct Logits {
+  int64_t first;
+  at::Tensor conditional, unconditional;  // float32 [n, window]
+};
+
+class Generation {
+ public:
+  Generation(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& job,
+             const Control& control)
+      : decoder_(decoder), vocabulary_(vocabulary), job_(job), control_(control), guided_(job.cfg_scale > 1.0) {
+    for (const uint64_t seed : job.seeds) {
+      rows_.push_back({ProgramCursor(job.program, job.max_new_tokens, vocabulary, masks), seed});
+    }
+  }
+
+  LanguageResult run() {
+    auto hidden = prefill();
+    for (;;) {
+      choose(hidden);
+      report();
+      if (std::all_of(rows_.begin(), rows_.end(), [](const Row& row) { return row.cursor.done(); })) break;
+      hidden = feed();
+    }
+    LanguageResult result;
+    for (const auto& row : rows_) {
+      result.token_ids.push_back(row.cursor.ids());
+      result.finished.push_back(row.cursor.finished());
+    }
+    return result;
+  }
+
+ private:
+  /// Feeds the prompts once each and copies them to every row.
+  Hidden prefill() {
+    const auto count = static_cast<int64_t>(rows_.size());
+    Hidden hidden;
+    hidden.conditional = prefill(job_.prompt, 0, 0).expand({count, -1});
+    if (guided_) hidden.unconditional = prefill(job_.negative_prompt, count, job_.prompt.size()).expand({count, -1});
+    for (size_t row = 0; row < rows_.size(); ++row) {
+      if (rows_[row].unfed() == 0) hidden.rows.push_back(row);
+    }
+    return hidden;
+  }
+
+  at::Tensor prefill(const std::vector<int32_t>& prompt, int64_t row, size_t done) {
+    const size_t total = job_.prompt.size() + (guided_ ? job_.negative_prompt.size() : 0);
+    const auto ids = at::tensor(prompt, at::kInt).to(at::kLong).unsqueeze(0);
+    at::Tensor hidden;
+    for (int64_t begin = 0; begin < ids.size(1); begin += kPrefillChunk) {
+      control_.report(Stage::kPrefill, static_cast<int64_t>(done) + begin, static_cast<int64_t>(total));
+      hidden = decoder_.feed(ids.narrow(1, begin, std::min(kPrefillChunk, ids.size(1) - begin)), {row});
+    }
+    control_.report(Stage::kPrefill, static_cast<int64_t>(done) + ids.size(1), static_cast<int64_t>(total));
+    for (size_t copy = 1; copy < rows_.size(); ++copy) decoder_.copy_row(row, row + static_cast<int64_t>(copy));
+    return hidden;
+  }
+
+  /// Feeds every unfinished row as many ids as the row with the fewest has, so that rows whose
+  /// programs differ stay in one batch and a forced run common to all takes one forward pass.
+  Hidden feed() {
+    std::vector<size_t> active;
+    for (size_t row = 0; row < rows_.size(); ++row) {
+      if (!rows_[row].cursor.done()) active.push_back(row);
+    }
+    size_t length = rows_[active.front()].unfed();
+    for (const size_t row : active) length = std::min(length, rows_[row].unfed());
+
+    std::vector<int64_t> cache_rows, ids;
+    Hidden hidden;
+    std::vector<int64_t> lines;  // of the batch, those that need logits
+    for (const size_t index : active) {
+      auto& row = rows_[index];
+      const auto begin = row.cursor.ids().begin() + static_cast<int64_t>(row.fed);
+      ids.insert(ids.end(), begin, begin + static_cast<int64_t>(length));
+      row.fed += length;
+      if (row.unfed() == 0) {
+        hidden.rows.push_back(index);
+        lines.push_back(static_cast<int64_t>(cache_rows.size()));
+      }
+      cache_rows.push_back(static_cast<int64_t>(index));
+    }
+    const auto count = static_cast<int64_t>(active.size());
+    auto batch = at::tensor(ids, at::kLong).view({count, static_cast<int64_t>(length)});
+    if (guided_) {
+      batch = at::cat({batch, batch});
+      for (const size_t row : active) cache_rows.push_back(static_cast<int64_t>(row + rows_.size()));
+    }
+    const auto last = decoder_.feed(batch, cache_rows);
+    const auto select = at::tensor(lines, at::kLong).to(last.device());
+    hidden.conditional = last.narrow(0, 0, count).index_select(0, select);
+    if (guided_) hidden.unconditional = last.narrow(0, count, count).index_select(0, select);
+    return hidden;
+  }
+
+  /// Decides the boundaries and makes the choices of the rows whose hidden states are given.
+  void choose(const Hidden& hidden) {
+    if (hidden.rows.empty() || rows_[hidden.rows.front()].cursor.done()) return;
+    const auto logits = window_logits(hidden);
+    decide_boundaries(hidden, logits);
+    // Rows under the same mask are one group: in the codes phase, all of them.
+    std::map<std::pair<const TokenMask*, bool>, std::vector<int64_t>> groups;
+    for (size_t line = 0; line < hidden.rows.size(); ++line) {
+      const auto& row = rows_[hidden.rows[line]];
+      if (row.cursor.done() || row.unfed() > 0) continue;
+      groups[{&row.cursor.mask(), row.cursor.greedy()}].push_back(static_cast<int64_t>(line));
+    }
+    for (const auto& [key, lines] : groups) choose_group(hidden, logits, *key.first, key.second, lines);
+  }
+
+  /// The narrowest run of ids that holds every mask; a boundary needs all ids.
+  Logits window_logits(const Hidden& hidden) {
+    int64_t first = vocabulary_.size(), last = 0;
+    for (const size_t index : hidden.rows) {
+      const auto& cursor = rows_[index].cursor;
+      first = std::min(first, cursor.at_boundary() ? 0 : cursor.mask().first);
+      last = std::max(last, cursor.at_boundary() ? int64_t{vocabulary_.size()} - 1 : cursor.mask().last);
+    }
+    const int64_t width = last - first + 1;
+    if (!guided_) return {first, decoder_.logits(hidden.conditional, first, width), {}};
+    const auto both = decoder_.logits(at::cat({hidden.conditional, hidden.unconditional}), first, width);
+    const auto count = static_cast<int64_t>(hidden.rows.size());
+    return {first, both.narrow(0, 0, count), both.narrow(0, count, count)};
+  }
+
+  /// The segment after a boundary may itself begin with one; the same logits serve it.
+  void decide_boundaries(const Hidden& hidden, const Logits& logits) {
+    for (size_t line = 0; line < hidden.rows.size(); ++line) {
+      auto& cursor = rows_[hidden.rows[line]].cursor;
+      if (!cursor.at_boundary()) continue;
+      const auto best = most_likely(logits.conditional.narrow(0, static_cast<int64_t>(line), 1)).front();
+      while (!cursor.done() && cursor.at_boundary() && rows_[hidden.rows[line]].unfed() == 0) {
+        cursor.decide(static_cast<int32_t>(best));
+      }
+    }
+  }
+
+  void choose_group(const Hidden& hidden, const Logits& logits, const TokenMask& mask, bool greedy,
+                    const std::vector<int64_t>& lines) {
+    const auto select = at::tensor(lines, at::kLong).to(logits.conditional.device());
+    auto conditional = logits.conditional.index_select(0, select);
+    const auto chosen = [&](size_t i) -> Row& { return rows_[hidden.rows[static_cast<size_t>(lines[i])]]; };
+    if (!greedy && job_.repetition_penalty != 1.0) {
+      for (size_t i = 0; i < lines.size(); ++i) {
+        penalize(conditional[static_cast<int64_t>(i)], logits.first, chosen(i).cursor.ids(), job_.repetition_penalty);
+      }
+    }
+    auto scores = mask.columns(conditional, logits.first);
+    if (!greedy && guided_) {
+      scores = guide(scores, mask.columns(logits.unconditional.index_select(0, select), logits.first), job_.cfg_scale);
+    }
+    scores = mask.block(scores);
+    const auto columns = greedy || job_.temperature < kMinTemperature ? most_likely(scores) : sample(scores, chosen);
+    for (size_t i = 0; i < lines.size(); ++i) chosen(i).cursor.push(static_cast<int32_t>(mask.id(columns[i])));
+  }
+
+  template <class RowAt>
+  std::vector<int64_t> sample(const at::Tensor& scores, const RowAt& row_at) {
+    const auto weights = candidate_weights(scores, job_.temperature, job_.top_k);
+    const auto width = static_cast<size_t>(weights.size(1));
+    std::vector<int64_t> columns;
+    for (size_t i = 0; i < static_cast<size_t>(weights.size(0)); ++i) {
+      const std::span<const float> row(weights.const_data_ptr<float>() + i * width, width);
+      const double uniform =
+          uniform_draw(row_at(i).seed, static_cast<uint32_t>(job_.stage), row_at(i).cursor.ids().size());
+      columns.push_back(draw(row, job_.top_p, uniform));
+    }
+    return columns;
+  }
+
+  void report() const {
+    size_t done = 0;
+    for (const auto& row : rows_) done = std::max(done, row.cursor.ids().size());
+    control_.report(job_.stage, static_cast<int64_t>(done), exact_length(job_.program).value_or(0));
+  }
+
+  Decoder& decoder_;
+  const Vocabulary& vocabulary_;
+  const LanguageJob& job_;
+  const Control& control_;
+  const bool guided_;
+  std::vector<Row> rows_;
+};
+
+/// The real model with a cache just large enough for the job.
+class CausalDecoder : public Decoder {
+ public:
+  CausalDecoder(const CausalLm& model, int64_t rows, int64_t max_tokens)
+      : model_(model), cache_(model.make_cache(rows, max_tokens)) {}
+
+  at::Tensor feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows) override { return model_.feed(ids, rows, cache_); }
+  at::Tensor logits(const at::Tensor& hidden, int64_t first, int64_t count) override {
+    return model_.logits(hidden, first, count);
+  }
+  void copy_row(int64_t from, int64_t to) override { cache_.copy_row(from, to); }
+
+ private:
+  const CausalLm& model_;
+  KvCache cache_;
+};
+
+}  // namespace
+
+LanguageResult generate(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& job,
+                        const Control& control) {
+  return Generation(decoder, vocabulary, masks, job, control).run();
+}
+
+LanguageResult generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& job,
+                        int64_t max_context_tokens, const Control& control) {
+  check_job(job, vocabulary, max_context_tokens);
+  const auto prompt = static_cast<int64_t>(std::max(job.prompt.size(), job.negative_prompt.size()));
+  const auto rows = static_cast<int64_t>(job.seeds.size()) * (job.cfg_scale > 1.0 ? 2 : 1);
+  CausalDecoder decoder(model, rows, prompt + new_token_limit(job));
+  return generate(decoder, vocabulary, masks, job, control);
+}
+
+}  // namespace carillon

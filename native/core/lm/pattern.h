@@ -1,0 +1,62 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/lm/pattern_syntax.h"
+
+namespace carillon {
+
+/// The deterministic automaton of a regular expression over bytes, built state by state as it is
+/// walked. From every state but kDead a complete string can still be reached.
+/// Not for several threads at once.
+class Pattern {
+ public:
+  static constexpr int32_t kDead = -1;
+
+  /// Throws kBadArgument naming the fault and its position (syntax: README.md).
+  explicit Pattern(std::string_view text);
+
+  int32_t start() const { return start_; }
+
+  /// The state after one more byte. Throws kBadArgument when the pattern has too many states.
+  int32_t step(int32_t state, uint8_t byte) {
+    const int32_t known = transitions_[static_cast<size_t>(state) * class_count_ + byte_class_[byte]];
+    return known != kUnknown ? known : build_step(state, byte);
+  }
+  /// The state after all of `bytes`.
+  int32_t walk(int32_t state, std::string_view bytes);
+
+  /// True when the bytes that led here are a complete string.
+  bool accepting(int32_t state) const { return states_[state].to_accept == 0; }
+
+  /// The shortest bytes that lead from `state` to a complete string; the lowest bytes among equals.
+  std::string shortest_completion(int32_t state);
+
+ private:
+  static constexpr int32_t kUnknown = -2;
+
+  struct State {
+    std::vector<int32_t> nodes;  // the byte-reading and accepting nodes, ascending
+    int32_t to_accept;           // bytes of the shortest completion
+  };
+
+  void classify_bytes();
+  void measure_distances();
+  int32_t build_step(int32_t state, uint8_t byte);
+  int32_t intern(const std::vector<int32_t>& entries);
+
+  ByteNfa nfa_;
+  std::vector<int32_t> to_accept_;  // per node: bytes to the accepting node
+  std::array<uint8_t, 256> byte_class_{};
+  size_t class_count_ = 0;
+  std::vector<State> states_;
+  std::vector<int32_t> transitions_;  // [state][byte class]
+  std::map<std::vector<int32_t>, int32_t> state_of_;
+  int32_t start_ = 0;
+};
+
+}  // namespace carillon

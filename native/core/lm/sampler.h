@@ -1,0 +1,36 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace carillon {
+
+// The steps from logits to a token, in the order they apply: penalize, guide, (mask),
+// candidate_weights, draw. Scores are float32 [n, K]: a row per sequence, a column per allowed id.
+
+/// Below this temperature the most likely token is taken.
+constexpr double kMinTemperature = 1e-6;
+
+/// Divides positive and multiplies negative logits of the ids a row already has by `penalty`
+/// (Keskar et al., CTRL, 2019), each id once. `row`: [C], column 0 is id `first`; changed in place.
+void penalize(const at::Tensor& row, int64_t first, std::span<const int32_t> ids, double penalty);
+
+/// Classifier-free guidance: u + scale * (c - u).
+at::Tensor guide(const at::Tensor& conditional, const at::Tensor& unconditional, double scale);
+
+/// The column of the highest score of each row, the lowest among equals. Throws kNotFinite for NaN or infinity.
+std::vector<int64_t> most_likely(const at::Tensor& scores);
+
+/// exp((z - max z) / temperature) of the `top_k` highest scores of each row, ties with the lowest of
+/// them included, and 0 elsewhere: [n, K] on the host. top_k 0 or below, or above K: all.
+at::Tensor candidate_weights(const at::Tensor& scores, double temperature, int64_t top_k);
+
+/// Draws a column with probability proportional to its weight, from the smallest set of the heaviest
+/// columns that holds `top_p` of the total (at least one; top_p at or below 0 or at or above 1: all).
+/// Inverse CDF at `uniform` of [0, 1) over the columns by falling weight, equal ones by rising column.
+/// Throws kNotFinite when the weights have no finite positive sum.
+int64_t draw(std::span<const float> weights, double top_p, double uniform);
+
+}  // namespace carillon
