@@ -221,7 +221,6 @@ Qwen3Config Qwen3Config::read(const std::string& directory) {
   out.rms_norm_eps = config.get_double("rms_norm_eps", 1e-6);
   out.rope_theta = read_rope_theta(config);
   out.attention_bias = config.get_bool("attention_bias", false);
-  out.tie_word_embeddings = config.get_bool("tie_word_embeddings", true);
   out.max_position_embeddings = config.get_int("max_position_embeddings", 40960);
   require_positive(directory, {{"vocab_size", out.vocab_size},
                                {"hidden_size", out.hidden_size},

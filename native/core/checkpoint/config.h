@@ -85,7 +85,6 @@ struct Qwen3Config {
   double rms_norm_eps;
   double rope_theta;  // also read from rope_parameters or rope_scaling
   bool attention_bias;
-  bool tie_word_embeddings;
   int64_t max_position_embeddings;
 
   static Qwen3Config read(const std::string& directory);

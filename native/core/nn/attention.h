@@ -12,7 +12,7 @@ namespace carillon::nn {
 struct AttentionPattern {
   bool causal = false;  // query i of Sq sees keys 0 .. Sk - Sq + i; excludes window and key_mask
   int64_t window = 0;   // > 0: |i - j| <= window, both ways (Sq = Sk)
-  at::Tensor key_mask;  // [B, Sk] bool, true = visible; undefined: no key is hidden (faster than all true)
+  at::Tensor key_mask = {};  // [B, Sk] bool, true = visible; undefined: no key is hidden (faster than all true)
 };
 
 /// softmax(q k^T / sqrt(D)) v with grouped heads: query head h reads kv head h / (Nq / Nkv).

@@ -1,0 +1,141 @@
+#include "core/qwen3/causal_lm.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+
+#include <set>
+#include <vector>
+
+#include "core/checkpoint/checkpoint.h"
+#include "core/runtime/error.h"
+
+namespace carillon {
+
+namespace {
+
+/// Neighbouring inputs that lie in neighbouring cache rows of equal length: one attention call.
+struct Span {
+  int64_t first_input;
+  int64_t first_row;
+  int64_t count;
+  int64_t length;  // tokens already in the cache
+};
+
+std::vector<Span> make_spans(c10::ArrayRef<int64_t> rows, const KvCache& cache) {
+  std::vector<Span> spans;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const int64_t length = cache.length(rows[i]);
+    if (!spans.empty() && spans.back().first_row + spans.back().count == rows[i] && spans.back().length == length) {
+      ++spans.back().count;
+    } else {
+      spans.push_back({static_cast<int64_t>(i), rows[i], 1, length});
+    }
+  }
+  return spans;
+}
+
+void check_feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, const KvCache& cache) {
+  if (ids.dim() != 2 || ids.size(0) != static_cast<int64_t>(rows.size()) || ids.numel() == 0) {
+    fail(ErrorCode::kBadArgument, "token ids must be [n, t] for n cache rows, neither of them 0");
+  }
+  if (std::set<int64_t>(rows.begin(), rows.end()).size() != rows.size()) {
+    fail(ErrorCode::kBadArgument, "a cache row is fed twice in one call");
+  }
+  for (const int64_t row : rows) {
+    if (cache.length(row) + ids.size(1) > cache.max_tokens()) {
+      fail(ErrorCode::kBadArgument, "row " + std::to_string(row) + " holds " + std::to_string(cache.length(row)) +
+                                        " tokens; " + std::to_string(ids.size(1)) + " more exceed the context of " +
+                                        std::to_string(cache.max_tokens()));
+    }
+  }
+}
+
+/// Position tables of the new tokens: one table where all rows are equally long, else one per row.
+nn::Rotary rotary_of(const nn::Rotary& all, const std::vector<Span>& spans, int64_t inputs, int64_t tokens) {
+  if (spans.size() == 1) return all.slice(spans[0].length, tokens);
+  const at::Tensor first = at::empty({inputs, 1}, at::kLong);
+  for (const Span& span : spans) first.narrow(0, span.first_input, span.count).fill_(span.length);
+  return all.at(first + at::arange(tokens, at::kLong));
+}
+
+/// Stores the keys and values of one layer and attends over each row's part of the cache: [n, t, Nq * D].
+at::Tensor cached_attention(const nn::SelfAttention::Heads& heads, const std::vector<Span>& spans, const at::Tensor& keys,
+                            const at::Tensor& values) {
+  const int64_t tokens = heads.q.size(2);
+  std::vector<at::Tensor> outputs;
+  for (const Span& span : spans) {
+    const auto used = [&](const at::Tensor& cache, const at::Tensor& fresh) {
+      const at::Tensor rows = cache.narrow(0, span.first_row, span.count);
+      rows.narrow(2, span.length, tokens).copy_(fresh.narrow(0, span.first_input, span.count));
+      return rows.narrow(2, 0, span.length + tokens);
+    };
+    outputs.push_back(nn::attention(heads.q.narrow(0, span.first_input, span.count), used(keys, heads.k),
+                                    used(values, heads.v), {.causal = true}));
+  }
+  return outputs.size() == 1 ? outputs[0] : at::cat(outputs);
+}
+
+}  // namespace
+
+CausalLm CausalLm::load(const std::string& directory, const Placement& placement, const Control& control) {
+  const Qwen3Config config = Qwen3Config::read(directory);
+  const Weights weights = Checkpoint::open(directory).weights(placement);
+  CausalLm model;
+  model.stack_ = Qwen3Stack::load(weights, config, control);
+  model.head_ = weights.has("lm_head.weight") ? weights.get("lm_head.weight", {config.vocab_size, config.hidden_size})
+                                              : model.stack_.embeddings;
+  model.placement_ = placement;
+  model.rotary_ = nn::Rotary::make(config.max_position_embeddings, config.head_dim, config.rope_theta, placement);
+  return model;
+}
+
+int64_t CausalLm::parameter_count() const {
+  return stack_.parameter_count() + (head_.is_same(stack_.embeddings) ? 0 : head_.numel());
+}
+
+KvCache CausalLm::make_cache(int64_t rows, int64_t max_tokens) const {
+  if (rows < 1 || max_tokens < 1 || max_tokens > config().max_position_embeddings) {
+    fail(ErrorCode::kBadArgument, "a cache needs at least one row and 1 .. " + std::to_string(config().max_position_embeddings) +
+                                      " tokens, not " + std::to_string(rows) + " rows of " + std::to_string(max_tokens));
+  }
+  return KvCache(config(), placement_, rows, max_tokens);
+}
+
+at::Tensor CausalLm::forward(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, KvCache& cache) const {
+  check_feed(ids, rows, cache);
+  const std::vector<Span> spans = make_spans(rows, cache);
+  const nn::Rotary rotary = rotary_of(rotary_, spans, ids.size(0), ids.size(1));
+  at::Tensor x = stack_.embed(ids);
+  for (size_t i = 0; i < stack_.layers.size(); ++i) {
+    const nn::EncoderLayer& layer = stack_.layers[i];
+    const auto heads = layer.self_attn.heads(layer.input_layernorm(x), rotary);
+    const auto index = static_cast<int64_t>(i);
+    x = x + layer.self_attn.o(cached_attention(heads, spans, cache.keys(index), cache.values(index)));
+    x = x + layer.mlp(layer.post_attention_layernorm(x));
+  }
+  for (const int64_t row : rows) cache.extend(row, ids.size(1));
+  return x;
+}
+
+at::Tensor CausalLm::feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, KvCache& cache) const {
+  const at::AutoDispatchBelowADInplaceOrView inference;  // never differentiated; the results are ordinary tensors
+  return stack_.norm(forward(ids, rows, cache).select(1, ids.size(-1) - 1));
+}
+
+at::Tensor CausalLm::feed_all(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, KvCache& cache) const {
+  const at::AutoDispatchBelowADInplaceOrView inference;
+  return stack_.norm(forward(ids, rows, cache));
+}
+
+at::Tensor CausalLm::logits(const at::Tensor& hidden) const { return logits(hidden, 0, config().vocab_size); }
+
+at::Tensor CausalLm::logits(const at::Tensor& hidden, int64_t first, int64_t count) const {
+  const at::AutoDispatchBelowADInplaceOrView inference;
+  if (first < 0 || count < 1 || first + count > config().vocab_size) {
+    fail(ErrorCode::kBadArgument, "the head has " + std::to_string(config().vocab_size) + " rows, not " +
+                                      std::to_string(first) + " .. " + std::to_string(first + count - 1));
+  }
+  return nn::linear(hidden, head_.narrow(0, first, count), {}).to(at::kFloat);
+}
+
+}  // namespace carillon

@@ -1,0 +1,35 @@
+#include "core/qwen3/text_encoder.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+
+#include "core/runtime/error.h"
+
+namespace carillon {
+
+TextEncoder TextEncoder::load(const std::string& directory, const Placement& placement, const Control& control) {
+  TextEncoder encoder;
+  const Checkpoint checkpoint = Checkpoint::open(directory);
+  encoder.stack_ = Qwen3Stack::load(checkpoint.weights(placement), Qwen3Config::read(directory), control);
+  encoder.placement_ = placement;
+  return encoder;
+}
+
+at::Tensor TextEncoder::encode(const at::Tensor& ids) const {
+  const at::AutoDispatchBelowADInplaceOrView inference;  // never differentiated; the results are ordinary tensors
+  const Qwen3Config& config = stack_.config;
+  if (ids.dim() != 2 || ids.size(1) == 0 || ids.size(1) > config.max_position_embeddings) {
+    fail(ErrorCode::kBadArgument, "token ids must be [B, T] with T in 1 .. " + std::to_string(config.max_position_embeddings));
+  }
+  at::Tensor x = stack_.embed(ids);
+  const auto rotary = nn::Rotary::make(ids.size(1), config.head_dim, config.rope_theta, placement_);
+  for (const auto& layer : stack_.layers) x = layer(x, rotary, {.causal = true});
+  return stack_.norm(x);
+}
+
+at::Tensor TextEncoder::embed(const at::Tensor& ids) const {
+  const at::AutoDispatchBelowADInplaceOrView inference;
+  return stack_.embed(ids);
+}
+
+}  // namespace carillon
