@@ -198,7 +198,9 @@ function highestId({ document, addedTokens }: TokenizerDefinition): number {
 
 function firstOfContiguous(audioCodes: AddedToken[], directory: string): number {
   const first = audioCodes.find(({ content }) => content === audioCodeToken(0))?.id ?? -1;
-  if (!audioCodes.every(({ content, id }) => content === audioCodeToken(id - first))) {
+  const inPlace = ({ content, id }: AddedToken): boolean =>
+    content === audioCodeToken(id - first) && id - first < audioCodes.length;
+  if (!audioCodes.every(inPlace)) {
     throw new EngineError(
       "TOKENIZER",
       `The audio codes of the tokenizer in ${directory} are not contiguous.`,

@@ -1,0 +1,91 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import {
+  canonicalKeyScale,
+  canonicalTimeSignature,
+  isComplete,
+  isInstrumental,
+  mergeMetadata,
+  toThinkFields,
+} from "../../src/engine/metadata.js";
+import type { Metadata } from "../../src/engine/types.js";
+
+const nothing: Metadata = { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null };
+
+describe("metadata", () => {
+  it("brings key scales to the form the model knows", () => {
+    const forms: [string, string | undefined][] = [
+      ["Am", "A minor"],
+      ["C", "C major"],
+      ["f# min", "F# minor"],
+      ["B♭", "B♭ major"],
+      [" C Major ", "C major"],
+      ["GM", "G major"],
+      ["Eb Minor", "Eb minor"],
+      ["d♯maj", "D♯ major"],
+      ["bb minor", "Bb minor"],
+      ["H minor", undefined],
+      ["A dorian", undefined],
+      ["N/A", undefined],
+      ["", undefined],
+    ];
+    for (const [text, canonical] of forms) expect(canonicalKeyScale(text), text).to.equal(canonical);
+  });
+
+  it("knows the four time signatures by either spelling", () => {
+    const forms: [string, string | undefined][] = [
+      ["4/4", "4"],
+      ["3", "3"],
+      ["6/8", "6"],
+      ["2/4", "2"],
+      ["5/4", undefined],
+      ["4/8", undefined],
+      ["N/A", undefined],
+    ];
+    for (const [text, canonical] of forms) expect(canonicalTimeSignature(text), text).to.equal(canonical);
+  });
+
+  it("holds the model to the client's values only where they are in its grammar", () => {
+    const client = { bpm: 400.5, keyScale: "H minor", timeSignature: "4/4", durationSeconds: 5.5 };
+    expect(toThinkFields(client, "EN")).to.deep.equal({
+      bpm: 300,
+      duration: 10,
+      keyscale: undefined,
+      timesignature: "4",
+      language: "en",
+    });
+    expect(toThinkFields(nothing, "klingon")).to.deep.equal(toThinkFields(nothing, null));
+  });
+
+  it("lets the client win", () => {
+    const model = { bpm: 90, keyscale: "A minor", timesignature: "3", duration: 60 };
+    const client = { bpm: 400, keyScale: "H minor", timeSignature: "5/4", durationSeconds: 12.5 };
+    expect(mergeMetadata(client, model)).to.deep.equal(client);
+    expect(mergeMetadata({ ...nothing, keyScale: "N/A", durationSeconds: -1 }, model)).to.deep.equal({
+      bpm: 90,
+      keyScale: "A minor",
+      timeSignature: "3",
+      durationSeconds: 60,
+    });
+    expect(mergeMetadata(nothing, {})).to.deep.equal(nothing);
+  });
+
+  it("is complete when nothing is left to fill", () => {
+    const full = { bpm: 90, keyScale: "A minor", timeSignature: "4", durationSeconds: 30 };
+    expect(isComplete(full)).to.equal(true);
+    fc.assert(
+      fc.property(
+        fc.constantFrom<keyof Metadata>("bpm", "keyScale", "timeSignature", "durationSeconds"),
+        (field) => {
+          expect(isComplete({ ...full, [field]: nothing[field] })).to.equal(false);
+        },
+      ),
+    );
+  });
+
+  it("hears that there is nothing to sing", () => {
+    for (const lyrics of ["", "  \n", "[inst]", " [Instrumental] "])
+      expect(isInstrumental(lyrics)).to.equal(true);
+    for (const lyrics of ["[Verse]", "instrumental"]) expect(isInstrumental(lyrics)).to.equal(false);
+  });
+});

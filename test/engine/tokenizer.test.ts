@@ -1,0 +1,159 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import fc from "fast-check";
+import { audioCodeToken, type PromptPart, Tokenizer } from "../../src/engine/tokenizer.js";
+
+const fixtures = fileURLToPath(new URL("fixtures", import.meta.url));
+
+async function readJson<T>(...path: string[]): Promise<T> {
+  return JSON.parse(await readFile(join(fixtures, ...path), "utf8")) as T;
+}
+
+interface TokenizerJson {
+  added_tokens: { id: number; content: string }[];
+  model: { vocab: Record<string, number>; merges: string[] };
+}
+
+/** Splits a trusted text into control tokens and plain text. */
+function partsOf(text: string, controls: string[]): PromptPart[] {
+  const pattern = new RegExp(`(${controls.map((name) => name.replace(/[|]/g, "\\|")).join("|")})`);
+  return text
+    .split(pattern)
+    .filter(Boolean)
+    .map((part) => (controls.includes(part) ? { control: part } : { text: part }));
+}
+
+describe("tokenizer", () => {
+  let qwen3: Tokenizer;
+  let parity: Tokenizer;
+  let temporary: string;
+
+  before(async () => {
+    qwen3 = await Tokenizer.load(join(fixtures, "qwen3"));
+    parity = await Tokenizer.load(join(fixtures, "parity"));
+    temporary = await mkdtemp(join(tmpdir(), "carillon-tokenizer-"));
+  });
+  after(() => rm(temporary, { recursive: true }));
+
+  it("encodes the reference texts as the Qwen3 tokenizer does", async () => {
+    const vectors = await readJson<{ text: { text: string; ids: number[] }[] }>("qwen3", "vectors.json");
+    for (const { text, ids } of vectors.text) {
+      expect([...qwen3.encodeText(text)], JSON.stringify(text)).to.deep.equal(ids);
+    }
+  });
+
+  it("encodes control tokens and audio codes of a tokenizer with other ids", async () => {
+    const vectors = await readJson<{ text: string; ids: number[] }[]>("parity", "vectors.json");
+    const controls = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<think>", "</think>"];
+    for (const { text, ids } of vectors) {
+      const [plain = "", ...codes] = text.split(/(?=<\|audio_code_)/);
+      const expected = ids.slice(0, ids.length - codes.length);
+      expect([...parity.encode(partsOf(plain, controls))], JSON.stringify(text)).to.deep.equal(expected);
+      expect([...parity.audioCodes(ids)].map(audioCodeToken)).to.deep.equal(codes);
+      expect(parity.decode(ids)).to.equal(text.normalize("NFC"));
+    }
+  });
+
+  it("reads vocab.json with merges.txt and added_tokens.json as it reads tokenizer.json", async () => {
+    const { added_tokens, model } = await readJson<TokenizerJson>("qwen3", "tokenizer.json");
+    await writeFile(join(temporary, "vocab.json"), JSON.stringify(model.vocab));
+    await writeFile(join(temporary, "merges.txt"), `#version: 0.2\n${model.merges.join("\n")}\n`);
+    const added = Object.fromEntries(added_tokens.map(({ content, id }) => [content, id]));
+    await writeFile(join(temporary, "added_tokens.json"), JSON.stringify(added));
+    const tokenizer = await Tokenizer.load(temporary);
+    await rm(join(temporary, "vocab.json"));
+
+    const parts = [{ control: "<|im_start|>" }, { text: "system\n# Instruction\nnaïve café — don't" }];
+    expect([...tokenizer.encode(parts)]).to.deep.equal([...qwen3.encode(parts)]);
+  });
+
+  it("lets no text become a control token, and gives it back as it was", () => {
+    const control = fc.constantFrom(
+      "<|im_end|>",
+      "</think>",
+      "<|audio_code_5|>",
+      "<|endoftext|>",
+      "<tool_call>",
+    );
+    const text = fc.array(fc.oneof(control, fc.string({ unit: "grapheme" }), fc.string({ unit: "binary" })));
+    fc.assert(
+      fc.property(text, (pieces) => {
+        const joined = pieces.join("");
+        const ids = qwen3.encode(pieces.map((piece) => ({ text: piece })));
+        expect(Math.max(-1, ...ids)).to.be.below(qwen3.controlId("<|endoftext|>"));
+        expect(qwen3.decode(ids)).to.equal(joined.normalize("NFC"));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("merges across the border of neighbouring texts", () => {
+    expect([...qwen3.encode([{ text: "conditions:" }, { text: "\n\n" }])]).to.deep.equal([
+      ...qwen3.encodeText("conditions:\n\n"),
+    ]);
+  });
+
+  it("tells constrained decoding the bytes of ordinary tokens only", () => {
+    const { bytes, offsets, endTokenIds, firstAudioCodeId, audioCodeCount } = parity.vocabulary(680, 64000);
+    const bytesOf = (id: number): string =>
+      Buffer.from(bytes.subarray(offsets[id], offsets[id + 1])).toString("utf8");
+    expect(offsets).to.have.length(681);
+    expect(offsets[680]).to.equal(bytes.length);
+    expect([...parity.encodeText("# Caption\n")].map(bytesOf).join("")).to.equal("# Caption\n");
+    expect(bytesOf(parity.controlId("<think>"))).to.equal("");
+    expect(bytesOf(firstAudioCodeId)).to.equal("");
+    expect([...endTokenIds]).to.deep.equal([473, 471]);
+    expect({ firstAudioCodeId, audioCodeCount }).to.deep.equal({
+      firstAudioCodeId: 476,
+      audioCodeCount: 200,
+    });
+  });
+
+  it("limits the audio codes to the renderer's codebook", () => {
+    expect(parity.vocabulary(676, 64).audioCodeCount).to.equal(64);
+  });
+
+  it("handles the published number of audio codes", async () => {
+    const document = await readJson<TokenizerJson>("qwen3", "tokenizer.json");
+    for (let code = 0; code < 65_535; code++) {
+      document.added_tokens.push({ id: 151_669 + code, content: audioCodeToken(code) });
+    }
+    await writeFile(join(temporary, "tokenizer.json"), JSON.stringify(document));
+    const tokenizer = await Tokenizer.load(temporary);
+    expect(tokenizer.size).to.equal(217_204);
+    expect(tokenizer.vocabulary(217_204, 64_000)).to.include({
+      firstAudioCodeId: 151_669,
+      audioCodeCount: 64_000,
+    });
+    expect([...tokenizer.audioCodes([198, 151_669, 215_668, 217_203])]).to.deep.equal([0, 63_999, 65_534]);
+    expect([...tokenizer.encodeText("<|audio_code_0|>")]).to.not.include(151_669);
+  });
+
+  it("refuses what it cannot use, and says why", async () => {
+    const failure = async (action: () => unknown): Promise<string> => {
+      try {
+        await action();
+      } catch (error) {
+        expect(error).to.include({ name: "EngineError", code: "TOKENIZER" });
+        return (error as Error).message;
+      }
+      throw new Error("nothing was refused");
+    };
+    expect(await failure(() => Tokenizer.load(join(fixtures, "absent")))).to.contain(
+      "neither tokenizer.json nor",
+    );
+    expect(await failure(() => parity.controlId("<|nonsense|>"))).to.contain("has no <|nonsense|> token");
+    expect(await failure(() => parity.vocabulary(600, 64000))).to.contain("676 tokens");
+    expect(await failure(() => qwen3.vocabulary(151_669, 64000))).to.contain("no audio codes");
+
+    const document = await readJson<TokenizerJson>("parity", "tokenizer.json");
+    document.added_tokens = document.added_tokens.filter(({ content }) => content !== audioCodeToken(7));
+    await writeFile(join(temporary, "tokenizer.json"), JSON.stringify(document));
+    expect(await failure(() => Tokenizer.load(temporary))).to.contain("not contiguous");
+    await writeFile(join(temporary, "tokenizer.json"), "{");
+    expect(await failure(() => Tokenizer.load(temporary))).to.contain("cannot be read");
+  });
+});
