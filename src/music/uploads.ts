@@ -58,8 +58,14 @@ export function uploadPath(directory: string, kind: UploadKind, clientName: stri
 export async function storeUpload(content: Readable, path: string): Promise<number> {
   await mkdir(dirname(path), { recursive: true });
   const file = createWriteStream(path, { flags: "wx", mode: 0o600 });
-  await pipeline(content, file);
-  return file.bytesWritten;
+  const closed = new Promise<void>((resolve) => file.once("close", resolve));
+  try {
+    await pipeline(content, file);
+    return file.bytesWritten;
+  } finally {
+    // A file that is still being opened could not be deleted for good.
+    await closed;
+  }
 }
 
 /** Deletes what an earlier process left behind; for the start of the service. */

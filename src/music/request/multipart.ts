@@ -85,9 +85,7 @@ class MultipartReader {
     const closed = new Promise<void>((resolve) => parser.once("close", resolve));
     parser.on("field", (name, value, info) => this.takeField(name, value, info));
     parser.on("file", (name, content, info) => this.writes.push(this.takeFile(name, content, info.filename)));
-    parser.on("error", (error) =>
-      this.fail(new RequestError(`Malformed multipart body: ${messageOf(error)}`)),
-    );
+    parser.on("error", (error) => this.fail(malformed(error)));
     parser.on("filesLimit", () =>
       this.fail(new RequestError(`The request holds more than ${this.options.uploads?.maxFiles} files`)),
     );
@@ -119,6 +117,7 @@ class MultipartReader {
   private async takeFile(field: string, content: Readable, clientName: string | undefined): Promise<void> {
     const { uploads } = this.options;
     const kind = uploadKind(field);
+    content.on("error", (error) => this.fail(malformed(error)));
     content.on("limit", () =>
       this.fail(new RequestError(`${field} is larger than the limit of ${uploads?.maxBytes} bytes`)),
     );
@@ -152,7 +151,8 @@ class MultipartReader {
     this.failure = error;
     this.request.unpipe(this.parser);
     this.request.resume();
-    this.parser.destroy(new Error("given up"));
+    // The parser may be in the middle of the call that found the fault, and does not survive a destroy then.
+    process.nextTick(() => this.parser.destroy(new Error("given up")));
   }
 }
 
@@ -172,7 +172,7 @@ function createParser(request: IncomingMessage, { maxFieldBytes, uploads }: Mult
     });
   } catch (error) {
     request.resume();
-    throw new RequestError(`Malformed multipart body: ${messageOf(error)}`);
+    throw malformed(error);
   }
 }
 
@@ -184,6 +184,6 @@ async function drain(content: Readable): Promise<void> {
   for await (const _ of content);
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+function malformed(error: unknown): RequestError {
+  return new RequestError(`Malformed multipart body: ${error instanceof Error ? error.message : error}`);
 }

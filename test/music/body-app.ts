@@ -1,0 +1,60 @@
+/** A small application around the body reader: answers with the fields and the stored files' contents. */
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import express, { type Express } from "express";
+import { Authenticator } from "../../src/music/auth.js";
+import { errorHandler } from "../../src/music/errors.js";
+import { BODY_RULES, BodyReader } from "../../src/music/request/body.js";
+import type { Upload } from "../../src/music/uploads.js";
+
+export interface BodyAppOptions {
+  apiKey?: string;
+  maxBytes?: number;
+  maxFileBytes?: number;
+  maxFiles?: number;
+}
+
+export interface BodyApp {
+  app: Express;
+  directory: string;
+  /** Names in the upload directory. */
+  storedFiles(): Promise<string[]>;
+  /** What went wrong inside, for tests that expect nothing to. */
+  faults: unknown[];
+  close(): Promise<void>;
+}
+
+export async function bodyApp(options: BodyAppOptions = {}): Promise<BodyApp> {
+  const root = await mkdtemp(join(tmpdir(), "carillon-body-"));
+  const directory = join(root, "uploads");
+  const reader = new BodyReader(new Authenticator(options.apiKey ?? ""), {
+    maxBytes: options.maxBytes ?? 100_000,
+    uploads: { directory, maxBytes: options.maxFileBytes ?? 100_000, maxFiles: options.maxFiles ?? 4 },
+  });
+  const faults: unknown[] = [];
+  const app = express();
+  for (const [name, rule] of Object.entries(BODY_RULES)) {
+    app.post(`/${name}`, async (request, response) => {
+      const body = await reader.read(request, response, rule);
+      const reference = await describeUpload(body.uploads.referenceAudio);
+      const source = await describeUpload(body.uploads.sourceAudio);
+      await body.dispose();
+      response.json({ fields: body.fields, reference, source });
+    });
+  }
+  app.use(errorHandler((_, error) => faults.push(error)));
+  return {
+    app,
+    directory,
+    faults,
+    storedFiles: () => readdir(directory).catch(() => []),
+    close: () => rm(root, { recursive: true, force: true }),
+  };
+}
+
+async function describeUpload(upload: Upload | null): Promise<unknown> {
+  if (upload === null) return null;
+  if (upload.path === null) return "withheld";
+  return { name: basename(upload.path), content: await readFile(upload.path, "utf8") };
+}

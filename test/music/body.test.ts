@@ -1,0 +1,392 @@
+import { existsSync } from "node:fs";
+import { rm, writeFile } from "node:fs/promises";
+import type { Server } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+import { gzipSync } from "node:zlib";
+import { expect } from "chai";
+import request from "supertest";
+import { type BodyApp, type BodyAppOptions, bodyApp } from "./body-app.js";
+
+describe("request bodies", () => {
+  const apps: BodyApp[] = [];
+  const start = async (options?: BodyAppOptions) => {
+    const app = await bodyApp(options);
+    apps.push(app);
+    return app;
+  };
+  afterEach(async () => {
+    for (const app of apps.splice(0)) {
+      expect(await app.storedFiles(), "files left in the upload directory").to.deep.equal([]);
+      expect(app.faults, "faults inside the server").to.deep.equal([]);
+      await app.close();
+    }
+  });
+
+  const send = async (body: string | Buffer, type: string | null, path = "/releaseTask", headers = {}) => {
+    const { app } = await start();
+    const call = request(app).post(path).set(headers);
+    if (type !== null) call.set("Content-Type", type);
+    // supertest would name a type of its own for a string.
+    return call.serialize((raw) => raw as never).send(body);
+  };
+  /** Posts without a Content-Type header, which HTTP libraries will not do. */
+  const sendWithoutType = async (body: string, path = "/releaseTask") => {
+    const { app } = await start();
+    return rawPost(app, path, `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+  };
+
+  describe("content types", () => {
+    const object = '{"prompt":"café"}';
+    for (const type of [
+      "application/json",
+      "application/json; charset=utf-8",
+      "Application/JSON;charset=UTF-8",
+      "application/vnd.x+json",
+    ]) {
+      it(`reads ${type}`, async () => {
+        const { status, body } = await send(object, type);
+        expect(status).to.equal(200);
+        expect(body.fields).to.deep.equal({ prompt: "café" });
+      });
+    }
+
+    it("reads a form, the last value winning", async () => {
+      const { body } = await send(
+        "prompt=a+b%21&x=1&x=2&blank=",
+        "application/x-www-form-urlencoded; charset=utf-8",
+      );
+      expect(body.fields).to.deep.equal({ prompt: "a b!", x: "2", blank: "" });
+    });
+
+    it("reads JSON that curl called a form", async () => {
+      const { body } = await send(object, "application/x-www-form-urlencoded");
+      expect(body.fields).to.deep.equal({ prompt: "café" });
+    });
+
+    it("reads JSON and forms without a Content-Type", async () => {
+      expect((await sendWithoutType(object)).body.fields).to.deep.equal({ prompt: "café" });
+      expect((await sendWithoutType("prompt=x&a=")).body.fields).to.deep.equal({ prompt: "x", a: "" });
+    });
+
+    it("reads a compressed body and other charsets", async () => {
+      const zipped = await send(gzipSync(object), "application/json", "/releaseTask", {
+        "Content-Encoding": "gzip",
+      });
+      expect(zipped.body.fields).to.deep.equal({ prompt: "café" });
+      const latin = await send(Buffer.from(object, "latin1"), "application/json; charset=latin1");
+      expect(latin.body.fields).to.deep.equal({ prompt: "café" });
+    });
+
+    for (const type of ["text/xml", "text/plain", "application/octet-stream", "nonsense"]) {
+      it(`refuses ${type} with 415`, async () => {
+        const { status, body } = await send(object, type);
+        expect(status).to.equal(415);
+        expect(body.detail).to.include(type).and.to.include("application/json");
+      });
+    }
+
+    it("refuses an unrecognisable body without a Content-Type with 415", async () => {
+      const reply = await sendWithoutType("hello");
+      expect(reply.status).to.equal(415);
+      expect(reply.body.detail).to.include("(missing)");
+    });
+
+    it("refuses unknown charsets and encodings with 415", async () => {
+      expect((await send(object, "application/json; charset=klingon")).status).to.equal(415);
+      const headers = { "Content-Encoding": "rot13" };
+      expect((await send(object, "application/json", "/releaseTask", headers)).status).to.equal(415);
+    });
+
+    it("takes multipart only where files or forms are expected", async () => {
+      const { app } = await start();
+      expect((await request(app).post("/queryResult").field("task_id_list", "[]")).status).to.equal(415);
+      expect((await request(app).post("/textService").field("prompt", "x")).status).to.equal(200);
+    });
+
+    it("takes an empty body where every field is optional", async () => {
+      const { app } = await start();
+      for (const path of ["/textService", "/command", "/queryResult"]) {
+        const reply = await request(app).post(path);
+        expect(reply.status).to.equal(200);
+        expect(reply.body.fields).to.deep.equal({});
+      }
+      expect((await request(app).post("/releaseTask")).status).to.equal(415);
+      const empty = await request(app).post("/releaseTask").set("Content-Type", "application/json").send("");
+      expect(empty.status).to.equal(400);
+    });
+  });
+
+  describe("bad bodies", () => {
+    const cases: [string, string | Buffer, string, RegExp][] = [
+      ["malformed JSON", '{"prompt":', "application/json", /^Malformed JSON payload/],
+      ["a JSON array", "[1]", "application/json", /must be an object/],
+      ["a JSON string", '"x"', "application/json", /must be an object/],
+      ["null", "null", "application/json", /must be an object/],
+      ["malformed JSON that curl called a form", "{oops", "application/x-www-form-urlencoded", /hint/],
+      ["bytes that are no UTF-8", Buffer.from([0x7b, 0xff, 0x7d]), "application/json", /not valid utf-8/],
+      [
+        "too many form fields",
+        "a=1&".repeat(1001),
+        "application/x-www-form-urlencoded",
+        /more than 1000 fields/,
+      ],
+      ["an oversized body", " ".repeat(100_001), "application/json", /larger than the limit of 100000 bytes/],
+      ["multipart without boundary", "x", "multipart/form-data", /boundary/i],
+      ["multipart without parts", "x", "multipart/form-data; boundary=b", /Malformed multipart/],
+      [
+        "a truncated multipart body",
+        '--b\r\nContent-Disposition: form-data; name="a"\r\n\r\nx',
+        "multipart/form-data; boundary=b",
+        /Malformed multipart/,
+      ],
+      [
+        "a file cut off by the end of the body",
+        '--b\r\nContent-Disposition: form-data; name="src_audio"; filename="a.wav"\r\n\r\nxyz',
+        "multipart/form-data; boundary=b",
+        /Malformed multipart/,
+      ],
+      [
+        "a malformed part header",
+        "--b\r\nContent-Disposition form-data\r\n\r\nx\r\n--b--\r\n",
+        "multipart/form-data; boundary=b",
+        /Malformed multipart/,
+      ],
+    ];
+    for (const [name, content, type, detail] of cases) {
+      it(`refuses ${name} with 400`, async () => {
+        const { status, body } = await send(content, type);
+        expect(status).to.equal(400);
+        expect(body.detail).to.match(detail);
+      });
+    }
+
+    it("refuses a damaged compressed body with 400", async () => {
+      const reply = await send("no gzip", "application/json", "/releaseTask", { "Content-Encoding": "gzip" });
+      expect(reply.status).to.equal(400);
+      expect(reply.body.detail).to.be.a("string");
+    });
+
+    it("survives JSON nested beyond any stack", async () => {
+      const reply = await send(`{"a":${"[".repeat(40_000)}`, "application/json");
+      expect(reply.status).to.equal(400);
+    });
+  });
+
+  describe("multipart", () => {
+    it("gives fields, repeated ones as a list", async () => {
+      const { app } = await start();
+      const reply = await request(app)
+        .post("/releaseTask")
+        .field("prompt", "naïve")
+        .field("track_classes", "drums")
+        .field("track_classes", "bass")
+        .field("__proto__", "x");
+      expect(reply.body.fields).to.include({ prompt: "naïve" });
+      expect(reply.body.fields.track_classes).to.deep.equal(["drums", "bass"]);
+    });
+
+    for (const [field, kind, prefix] of [
+      ["ref_audio", "reference", "ref_audio_"],
+      ["reference_audio", "reference", "ref_audio_"],
+      ["ctx_audio", "source", "ctx_audio_"],
+      ["src_audio", "source", "ctx_audio_"],
+    ] as const) {
+      it(`stores a file under ${field} while the request lasts`, async () => {
+        const { app } = await start();
+        const reply = await request(app).post("/releaseTask").attach(field, Buffer.from("sound"), "a.wav");
+        expect(reply.body[kind].content).to.equal("sound");
+        expect(reply.body[kind].name).to.match(new RegExp(`^${prefix}[0-9a-f-]{36}\\.wav$`));
+      });
+    }
+
+    it("prefers ref_audio and ctx_audio", async () => {
+      const { app } = await start();
+      const reply = await request(app)
+        .post("/releaseTask")
+        .attach("src_audio", Buffer.from("second"), "a.wav")
+        .attach("ctx_audio", Buffer.from("first"), "a.wav");
+      expect(reply.body.source.content).to.equal("first");
+    });
+
+    it("uses nothing of a hostile file name but its extension", async () => {
+      const { app } = await start();
+      for (const [name, suffix] of [
+        ["../../x.exe", "\\.exe"],
+        ["/etc/passwd", ""],
+        ["a.w/../v", ""],
+        ["x.…", ""],
+        ["y.aVeryLongExtension", ""],
+      ] as const) {
+        const reply = await request(app).post("/releaseTask").attach("src_audio", Buffer.from("s"), name);
+        expect(reply.body.source.name).to.match(new RegExp(`^ctx_audio_[0-9a-f-]{36}${suffix}$`));
+      }
+    });
+
+    it("ignores untouched file inputs, text in file fields and files in other fields", async () => {
+      const part = (head: string, content: string) =>
+        `--b\r\nContent-Disposition: form-data; ${head}\r\n\r\n${content}\r\n`;
+      const octets = "\r\nContent-Type: application/octet-stream";
+      const body = [
+        part(`name="src_audio"; filename=""${octets}`, ""),
+        part(`name="ref_audio"; filename=""`, ""),
+        part('name="ctx_audio"', "some/path.wav"),
+        part('name="cover_art"; filename="a.png"', "pixels"),
+        "--b--\r\n",
+      ].join("");
+      const reply = await send(body, "multipart/form-data; boundary=b");
+      expect(reply.status).to.equal(200);
+      expect(reply.body).to.include({ reference: null, source: null });
+    });
+
+    it("accepts a file of exactly the limit and refuses a larger one", async () => {
+      const { app } = await start({ maxFileBytes: 70_000 });
+      const post = (size: number) =>
+        request(app).post("/releaseTask").attach("src_audio", Buffer.alloc(size, 97), "a.wav");
+      expect((await post(70_000)).body.source.content).to.have.length(70_000);
+      const reply = await post(70_001);
+      expect(reply.status).to.equal(400);
+      expect(reply.body.detail).to.equal("src_audio is larger than the limit of 70000 bytes");
+    });
+
+    it("refuses too many files, also where none may be stored", async () => {
+      const { app } = await start({ maxFiles: 1 });
+      const reply = await request(app)
+        .post("/releaseTask")
+        .attach("src_audio", Buffer.from("a"), "a.wav")
+        .attach("ref_audio", Buffer.from("b"), "b.wav");
+      expect(reply.status).to.equal(400);
+      expect(reply.body.detail).to.include("more than 1 file");
+    });
+
+    it("refuses text parts beyond the body limit, single or together", async () => {
+      const { app } = await start({ maxBytes: 1000 });
+      const single = await request(app).post("/releaseTask").field("lyrics", "x".repeat(2000));
+      const together = await request(app)
+        .post("/releaseTask")
+        .field("a", "x".repeat(600))
+        .field("b", "x".repeat(600));
+      for (const reply of [single, together]) {
+        expect(reply.status).to.equal(400);
+        expect(reply.body.detail).to.include("limit of 1000 bytes");
+      }
+    });
+
+    it("answers a large refused upload instead of cutting the connection", async () => {
+      const { app } = await start({ maxFileBytes: 1000 });
+      const reply = await request(app)
+        .post("/releaseTask")
+        .attach("src_audio", Buffer.alloc(5_000_000), "a.wav");
+      expect(reply.status).to.equal(400);
+    });
+
+    it("answers 500 when the upload directory cannot be written", async () => {
+      const failing = await start();
+      await writeFile(failing.directory, "a file where the directory should be");
+      const reply = await request(failing.app)
+        .post("/releaseTask")
+        .attach("src_audio", Buffer.from("s"), "a.wav");
+      expect(reply.status).to.equal(500);
+      expect(reply.body).to.deep.equal({ detail: "Internal server error" });
+      expect(failing.faults.splice(0)).to.have.length(1);
+      await rm(failing.directory);
+    });
+
+    it("leaves nothing behind when the client hangs up in the middle of a file", async () => {
+      const { app, storedFiles } = await start();
+      const server = await listen(app);
+      const socket = connect((server.address() as AddressInfo).port);
+      const head = '--b\r\nContent-Disposition: form-data; name="src_audio"; filename="a.wav"\r\n\r\n';
+      socket.write(
+        `POST /releaseTask HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: 90000\r\n\r\n${head}${"s".repeat(20_000)}`,
+      );
+      while ((await storedFiles()).length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+      socket.destroy();
+      while ((await storedFiles()).length > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+      await new Promise((resolve) => server.close(resolve));
+    });
+  });
+
+  describe("with a key", () => {
+    const audio = Buffer.from("sound");
+
+    it("checks type and syntax before the key", async () => {
+      const { app } = await start({ apiKey: "k1" });
+      const post = (type: string, body: string) =>
+        request(app).post("/releaseTask").set("Content-Type", type).send(body);
+      expect((await post("text/xml", "<a/>")).status).to.equal(415);
+      expect((await post("application/json", "{")).status).to.equal(400);
+      expect((await post("multipart/form-data; boundary=b", "x")).status).to.equal(400);
+      expect((await post("application/json", "{}")).status).to.equal(401);
+    });
+
+    it("stores a file when a header or an earlier ai_token authenticates", async () => {
+      const { app } = await start({ apiKey: "k1" });
+      const byHeader = await request(app)
+        .post("/releaseTask")
+        .set("Authorization", "Bearer k1")
+        .attach("src_audio", audio, "a.wav");
+      expect(byHeader.body.source.content).to.equal("sound");
+      const byToken = await request(app)
+        .post("/releaseTask")
+        .field("ai_token", "k1")
+        .attach("src_audio", audio, "a.wav");
+      expect(byToken.body.source.content).to.equal("sound");
+    });
+
+    it("drops a file that comes before the only valid key", async () => {
+      const { app } = await start({ apiKey: "k1" });
+      const reply = await request(app)
+        .post("/releaseTask")
+        .attach("src_audio", audio, "a.wav")
+        .field("ai_token", "k1");
+      expect(reply.status).to.equal(200);
+      expect(reply.body.source).to.equal("withheld");
+    });
+
+    it("writes nothing for an unauthenticated upload", async () => {
+      const { app, directory } = await start({ apiKey: "k1" });
+      const none = await request(app).post("/releaseTask").attach("src_audio", audio, "a.wav");
+      const wrong = await request(app)
+        .post("/releaseTask")
+        .field("ai_token", "k2")
+        .attach("src_audio", audio, "a.wav");
+      expect([none.status, wrong.status]).to.deep.equal([401, 401]);
+      expect(existsSync(directory)).to.equal(false);
+    });
+
+    it("deletes what was stored when a later ai_token is wrong", async () => {
+      const { app } = await start({ apiKey: "k1" });
+      const reply = await request(app)
+        .post("/releaseTask")
+        .set("Authorization", "Bearer k1")
+        .attach("src_audio", audio, "a.wav")
+        .field("ai_token", "k2");
+      expect(reply.status).to.equal(401);
+    });
+  });
+});
+
+function listen(app: BodyApp["app"]): Promise<Server> {
+  return new Promise((resolve) => {
+    const server = app.listen(0, "127.0.0.1", () => resolve(server));
+  });
+}
+
+async function rawPost(app: BodyApp["app"], path: string, rest: string) {
+  const server = await listen(app);
+  try {
+    const text = await new Promise<string>((resolve, reject) => {
+      const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
+      let reply = "";
+      socket.on("data", (chunk) => {
+        reply += chunk;
+      });
+      socket.on("end", () => resolve(reply)).on("error", reject);
+      socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${rest}`);
+    });
+    const [head = "", body = ""] = text.split("\r\n\r\n", 2);
+    return { status: Number(head.split(" ")[1]), body: JSON.parse(body) };
+  } finally {
+    await new Promise((resolve) => server.close(resolve));
+  }
+}
