@@ -146,10 +146,16 @@ function isRenderer(directory: string): boolean {
   return "is_turbo" in config || existsSync(join(directory, "transformer", "config.json"));
 }
 
+/** Empty where there is none or it is damaged: a listing goes on, and loading the folder says what is wrong. */
 function readConfig(directory: string): Record<string, unknown> {
-  const path = [join(directory, "config.json"), join(directory, "transformer", "config.json")].find(
-    existsSync,
-  );
-  if (path === undefined) return {};
-  return JSON.parse(readFileSync(path, "utf8")) as Record<string, unknown>;
+  for (const folder of [directory, join(directory, "transformer")]) {
+    const path = join(folder, "config.json");
+    if (!existsSync(path)) continue;
+    try {
+      return JSON.parse(readFileSync(path, "utf8")) as Record<string, unknown>;
+    } catch {
+      return {};
+    }
+  }
+  return {};
 }

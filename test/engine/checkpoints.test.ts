@@ -1,0 +1,111 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { Checkpoints } from "../../src/engine/checkpoints.js";
+
+describe("checkpoints", () => {
+  let root: string;
+  let checkpoints: Checkpoints;
+
+  beforeEach(async () => {
+    root = await mkdtemp(join(tmpdir(), "carillon-checkpoints-"));
+    checkpoints = new Checkpoints(root);
+  });
+  afterEach(() => rm(root, { recursive: true }));
+
+  async function write(path: string, content: object = {}): Promise<void> {
+    await mkdir(join(root, path, ".."), { recursive: true });
+    await writeFile(join(root, path), JSON.stringify(content));
+  }
+
+  function failureOf(action: () => unknown): string {
+    try {
+      action();
+    } catch (error) {
+      expect(error).to.include({ name: "EngineError", code: "MODEL_NOT_FOUND" });
+      return (error as Error).message;
+    }
+    throw new Error("nothing was refused");
+  }
+
+  it("finds the parts of a model beside it, as they are published", async () => {
+    await write("acestep-v15-turbo/config.json", { is_turbo: true });
+    await write("vae/config.json");
+    await write("Qwen3-Embedding-0.6B/config.json");
+    const textEncoder = join(root, "Qwen3-Embedding-0.6B");
+    const expected = {
+      name: "acestep-v15-turbo",
+      directory: join(root, "acestep-v15-turbo"),
+      vaeDirectory: join(root, "vae"),
+      textEncoderDirectory: textEncoder,
+      tokenizerDirectory: textEncoder,
+    };
+    expect(checkpoints.renderer("acestep-v15-turbo")).to.deep.equal(expected);
+    expect(checkpoints.usesEmbedded("acestep-v15-turbo")).to.equal(false);
+    const path = join(root, "acestep-v15-turbo");
+    expect(new Checkpoints("/nowhere").renderer(path)).to.deep.equal({ ...expected, name: path });
+  });
+
+  it("prefers the parts inside a model", async () => {
+    for (const part of ["vae", "text_encoder", "tokenizer", "transformer"]) {
+      await write(`mine/${part}/config.json`, { is_turbo: false });
+    }
+    await write("mine/tokenizer/tokenizer.json");
+    await write("vae/config.json");
+    expect(checkpoints.renderer("mine")).to.deep.equal({
+      name: "mine",
+      directory: join(root, "mine"),
+      vaeDirectory: join(root, "mine", "vae"),
+      textEncoderDirectory: join(root, "mine", "text_encoder"),
+      tokenizerDirectory: join(root, "mine", "tokenizer"),
+    });
+  });
+
+  it("lists models of either kind, and the embedded ones", async () => {
+    await write("acestep-v15-turbo/config.json", { is_turbo: true });
+    await write("acestep-v15-base/config.json", { is_turbo: false });
+    await write("in-diffusers-layout/transformer/config.json", { is_turbo: true });
+    await write("vae/config.json");
+    await write("acestep-5Hz-lm-1.7B/config.json", { model_type: "qwen3" });
+    await mkdir(join(root, "empty"));
+    await mkdir(join(root, "damaged"));
+    await writeFile(join(root, "damaged", "config.json"), "{");
+    expect(checkpoints.rendererNames()).to.deep.equal([
+      "acestep-v15-base",
+      "acestep-v15-turbo",
+      "in-diffusers-layout",
+      "carillon-nano",
+    ]);
+    expect(checkpoints.languageModelNames()).to.deep.equal(["acestep-5Hz-lm-1.7B", "carillon-nano/lm"]);
+    expect(checkpoints.rendererNames().map((name) => checkpoints.isTurbo(name))).to.deep.equal([
+      false,
+      true,
+      true,
+      true,
+    ]);
+  });
+
+  it("takes the embedded model for an absent default, for nothing else", () => {
+    expect(checkpoints.renderer("acestep-v15-turbo").name).to.equal("carillon-nano");
+    expect(checkpoints.usesEmbedded("acestep-v15-turbo")).to.equal(true);
+    expect(checkpoints.languageModel("acestep-5Hz-lm-0.6B").name).to.equal("carillon-nano/lm");
+    expect(checkpoints.languageModel("carillon-nano/lm").directory).to.match(/carillon-nano.lm$/);
+
+    const message = failureOf(() => checkpoints.renderer("acestep-v15-base"));
+    expect(message).to.contain("acestep-v15-base").and.to.contain(join(root, "acestep-v15-base"));
+    expect(failureOf(() => checkpoints.languageModel("acestep-5Hz-lm-4B"))).to.contain("acestep-5Hz-lm-4B");
+  });
+
+  it("says which part of a model is absent", async () => {
+    await write("lonely/config.json", { is_turbo: true });
+    const message = failureOf(() => checkpoints.renderer("lonely"));
+    expect(message)
+      .to.contain(join(root, "lonely", "text_encoder"))
+      .and.to.contain("Qwen3-Embedding-0.6B");
+  });
+
+  it("lists nothing where there is no checkpoint directory", () => {
+    expect(new Checkpoints(join(root, "absent")).rendererNames()).to.deep.equal(["carillon-nano"]);
+  });
+});

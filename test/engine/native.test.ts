@@ -1,0 +1,35 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { EngineError } from "../../src/engine/errors.js";
+import { loadAddon } from "../../src/engine/native.js";
+
+describe("native addon", () => {
+  function failureOf(path: string): string {
+    try {
+      loadAddon(path);
+    } catch (error) {
+      expect(error).to.be.instanceOf(EngineError).and.include({ code: "ADDON_MISSING" });
+      return (error as Error).message;
+    }
+    throw new Error("nothing was refused");
+  }
+
+  it("says what to run where it is not built or cannot be loaded", async () => {
+    const directory = await mkdtemp(join(tmpdir(), "carillon-addon-"));
+    const damaged = join(directory, "carillon.node");
+    await writeFile(damaged, "not a library");
+    expect(failureOf(join(directory, "absent.node")))
+      .to.contain("does not exist")
+      .and.contain("npm run setup");
+    expect(failureOf(damaged)).to.contain("cannot be loaded").and.contain("npm run setup");
+    await rm(directory, { recursive: true });
+  });
+
+  it("tells which devices there are", () => {
+    const { devices, libtorchVersion } = loadAddon().runtimeInfo();
+    expect(devices[0]).to.include({ name: "cpu" });
+    expect(libtorchVersion).to.match(/^2\.\d+/);
+  });
+});
