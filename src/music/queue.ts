@@ -65,14 +65,18 @@ export class TaskQueue {
     private readonly log: Logger,
   ) {}
 
-  /** Takes up what the store holds and starts the workers. A task found running starts again. */
-  async start(): Promise<void> {
+  /** Takes up what the store holds; call once, before anything else. A task found running will start again. */
+  async recover(): Promise<void> {
     for await (const task of this.store.scan()) {
       this.#nextSequence = Math.max(this.#nextSequence, task.sequence + 1);
       const current = task.state === "running" ? await this.#takeUpInterrupted(task) : task;
       this.statistics.moved(null, current.state);
       if (current.state === "queued") this.#waiting.push(task.id);
     }
+  }
+
+  /** Starts the workers. */
+  start(): void {
     this.#started = true;
     this.#startNext();
   }

@@ -50,7 +50,8 @@ describe("TaskQueue", () => {
     statistics = new JobStatistics(5, 3);
     const all = { capacity: 2, workers: 1, jobTimeoutSeconds: 0, ...options };
     queue = new TaskQueue(store, bench.run, statistics, all, silent);
-    await queue.start();
+    await queue.recover();
+    queue.start();
   }
 
   async function untilSettled(id: string): Promise<Task> {

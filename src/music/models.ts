@@ -1,0 +1,111 @@
+/** What clients learn of the models and how they switch them (reference/music-http.md 5.1 and 5.2). */
+import type { CallOptions } from "../engine/addon.js";
+import { EngineError } from "../engine/errors.js";
+import type { MusicEngine } from "../engine/types.js";
+import { HttpError, RequestError } from "./errors.js";
+import type { ModelSwitch } from "./request/service.js";
+
+/** What a task can be today, whatever the model. */
+const SUPPORTED_TASK_TYPES = ["text2music"];
+
+/** The models that a task can select, the default first. */
+export function listModels(engine: MusicEngine) {
+  const defaultModel = defaultModelName(engine);
+  const models = engine
+    .models()
+    .filter((model) => model.isLoaded)
+    .map(({ name }) => ({ name, is_default: name === defaultModel }))
+    .sort((a, b) => Number(b.is_default) - Number(a.is_default));
+  return { models, default_model: defaultModel };
+}
+
+/** Everything that is installed. */
+export function modelInventory(engine: MusicEngine) {
+  return {
+    models: installedModels(engine).map((model) => ({
+      ...model,
+      supported_task_types: SUPPORTED_TASK_TYPES,
+    })),
+    default_model: defaultModelName(engine),
+    lm_models: languageModels(engine),
+    loaded_lm_model: engine.loadedLanguageModel(),
+    llm_initialized: engine.loadedLanguageModel() !== null,
+  };
+}
+
+/**
+ * Loads what the client asks for; what is loaded already stays as it is, and an old model serves until the
+ * new one is ready.
+ * @throws HttpError 400 for a slot or model that does not exist, 500 where loading fails
+ */
+export async function switchModels(engine: MusicEngine, request: ModelSwitch) {
+  const slot = engine.slots().find((state) => state.slot === request.slot);
+  if (slot === undefined) {
+    const variable = `SVC_CONFIG_PATH${request.slot}`;
+    throw new RequestError(
+      `Slot ${request.slot} is not available because ${variable} was not set at startup. Set it and restart the server.`,
+    );
+  }
+  if (slot.model === null || (request.model !== null && request.model !== slot.model)) {
+    await loadOrRefuse(`DiT init failed for slot ${slot.slot}`, () =>
+      engine.loadSlot(slot.slot, request.model),
+    );
+  }
+  if (request.initLanguageModel) {
+    await loadLanguageModel(engine, request.languageModel ?? engine.loadedLanguageModel());
+  }
+  const loadedLanguageModel = engine.loadedLanguageModel();
+  return {
+    message: "Model initialization completed",
+    slot: request.slot,
+    loaded_model: engine.slots().find((state) => state.slot === request.slot)?.model ?? null,
+    loaded_lm_model: request.initLanguageModel ? loadedLanguageModel : null,
+    models: installedModels(engine),
+    lm_models: languageModels(engine),
+    llm_initialized: loadedLanguageModel !== null,
+  };
+}
+
+/**
+ * @param name null: the configured one
+ * @throws HttpError 400 for an unknown name, 500 where loading fails
+ */
+export async function loadLanguageModel(
+  engine: MusicEngine,
+  name: string | null,
+  call: CallOptions = {},
+): Promise<void> {
+  await loadOrRefuse("LLM init failed", () => engine.loadLanguageModel(name, call));
+}
+
+async function loadOrRefuse(what: string, load: () => Promise<unknown>): Promise<void> {
+  try {
+    await load();
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    const isUnknown = error instanceof EngineError && error.code === "MODEL_NOT_FOUND";
+    throw new HttpError(
+      isUnknown ? 400 : 500,
+      `Model initialization failed: ${what}: ${message}`,
+      {},
+      { cause: error },
+    );
+  }
+}
+
+function installedModels(engine: MusicEngine) {
+  const defaultModel = defaultModelName(engine);
+  return engine
+    .models()
+    .map(({ name, isLoaded }) => ({ name, is_default: name === defaultModel, is_loaded: isLoaded }))
+    .sort((a, b) => a.name.localeCompare(b.name));
+}
+
+function languageModels(engine: MusicEngine) {
+  return engine.languageModels().map(({ name, isLoaded }) => ({ name, is_loaded: isLoaded }));
+}
+
+/** The model of slot 1: what a task gets that names none. */
+function defaultModelName(engine: MusicEngine): string | null {
+  return engine.slots()[0]?.model ?? engine.models().find((model) => model.isDefault)?.name ?? null;
+}

@@ -1,0 +1,17 @@
+import { sendEnvelope } from "../envelope.js";
+import { BODY_RULES } from "../request/body.js";
+import { parseFormatInput } from "../request/service.js";
+import type { Route } from "./route.js";
+
+/** POST /format_input: the language model rewrites a caption and lyrics. Stops when the client hangs up. */
+export const formatInput: Route =
+  ({ config, service, bodies }) =>
+  async (request, response) => {
+    const { fields } = await bodies.read(request, response, BODY_RULES.textService);
+    const gone = new AbortController();
+    response.on("close", () => gone.abort());
+    sendEnvelope(
+      response,
+      await service.formatInput(parseFormatInput(fields, config.rangePolicy), gone.signal),
+    );
+  };

@@ -1,0 +1,13 @@
+import { sendEnvelope } from "../envelope.js";
+import { switchModels } from "../models.js";
+import { BODY_RULES } from "../request/body.js";
+import { parseModelSwitch } from "../request/service.js";
+import type { Route } from "./route.js";
+
+/** POST /v1/init: loads or switches models. */
+export const init: Route =
+  ({ service, bodies }) =>
+  async (request, response) => {
+    const { fields } = await bodies.read(request, response, BODY_RULES.command);
+    sendEnvelope(response, await switchModels(service.engine, parseModelSwitch(fields)));
+  };

@@ -1,0 +1,30 @@
+import { sendEnvelope } from "../envelope.js";
+import { HttpError } from "../errors.js";
+import { QueueFullError } from "../queue.js";
+import { BODY_RULES } from "../request/body.js";
+import { parseGenerationRequest } from "../request/parse.js";
+import { drawSeed } from "../seeds.js";
+import type { Route } from "./route.js";
+
+/** POST /release_task: accepts a generation task. */
+export const releaseTask: Route =
+  ({ config, service, bodies }) =>
+  async (request, response) => {
+    const body = await bodies.read(request, response, BODY_RULES.releaseTask);
+    try {
+      const generation = parseGenerationRequest(body.fields, {
+        rangePolicy: config.rangePolicy,
+        isTurbo: (model) => service.isTurbo(model),
+        uploads: body.uploads,
+        drawSeed,
+      });
+      sendEnvelope(response, await service.submit(generation).catch(busy));
+    } finally {
+      await body.dispose();
+    }
+  };
+
+function busy(error: unknown): never {
+  if (!(error instanceof QueueFullError)) throw error;
+  throw new HttpError(429, error.message, { "Retry-After": String(error.retryAfterSeconds) });
+}

@@ -1,0 +1,155 @@
+/** The music service over HTTP: builds the application and listens. */
+import { randomUUID } from "node:crypto";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import express, { type Express, type RequestHandler } from "express";
+import type { Config } from "../config.js";
+import type { MusicEngine } from "../engine/types.js";
+import type { Logger } from "../log.js";
+import { Authenticator } from "./auth.js";
+import { errorHandler, methodNotAllowed, notFound } from "./errors.js";
+import { checkOrigin } from "./origin.js";
+import { RandomSamples } from "./random-samples.js";
+import { BodyReader } from "./request/body.js";
+import { audio } from "./routes/audio.js";
+import { cancelTask } from "./routes/cancel-task.js";
+import { createRandomSample } from "./routes/create-random-sample.js";
+import { formatInput } from "./routes/format-input.js";
+import { health } from "./routes/health.js";
+import { init } from "./routes/init.js";
+import { inventory, models } from "./routes/models.js";
+import { queryResult } from "./routes/query-result.js";
+import { releaseTask } from "./routes/release-task.js";
+import type { Route, RouteContext } from "./routes/route.js";
+import { stats } from "./routes/stats.js";
+import { MusicService } from "./service.js";
+import type { TaskStore } from "./store.js";
+import { removeStaleUploads } from "./uploads.js";
+
+/** How long a running job may go on once the server is told to stop. */
+const SHUTDOWN_GRACE_SECONDS = 5;
+
+const ROUTES: readonly [method: "get" | "post", path: string, route: Route][] = [
+  ["post", "/release_task", releaseTask],
+  ["post", "/query_result", queryResult],
+  ["post", "/cancel_task", cancelTask],
+  ["post", "/format_input", formatInput],
+  ["post", "/create_random_sample", createRandomSample],
+  ["get", "/v1/models", models],
+  ["get", "/v1/model_inventory", inventory],
+  ["post", "/v1/init", init],
+  ["get", "/v1/stats", stats],
+  ["get", "/v1/audio", audio],
+  ["get", "/health", health],
+];
+
+export interface MusicServerOptions {
+  config: Config;
+  engine: MusicEngine;
+  store: TaskStore;
+  log: Logger;
+}
+
+export interface MusicServer {
+  /** For example http://127.0.0.1:8001 */
+  url: string;
+  service: MusicService;
+  /**
+   * Stops accepting, lets running jobs finish for a few seconds, puts the rest back into the queue. The
+   * engine and the store stay open: they belong to the caller.
+   */
+  close(): Promise<void>;
+}
+
+/** Takes up stored tasks, listens, and loads the models; resolves once jobs run. /health answers before. */
+export async function startMusicServer(options: MusicServerOptions): Promise<MusicServer> {
+  const { config, engine, store, log } = options;
+  const service = new MusicService(config, engine, store, log);
+  const uploads = uploadsDirectory(config);
+  await removeStaleUploads(uploads);
+  const server = createServer(buildApp(service, config, log));
+  await service.open();
+  await listen(server, config.apiPort, config.apiHost);
+  try {
+    await service.start();
+  } catch (error) {
+    await closeServer(server);
+    await service.stop(0);
+    throw error;
+  }
+  const { port } = server.address() as AddressInfo;
+  const host = config.apiHost.includes(":") ? `[${config.apiHost}]` : config.apiHost;
+  return {
+    url: `http://${host}:${port}`,
+    service,
+    close: async () => {
+      const closed = closeServer(server);
+      await service.stop(SHUTDOWN_GRACE_SECONDS);
+      await closed;
+    },
+  };
+}
+
+function buildApp(service: MusicService, config: Config, log: Logger): Express {
+  const authenticator = new Authenticator(config.apiKey);
+  const bodies = new BodyReader(authenticator, {
+    maxBytes: config.bodyMaxBytes,
+    uploads: {
+      directory: uploadsDirectory(config),
+      maxBytes: config.uploadMaxBytes,
+      maxFiles: config.uploadMaxFiles,
+    },
+  });
+  const context: RouteContext = { config, service, authenticator, bodies, samples: RandomSamples.load() };
+
+  const app = express().disable("x-powered-by");
+  app.use(logRequest(log));
+  app.use(checkOrigin(config.allowedOrigins));
+  for (const [method, path, route] of ROUTES) {
+    app[method](path, route(context));
+    app.all(path, methodNotAllowed(...(method === "get" ? ["GET", "HEAD"] : ["POST"])));
+  }
+  app.use(notFound);
+  app.use(errorHandler((message, err) => log.error({ err }, message)));
+  return app;
+}
+
+/** Gives every request an id. The query is left out of the log: it may hold a key. */
+function logRequest(log: Logger): RequestHandler {
+  return (request, response, next) => {
+    const id = randomUUID();
+    const startedMs = performance.now();
+    response.set("X-Request-Id", id);
+    response.on("close", () => {
+      const milliseconds = Math.round(performance.now() - startedMs);
+      const { method, path } = request;
+      const line = { id, method, path, status: response.statusCode, milliseconds };
+      if (response.statusCode >= 400) log.info(line, "request refused");
+      else log.debug(line, "request");
+    });
+    next();
+  };
+}
+
+function uploadsDirectory(config: Config): string {
+  return join(config.temporaryDirectory, "uploads");
+}
+
+function listen(server: Server, port: number, host: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+}
+
+/** Idle connections are cut; requests under way get their answer. */
+function closeServer(server: Server): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.close((error) => (error ? reject(error) : resolve()));
+    server.closeIdleConnections();
+  });
+}

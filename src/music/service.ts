@@ -1,0 +1,189 @@
+/** What the endpoints do, in terms of tasks and models: between the routes and the engine. */
+import { join } from "node:path";
+import type { Config } from "../config.js";
+import type { MusicEngine } from "../engine/types.js";
+import type { Logger } from "../log.js";
+import { AudioFiles } from "./audio-files.js";
+import { keepsLyrics } from "./compose.js";
+import { makeSongs } from "./job.js";
+import { loadsLanguageModelAtStart } from "./lm-policy.js";
+import { selectSlot } from "./model-selection.js";
+import { loadLanguageModel } from "./models.js";
+import { TaskQueue } from "./queue.js";
+import type { GenerationRequest } from "./request/schema.js";
+import type { FormatInput } from "./request/service.js";
+import { Retention } from "./retention.js";
+import { drawSeed } from "./seeds.js";
+import { JobStatistics } from "./statistics.js";
+import type { TaskStore } from "./store.js";
+import { type TaskStatusItem, taskStatus, unknownTask } from "./task-status.js";
+
+const SWEEP_INTERVAL_MS = 5 * 60 * 1000;
+
+export interface FormattedInput {
+  caption: string;
+  lyrics: string;
+  bpm: number | null;
+  key_scale: string;
+  time_signature: string;
+  duration: number | null;
+  vocal_language: string;
+}
+
+export class MusicService {
+  readonly audioFiles: AudioFiles;
+  readonly #queue: TaskQueue;
+  readonly #statistics: JobStatistics;
+  readonly #retention: Retention;
+  #sweepTimer: NodeJS.Timeout | undefined;
+  /** The sweep under way, if any. */
+  #sweeping: Promise<void> = Promise.resolve();
+
+  constructor(
+    readonly config: Config,
+    readonly engine: MusicEngine,
+    private readonly store: TaskStore,
+    private readonly log: Logger,
+  ) {
+    this.audioFiles = new AudioFiles(join(config.temporaryDirectory, "api_audio"));
+    this.#statistics = new JobStatistics(config.averageJobSeconds, config.averageWindow);
+    const limits = { maxAgeSeconds: config.audioMaxAgeSeconds, maxAudioBytes: config.audioMaxTotalBytes };
+    this.#retention = new Retention(store, this.audioFiles, this.#statistics, limits, log);
+    this.#queue = new TaskQueue(
+      store,
+      async (task, { signal, report }) => {
+        const destination = (index: number) => {
+          const name = this.audioFiles.nameOf(task.id, index, task.request.audioFormat);
+          return { name, path: this.audioFiles.pathOf(name) };
+        };
+        return makeSongs(engine, task.request, { destination, signal, report });
+      },
+      this.#statistics,
+      {
+        capacity: config.queueMaxSize,
+        workers: config.queueWorkers,
+        jobTimeoutSeconds: config.jobTimeoutSeconds,
+      },
+      log,
+    );
+  }
+
+  /** Takes up stored tasks and lets expired ones go. Requests may come from then on; jobs wait for `start`. */
+  async open(): Promise<void> {
+    await this.#retention.removeOrphans();
+    await this.#queue.recover();
+    await this.sweep();
+    this.#sweepTimer = setInterval(() => void this.sweep(), SWEEP_INTERVAL_MS).unref();
+  }
+
+  /**
+   * Loads the configured models and starts the workers.
+   * @throws where the model of slot 1 cannot be loaded; the others only warn
+   */
+  async start(): Promise<void> {
+    await this.engine.loadSlot(1, null);
+    for (const { slot } of this.engine.slots().filter((state) => state.slot > 1)) {
+      await this.engine.loadSlot(slot, null).catch((err: unknown) => {
+        this.log.warn({ err, slot }, "the model of a slot could not be loaded");
+      });
+    }
+    const { initLanguageModel, languageModelDevice } = this.config;
+    if (loadsLanguageModelAtStart(initLanguageModel, languageModelDevice, this.engine.runtimeInfo())) {
+      await this.engine.loadLanguageModel(null).catch((err: unknown) => {
+        this.log.warn({ err }, "the language model could not be loaded; it is tried again when needed");
+      });
+    }
+    this.#queue.start();
+  }
+
+  /** Starts no more jobs, gives running ones `graceSeconds` to finish, and puts the rest back into the queue. */
+  async stop(graceSeconds: number): Promise<void> {
+    clearInterval(this.#sweepTimer);
+    await this.#queue.stop(graceSeconds);
+    await this.#sweeping;
+  }
+
+  /** Lets old results go; one sweep at a time. */
+  sweep(): Promise<void> {
+    this.#sweeping = this.#sweeping
+      .then(() => this.#retention.sweep(Date.now()))
+      .catch((err: unknown) => this.log.error({ err }, "expired audio could not be removed"));
+    return this.#sweeping;
+  }
+
+  /** @throws QueueFullError where the queue has no room; the task has then left no trace */
+  async submit(
+    request: GenerationRequest,
+  ): Promise<{ task_id: string; status: "queued"; queue_position: number }> {
+    const { task, position } = await this.#queue.submit(request);
+    return { task_id: task.id, status: "queued", queue_position: position };
+  }
+
+  async query(ids: readonly string[]): Promise<TaskStatusItem[]> {
+    const tasks = await this.store.list(ids);
+    return tasks.map((task, index) => {
+      if (task === undefined) return unknownTask(ids[index] as string);
+      const live = { progress: this.#queue.progressOf(task.id), position: this.#queue.positionOf(task.id) };
+      return taskStatus(task, live, this.audioFiles);
+    });
+  }
+
+  /** False where no such task waits or runs. */
+  cancel(id: string): Promise<boolean> {
+    return this.#queue.cancel(id);
+  }
+
+  /** Whether the model that a task would get is a turbo model, which bounds its steps. */
+  isTurbo(model: string | null): boolean {
+    return selectSlot(this.engine.slots(), model).isTurbo;
+  }
+
+  /**
+   * Rewrites caption and lyrics ahead of all queued tasks; loads the language model if need be.
+   * @throws HttpError where the language model cannot be loaded, else what the engine throws
+   */
+  async formatInput(input: FormatInput, signal: AbortSignal): Promise<FormattedInput> {
+    const language = input.language === "unknown" ? null : input.language;
+    await loadLanguageModel(this.engine, this.engine.loadedLanguageModel(), { signal });
+    const sheet = await this.engine.formatInput(
+      {
+        caption: input.prompt,
+        lyrics: input.lyrics,
+        language,
+        metadata: {
+          bpm: input.bpm,
+          keyScale: input.keyScale,
+          timeSignature: input.timeSignature,
+          durationSeconds: input.durationSeconds,
+        },
+        sampling: {
+          temperature: input.temperature,
+          topK: 0,
+          topP: 1,
+          repetitionPenalty: 1,
+          constrained: true,
+        },
+        seed: drawSeed(),
+      },
+      { signal },
+    );
+    return {
+      caption: sheet.caption || input.prompt,
+      lyrics: keepsLyrics(input.lyrics, sheet.lyrics) ? input.lyrics : sheet.lyrics,
+      bpm: sheet.bpm,
+      key_scale: sheet.keyScale,
+      time_signature: sheet.timeSignature,
+      duration: sheet.durationSeconds,
+      vocal_language: sheet.language,
+    };
+  }
+
+  get statistics() {
+    return {
+      jobs: this.#statistics.counts,
+      queue_size: this.#queue.waitingCount,
+      queue_maxsize: this.config.queueMaxSize,
+      avg_job_seconds: Math.round(this.#statistics.averageJobSeconds * 100) / 100,
+    };
+  }
+}

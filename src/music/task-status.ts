@@ -1,0 +1,103 @@
+/** How a task looks to a client that polls (reference/music-http.md 3.2 and 3.3). */
+import type { AudioFiles } from "./audio-files.js";
+import type { TaskProgress } from "./progress.js";
+import type { SongMetas, Task, TaskState } from "./store.js";
+
+const STATUS: Readonly<Record<TaskState, 0 | 1 | 2>> = { queued: 0, running: 0, succeeded: 1, failed: 2 };
+
+/** Clients compare it to nothing; the field is part of the interface. */
+const ENVIRONMENT = "development";
+
+export interface TaskStatusItem {
+  task_id: string;
+  status: 0 | 1 | 2;
+  /** JSON text of an array of `ResultRecord`. */
+  result: string;
+  progress_text?: string;
+  /** Of a waiting task: 1 is the next to start. */
+  queue_position?: number;
+  error?: string;
+}
+
+export interface ResultRecord {
+  file: string;
+  wave: string;
+  status: 0 | 1 | 2;
+  create_time: number;
+  env: string;
+  prompt: string;
+  lyrics: string;
+  metas: SongMetas | Record<string, never>;
+  generation_info: string;
+  seed_value: string;
+  lm_model: string;
+  dit_model: string;
+  progress: number;
+  stage: string;
+  error: string | null;
+  /** What was accepted but not taken literally. */
+  warnings: string[];
+}
+
+/** What the queue knows of a task that has not ended. */
+export interface LiveState {
+  progress: TaskProgress | undefined;
+  position: number | undefined;
+}
+
+/** An id that no task has; clients poll on, as they do for one that is about to appear. */
+export function unknownTask(id: string): TaskStatusItem {
+  return { task_id: id, status: 0, result: "[]" };
+}
+
+export function taskStatus(task: Task, live: LiveState, audioFiles: AudioFiles): TaskStatusItem {
+  return {
+    task_id: task.id,
+    status: STATUS[task.state],
+    result: JSON.stringify(recordsOf(task, live, audioFiles)),
+    progress_text: live.progress?.text ?? "",
+    ...(live.position === undefined ? {} : { queue_position: live.position }),
+    ...(task.error === null ? {} : { error: task.error }),
+  };
+}
+
+function recordsOf(task: Task, live: LiveState, audioFiles: AudioFiles): ResultRecord[] {
+  const blank = blankRecord(task, live);
+  const { result } = task;
+  if (result === null) return [blank];
+  const record: ResultRecord = {
+    ...blank,
+    prompt: result.prompt,
+    lyrics: result.lyrics,
+    metas: result.metas,
+    generation_info: result.generationInfo,
+    seed_value: result.seeds.join(","),
+    lm_model: result.lmModel,
+    dit_model: result.ditModel,
+    warnings: result.warnings,
+  };
+  return result.audioFiles.map(({ name }) => ({ ...record, file: audioFiles.urlOf(name) }));
+}
+
+/** The record of a task without a result. A task that the queue has begun counts as running at once. */
+function blankRecord(task: Task, live: LiveState): ResultRecord {
+  const running = task.finishedAtMs === null ? live.progress : undefined;
+  return {
+    file: "",
+    wave: "",
+    status: STATUS[task.state],
+    create_time: Math.floor(task.createdAtMs / 1000),
+    env: ENVIRONMENT,
+    prompt: "",
+    lyrics: "",
+    metas: {},
+    generation_info: "",
+    seed_value: "",
+    lm_model: "",
+    dit_model: "",
+    progress: running?.value ?? task.progress,
+    stage: running?.stage ?? task.state,
+    error: task.error,
+    warnings: task.request.warnings,
+  };
+}
