@@ -20,15 +20,15 @@ class Case {
   Json params;
   Placement placement;
 
-  bool has_input(const std::string& name) const;
-  bool has_output(const std::string& name) const;
+  bool has_input(const std::string& name) const { return golden_.has("in." + name); }
+  bool has_output(const std::string& name) const { return golden_.has("out." + name); }
   /// Tensor `in.NAME` on the placement's device; floating tensors in its dtype.
   at::Tensor input(const std::string& name) const;
   /// Tensor `in.NAME` on the CPU exactly as stored.
-  at::Tensor stored_input(const std::string& name) const;
+  at::Tensor stored_input(const std::string& name) const { return golden_.tensor("in." + name); }
 
   /// Compares `actual` with `out.NAME`: floating outputs by relative L2 error, integer outputs by equality.
-  /// With `mask` (same leading shape, nonzero = compare) only those rows count. Every output must be compared once.
+  /// With `mask` (the leading dimensions of the output, nonzero = compare) only those rows count.
   void compare(const std::string& name, const at::Tensor& actual, const at::Tensor& mask = {});
 
   struct Comparison {
@@ -45,16 +45,24 @@ class Case {
   std::vector<Comparison> comparisons_;
 };
 
-/// How long a chain of arithmetic a golden measures; the limits follow from it (runner.cpp).
+/// How long a chain of arithmetic a golden measures; the limits follow from it (parity.cpp).
 enum class Depth {
   kModule,   // one module
   kChain,    // many in a row: the VAE
   kSampler,  // a whole denoising loop: as a chain, but only reported in bfloat16
 };
 
+/// Runs the module on the inputs of a case and compares every output of the golden once.
 using Function = void (*)(Case&);
 
 /// Makes `function` run every golden whose module is `name`. Returns true, to initialise a static.
 bool register_module(const std::string& name, Depth depth, Function function);
+
+struct Module {
+  Depth depth;
+  Function function;
+};
+/// The module registered as `name`, or null.
+const Module* find_module(const std::string& name);
 
 }  // namespace carillon::parity

@@ -1,0 +1,152 @@
+// carillon-parity --root DIR [--device auto|cpu|cuda] [--dtype float32|bfloat16]
+//
+// Runs every DIR/goldens/*.safetensors against DIR/checkpoints: a line a case with its relative error,
+// then `N passed, N failed`; exit 1 if any failed. Golden format and limits: test/parity/README.md.
+#include <ATen/ATen.h>
+#include <ATen/Context.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+
+#include "core/runtime/error.h"
+#include "test/parity/case.h"
+
+namespace carillon::parity {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string root, device = "cpu", dtype = "float32";
+};
+
+/// The largest relative error that passes; none where a case is only reported.
+std::optional<double> limit_of(Depth depth, const Placement& placement) {
+  if (placement.dtype == at::kBFloat16) return depth == Depth::kSampler ? std::nullopt : std::optional(2e-2);
+  const double cpu = depth == Depth::kModule ? 1e-5 : 1e-4;
+  return placement.device.is_cuda() ? 10 * cpu : cpu;
+}
+
+enum class Verdict { kPassed, kReported, kFailed };
+
+void print(const char* verdict, const Case& golden, const std::string& detail) {
+  std::printf("%-6s  %-28s  %-18s  %s\n", verdict, golden.name.c_str(), golden.module.c_str(), detail.c_str());
+}
+
+std::string error_text(const std::vector<Case::Comparison>& comparisons, std::optional<double> limit) {
+  std::string text;
+  for (const auto& comparison : comparisons) {
+    char part[256];
+    if (comparison.integer) {
+      std::snprintf(part, sizeof part, "%s %.3g%% unequal", comparison.output.c_str(), 100 * comparison.error);
+    } else {
+      std::snprintf(part, sizeof part, "%s %.2e", comparison.output.c_str(), comparison.error);
+    }
+    text += (text.empty() ? "" : ", ") + std::string(part);
+  }
+  char tail[64];
+  std::snprintf(tail, sizeof tail, limit ? "  (limit %.0e)" : "  (no limit in bfloat16)", limit.value_or(0));
+  return text + tail;
+}
+
+Verdict judge(const Case& golden, Depth depth) {
+  const auto limit = limit_of(depth, golden.placement);
+  // Integers are decisions (codes, tokens): rounding to bfloat16 may flip one, so there they are reported only.
+  const bool gate_integers = golden.placement.dtype != at::kBFloat16;
+  bool gated = false, failed = false;
+  for (const auto& comparison : golden.comparisons()) {
+    if (comparison.integer ? !gate_integers : !limit.has_value()) {
+      failed = failed || !std::isfinite(comparison.error);
+      continue;
+    }
+    gated = true;
+    failed = failed || !(comparison.error <= (comparison.integer ? 0.0 : *limit));
+  }
+  return failed ? Verdict::kFailed : gated ? Verdict::kPassed : Verdict::kReported;
+}
+
+Verdict run(Case& golden) {
+  const Module* module = find_module(golden.module);
+  if (!module) {
+    print("FAIL", golden, "unknown module '" + golden.module + "'");
+    return Verdict::kFailed;
+  }
+  try {
+    module->function(golden);
+  } catch (const std::exception& error) {
+    print("FAIL", golden, error.what());
+    return Verdict::kFailed;
+  }
+  if (const auto missing = golden.missing(); !missing.empty()) {
+    print("FAIL", golden, "output '" + missing.front() + "' was not computed");
+    return Verdict::kFailed;
+  }
+  const Verdict verdict = judge(golden, module->depth);
+  print(verdict == Verdict::kFailed ? "FAIL" : verdict == Verdict::kPassed ? "ok" : "REPORT", golden,
+        error_text(golden.comparisons(), limit_of(module->depth, golden.placement)));
+  return verdict;
+}
+
+Options parse_options(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    std::string* value = name == "--root" ? &options.root
+                         : name == "--device" ? &options.device
+                         : name == "--dtype"  ? &options.dtype
+                                              : nullptr;
+    if (!value) fail(ErrorCode::kBadArgument, "unknown option '" + name + "'");
+    if (++i == argc) fail(ErrorCode::kBadArgument, name + " needs a value");
+    *value = argv[i];
+  }
+  if (options.root.empty()) fail(ErrorCode::kBadArgument, "--root DIR is needed: a directory with goldens/ and checkpoints/");
+  return options;
+}
+
+std::vector<std::string> list_goldens(const std::string& root) {
+  const fs::path directory = fs::path(root) / "goldens";
+  if (!fs::is_directory(directory)) fail(ErrorCode::kBadArgument, directory.string() + " is not a directory");
+  std::vector<std::string> paths;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    if (entry.path().extension() == ".safetensors") paths.push_back(entry.path().string());
+  }
+  if (paths.empty()) fail(ErrorCode::kBadArgument, directory.string() + " holds no .safetensors golden");
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+int run_all(const Options& options) {
+  const Placement placement = choose_placement(options.device, options.dtype);
+  // Full float32: the limits do not allow for TensorFloat-32.
+  at::globalContext().setFloat32MatmulPrecision("highest");
+  at::globalContext().setAllowTF32CuDNN(false);
+  int passed = 0, failed = 0;
+  for (const auto& path : list_goldens(options.root)) {
+    try {
+      Case golden(options.root, path, placement);
+      (run(golden) == Verdict::kFailed ? failed : passed)++;
+    } catch (const std::exception& error) {
+      std::printf("FAIL    %s\n", error.what());
+      ++failed;
+    }
+    std::fflush(stdout);
+  }
+  std::printf("%d passed, %d failed\n", passed, failed);
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace carillon::parity
+
+int main(int argc, char** argv) {
+  try {
+    return carillon::parity::run_all(carillon::parity::parse_options(argc, argv));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "carillon-parity: %s\n", error.what());
+    return 1;
+  }
+}
