@@ -44,7 +44,7 @@ bool flag_of(const Napi::Object& object, const char* key) {
   return value.As<Napi::Boolean>().Value();
 }
 
-std::vector<int64_t> ids_of(const Napi::Value& value, const char* key) {
+std::vector<int32_t> ids_of(const Napi::Value& value, const char* key) {
   if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_int32_array) {
     wrong_type(value.Env(), key, "an Int32Array");
   }
@@ -52,7 +52,7 @@ std::vector<int64_t> ids_of(const Napi::Value& value, const char* key) {
   return {array.Data(), array.Data() + array.ElementLength()};
 }
 
-std::vector<int64_t> ids_of(const Napi::Object& object, const char* key) { return ids_of(object.Get(key), key); }
+std::vector<int32_t> ids_of(const Napi::Object& object, const char* key) { return ids_of(object.Get(key), key); }
 
 std::optional<Napi::Array> optional_array(const Napi::Object& object, const char* key) {
   if (!has(object, key)) return std::nullopt;
@@ -91,7 +91,7 @@ Napi::Float32Array float_array(Napi::Env env, const at::Tensor& tensor) {
   return Napi::Float32Array::New(env, static_cast<size_t>(owner->numel()), buffer, 0);
 }
 
-Napi::Int32Array id_array(Napi::Env env, const std::vector<int64_t>& ids) {
+Napi::Int32Array id_array(Napi::Env env, const std::vector<int32_t>& ids) {
   auto array = Napi::Int32Array::New(env, ids.size());
   std::copy(ids.begin(), ids.end(), array.Data());
   return array;

@@ -17,8 +17,8 @@ double number_of(const Napi::Object& object, const char* key);
 int64_t integer_of(const Napi::Object& object, const char* key);
 bool flag_of(const Napi::Object& object, const char* key);
 /// An Int32Array.
-std::vector<int64_t> ids_of(const Napi::Object& object, const char* key);
-std::vector<int64_t> ids_of(const Napi::Value& value, const char* key);
+std::vector<int32_t> ids_of(const Napi::Object& object, const char* key);
+std::vector<int32_t> ids_of(const Napi::Value& value, const char* key);
 /// An array of numbers.
 std::vector<double> numbers_of(const Napi::Object& object, const char* key);
 /// An array of integers in 0 .. 2^53 - 1.
@@ -31,6 +31,6 @@ bool has(const Napi::Object& object, const char* key);
 /// The tensor is contiguous float32 on the CPU.
 Napi::Float32Array float_array(Napi::Env env, const at::Tensor& tensor);
 
-Napi::Int32Array id_array(Napi::Env env, const std::vector<int64_t>& ids);
+Napi::Int32Array id_array(Napi::Env env, const std::vector<int32_t>& ids);
 
 }  // namespace carillon::addon

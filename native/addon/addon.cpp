@@ -1,0 +1,42 @@
+// The module's exports: NativeAddon of src/engine/addon.ts.
+#include <napi.h>
+
+#include "addon/call.h"
+#include "addon/language_model.h"
+#include "addon/renderer.h"
+#include "core/runtime/devices.h"
+#include "core/runtime/placement.h"
+
+namespace carillon::addon {
+namespace {
+
+Napi::Value runtime_info(const Napi::CallbackInfo& info) {
+  const auto env = info.Env();
+  auto result = Napi::Object::New(env);
+  result.Set("libtorchVersion", libtorch_version());
+  result.Set("cpuDtype", cpu_has_bfloat16() ? "bfloat16" : "float32");
+  auto devices = Napi::Array::New(env);
+  for (const auto& device : list_devices()) {
+    auto entry = Napi::Object::New(env);
+    entry.Set("name", device.name);
+    entry.Set("description", device.description);
+    entry.Set("memoryBytes", static_cast<double>(device.memory_bytes));
+    devices.Set(devices.Length(), entry);
+  }
+  result.Set("devices", devices);
+  return result;
+}
+
+Napi::Object export_all(Napi::Env env, Napi::Object exports) {
+  exports.Set("runtimeInfo", Napi::Function::New(env, runtime_info));
+  exports.Set("loadRenderer", Napi::Function::New(env, load_renderer));
+  exports.Set("loadLanguageModel", Napi::Function::New(env, load_language_model));
+  env.AddCleanupHook([] { stop_all_calls(); });
+  return exports;
+}
+
+}  // namespace
+
+NODE_API_MODULE(carillon, export_all)
+
+}  // namespace carillon::addon

@@ -1,0 +1,113 @@
+#include "addon/renderer.h"
+
+#include <memory>
+
+#include "addon/call.h"
+#include "addon/values.h"
+#include "core/tasks/renderer.h"
+
+namespace carillon::addon {
+namespace {
+
+RenderJob job_of(const Napi::Object& object) {
+  RenderJob job;
+  job.text_token_ids = ids_of(object, "textTokenIds");
+  job.lyric_token_ids = ids_of(object, "lyricTokenIds");
+  job.frames = integer_of(object, "frames");
+  if (const auto codes = optional_array(object, "audioCodes")) {
+    for (uint32_t i = 0; i < codes->Length(); ++i) job.audio_codes.push_back(ids_of(codes->Get(i), "audioCodes"));
+  }
+  job.seeds = seeds_of(object, "seeds");
+  job.inference_steps = static_cast<int>(integer_of(object, "inferenceSteps"));
+  job.shift = number_of(object, "shift");
+  if (has(object, "timesteps")) job.timesteps = numbers_of(object, "timesteps");
+  const auto method = text_of(object, "inferMethod");
+  if (method != "ode" && method != "sde") throw Napi::TypeError::New(object.Env(), "inferMethod must be ode or sde");
+  job.infer_method = method == "sde" ? InferMethod::kSde : InferMethod::kOde;
+  job.guidance.scale = number_of(object, "guidanceScale");
+  job.guidance.by_angle = flag_of(object, "useAdg");
+  job.guidance.interval_start = number_of(object, "cfgIntervalStart");
+  job.guidance.interval_end = number_of(object, "cfgIntervalEnd");
+  return job;
+}
+
+Napi::Value to_js(Napi::Env env, const RenderResult& result) {
+  auto object = Napi::Object::New(env);
+  auto audio = Napi::Array::New(env);
+  for (const auto& item : result.audio) audio.Set(audio.Length(), float_array(env, item));
+  object.Set("audio", audio);
+  object.Set("samplesPerChannel", static_cast<double>(result.samples_per_channel));
+  auto timings = Napi::Object::New(env);
+  timings.Set("conditions", result.timings.conditions);
+  timings.Set("denoise", result.timings.denoise);
+  timings.Set("decode", result.timings.decode);
+  object.Set("timings", timings);
+  return object;
+}
+
+Napi::Value info_of(Napi::Env env, const RendererInfo& info) {
+  auto object = Napi::Object::New(env);
+  object.Set("device", info.placement.device.str());
+  object.Set("dtype", dtype_name(info.placement.dtype));
+  object.Set("isTurbo", info.is_turbo);
+  object.Set("sampleRate", static_cast<double>(info.sample_rate));
+  object.Set("samplesPerFrame", static_cast<double>(info.samples_per_frame));
+  object.Set("framesPerCode", static_cast<double>(info.frames_per_code));
+  object.Set("codebookSize", static_cast<double>(info.codebook_size));
+  object.Set("maxFrames", static_cast<double>(info.max_frames));
+  object.Set("parameterCount", static_cast<double>(info.parameter_count));
+  return object;
+}
+
+/// NativeRenderer.
+class RendererObject : public Napi::ObjectWrap<RendererObject> {
+ public:
+  static Napi::Value make(Napi::Env env, std::shared_ptr<Renderer> renderer) {
+    const auto constructor =
+        DefineClass(env, "NativeRenderer",
+                    {InstanceMethod<&RendererObject::render>("render"), InstanceMethod<&RendererObject::close>("close")});
+    const auto object = constructor.New({});
+    object.Set("info", info_of(env, renderer->info()));
+    Unwrap(object)->renderer_ = std::move(renderer);
+    return object;
+  }
+
+  explicit RendererObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<RendererObject>(info) {}
+
+ private:
+  Napi::Value render(const Napi::CallbackInfo& info) {
+    const auto job = job_of(info[0].As<Napi::Object>());
+    return Call::start(info.Env(), Lane::render(), info[1], [renderer = renderer_, job](const Control& control) {
+      if (!renderer) fail(ErrorCode::kBadArgument, "this renderer was closed");
+      const auto result = renderer->render(job, control);
+      return [result](Napi::Env env) { return to_js(env, result); };
+    });
+  }
+
+  Napi::Value close(const Napi::CallbackInfo& info) {
+    return Call::start(info.Env(), Lane::render(), info.Env().Undefined(),
+                       [renderer = std::move(renderer_)](const Control&) mutable {
+                         renderer.reset();
+                         return [](Napi::Env env) { return env.Undefined(); };
+                       });
+  }
+
+  std::shared_ptr<Renderer> renderer_;
+};
+
+}  // namespace
+
+Napi::Value load_renderer(const Napi::CallbackInfo& info) {
+  const auto options = info[0].As<Napi::Object>();
+  const Renderer::Directories directories{text_of(options, "modelDirectory"), text_of(options, "vaeDirectory"),
+                                          text_of(options, "textEncoderDirectory")};
+  const auto device = text_of(options, "device");
+  const auto dtype = text_of(options, "dtype");
+  return Call::start(info.Env(), Lane::render(), info[1], [=](const Control& control) {
+    const auto renderer =
+        std::make_shared<Renderer>(Renderer::load(directories, choose_placement(device, dtype), control));
+    return [renderer](Napi::Env env) { return RendererObject::make(env, renderer); };
+  });
+}
+
+}  // namespace carillon::addon
