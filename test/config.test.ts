@@ -1,0 +1,176 @@
+import { delimiter, resolve } from "node:path";
+import { expect } from "chai";
+import fc from "fast-check";
+import { ConfigError, loadConfig, renderConfigTable } from "../src/config.js";
+
+const refusal = (environment: Record<string, string>): ConfigError => {
+  try {
+    loadConfig(environment);
+  } catch (error) {
+    expect(error).to.be.instanceOf(ConfigError);
+    return error as ConfigError;
+  }
+  throw new Error("nothing was refused");
+};
+
+describe("configuration", () => {
+  it("has the interface's defaults", () => {
+    expect(loadConfig({})).to.include({
+      apiHost: "127.0.0.1",
+      apiPort: 8001,
+      apiKey: "",
+      apiWorkers: 1,
+      slot1Model: "acestep-v15-turbo",
+      slot2Model: null,
+      slot3Model: null,
+      device: "auto",
+      useFlashAttention: true,
+      offloadToCpu: false,
+      offloadDitToCpu: false,
+      initLanguageModel: "auto",
+      languageModel: "acestep-5Hz-lm-0.6B",
+      languageModelBackend: "vllm",
+      languageModelDevice: "auto",
+      offloadLanguageModelToCpu: false,
+      queueMaxSize: 200,
+      queueWorkers: 1,
+      averageJobSeconds: 5,
+      averageWindow: 50,
+      temporaryDirectory: resolve(".cache/carillon/tmp"),
+      checkpointsDirectory: resolve(".cache/carillon/checkpoints"),
+      rangePolicy: "refuse",
+      libtorch: null,
+      cityPort: 32123,
+      cityGameUrl: null,
+    });
+  });
+
+  it("cannot be changed once it is read", () => {
+    const config = loadConfig({});
+    expect(() => Object.assign(config, { apiPort: 1 })).to.throw(TypeError);
+  });
+
+  for (const word of ["1", "true", "YES", "y", "On", " true "]) {
+    it(`reads ${JSON.stringify(word)} as true`, () => {
+      expect(loadConfig({ SVC_OFFLOAD_TO_CPU: word }).offloadToCpu).to.equal(true);
+    });
+  }
+
+  it("reads every other word as false", () => {
+    for (const word of ["0", "false", "no", "off", "maybe"]) {
+      expect(loadConfig({ SVC_USE_FLASH_ATTENTION: word }).useFlashAttention).to.equal(false);
+    }
+  });
+
+  it("takes blank variables as unset", () => {
+    expect(loadConfig({ SVC_API_PORT: "", SVC_CONFIG_PATH2: "  ", SVC_API_KEY: " " })).to.deep.equal(
+      loadConfig({}),
+    );
+  });
+
+  it("reads the ACESTEP_ name where the SVC_ name is unset", () => {
+    expect(loadConfig({ ACESTEP_API_PORT: "9000" }).apiPort).to.equal(9000);
+    expect(loadConfig({ ACESTEP_API_PORT: "9000", SVC_API_PORT: "9001" }).apiPort).to.equal(9001);
+    expect(refusal({ ACESTEP_API_PORT: "x" }).variable).to.equal("ACESTEP_API_PORT");
+  });
+
+  it("lets the language model follow the device", () => {
+    expect(loadConfig({ SVC_DEVICE: "cuda:1" }).languageModelDevice).to.equal("cuda:1");
+    expect(loadConfig({ SVC_DEVICE: "cuda:1", SVC_LM_DEVICE: "CPU" }).languageModelDevice).to.equal("cpu");
+  });
+
+  it("reads SVC_INIT_LLM as auto, on or off", () => {
+    const read = (value: string) => loadConfig({ SVC_INIT_LLM: value }).initLanguageModel;
+    expect(["auto", "AUTO", "", "true", "1", "false", "no"].map(read)).to.deep.equal([
+      "auto",
+      "auto",
+      "auto",
+      "on",
+      "on",
+      "off",
+      "off",
+    ]);
+  });
+
+  it("reads lists, sizes and ages", () => {
+    const config = loadConfig({
+      SVC_ALLOWED_ORIGINS: "https://a.example, https://b.example,",
+      SVC_AUDIO_ROOTS: ["/srv/a", "relative"].join(delimiter),
+      SVC_UPLOAD_MAX_MB: "0.5",
+      SVC_AUDIO_MAX_AGE_HOURS: "2",
+    });
+    expect(config.allowedOrigins).to.deep.equal(["https://a.example", "https://b.example"]);
+    expect(config.audioRoots).to.deep.equal([resolve("/srv/a"), resolve("relative")]);
+    expect(config.uploadMaxBytes).to.equal(524_288);
+    expect(config.audioMaxAgeSeconds).to.equal(7200);
+  });
+
+  const bad: [string, string][] = [
+    ["SVC_API_PORT", "65536"],
+    ["SVC_API_PORT", "-1"],
+    ["SVC_API_PORT", "80.5"],
+    ["SVC_API_PORT", "0x50"],
+    ["SVC_QUEUE_MAXSIZE", "many"],
+    ["SVC_QUEUE_WORKERS", "0"],
+    ["SVC_AVG_WINDOW", "0"],
+    ["SVC_AVG_JOB_SECONDS", "NaN"],
+    ["SVC_DEVICE", "gpu"],
+    ["SVC_LM_DEVICE", "cuda:x"],
+    ["SVC_LM_BACKEND", "onnx"],
+    ["SVC_RANGE_POLICY", "ignore"],
+    ["SVC_UPLOAD_MAX_MB", "-5"],
+    ["CITY_GAME_URL", "not a url"],
+    ["CITY_BRIDGE_PORT", "99999"],
+  ];
+  for (const [variable, value] of bad) {
+    it(`refuses ${variable}=${value}, naming both`, () => {
+      const error = refusal({ [variable]: value });
+      expect(error.variable).to.equal(variable);
+      expect(error.message).to.include(variable).and.to.include(`"${value}"`);
+    });
+  }
+
+  it("gives a configuration or names the variable, whatever the values", () => {
+    const names = [...renderConfigTable().matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name as string);
+    fc.assert(
+      fc.property(fc.dictionary(fc.constantFrom(...names), fc.string()), (environment) => {
+        try {
+          loadConfig(environment);
+        } catch (error) {
+          expect(error).to.be.instanceOf(ConfigError);
+          expect(names).to.include((error as ConfigError).variable);
+        }
+      }),
+    );
+  });
+
+  describe("table", () => {
+    const table = renderConfigTable();
+
+    it("lists every variable once, among them those of the interface", () => {
+      const names = [...table.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name);
+      expect(new Set(names).size).to.equal(names.length);
+      expect(names).to.include.members([
+        ...["SVC_API_HOST", "SVC_API_PORT", "SVC_API_KEY", "SVC_API_WORKERS", "SVC_CONFIG_PATH"],
+        ...["SVC_CONFIG_PATH2", "SVC_CONFIG_PATH3", "SVC_DEVICE", "SVC_USE_FLASH_ATTENTION"],
+        ...["SVC_OFFLOAD_TO_CPU", "SVC_OFFLOAD_DIT_TO_CPU", "SVC_INIT_LLM", "SVC_LM_MODEL_PATH"],
+        ...["SVC_LM_BACKEND", "SVC_LM_DEVICE", "SVC_LM_OFFLOAD_TO_CPU", "SVC_QUEUE_MAXSIZE"],
+        ...["SVC_QUEUE_WORKERS", "SVC_AVG_JOB_SECONDS", "SVC_AVG_WINDOW", "SVC_TMPDIR"],
+        ...["SVC_CHECKPOINTS", "SVC_AUDIO_ROOTS", "SVC_RANGE_POLICY", "LIBTORCH"],
+        ...["CITY_BRIDGE_PORT", "CITY_GAME_URL", "CITY_SAVES_DIR"],
+      ]);
+    });
+
+    it("shows defaults that mean the same when they are set", () => {
+      const environment: Record<string, string> = {};
+      for (const [, name, shown] of table.matchAll(/^\| `(\w+)` \| (.*?) \|/gm)) {
+        if (shown !== "empty" && shown !== "SVC_DEVICE") environment[name as string] = shown as string;
+      }
+      expect(loadConfig(environment)).to.deep.equal(loadConfig({}));
+    });
+
+    it("has three cells in every row", () => {
+      for (const row of table.split("\n")) expect(row.split("|")).to.have.length(5);
+    });
+  });
+});
