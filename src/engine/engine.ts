@@ -33,6 +33,8 @@ export class Engine implements MusicEngine {
   /** Slots 1 to 3; null where not configured. */
   readonly #slots: (Slot | null)[];
   #languageModel: LanguageModel | null = null;
+  /** Work in progress: it calls its language model more than once, so that one closes only afterwards. */
+  readonly #languageWork = new Set<Promise<unknown>>();
   /** The tail of the queue of loads: two at once would need the memory of both. */
   #loads: Promise<unknown> = Promise.resolve();
   #closed = false;
@@ -103,31 +105,34 @@ export class Engine implements MusicEngine {
   }
 
   async createSample(request: SampleRequest, call: CallOptions): Promise<SongSheet> {
-    return planner.createSample(await this.#anyLanguageModel(call), request, call);
+    return this.#withLanguageModel(call, (lm) => planner.createSample(lm, request, call));
   }
 
   async formatInput(request: FormatRequest, call: CallOptions): Promise<SongSheet> {
-    return planner.formatInput(await this.#anyLanguageModel(call), request, call);
+    return this.#withLanguageModel(call, (lm) => planner.formatInput(lm, request, call));
   }
 
   async plan(request: PlanRequest, call: CallOptions): Promise<Plan> {
-    return planner.plan(await this.#anyLanguageModel(call), request, call);
+    return this.#withLanguageModel(call, (lm) => planner.plan(lm, request, call));
   }
 
   async render(request: RenderRequest, call: CallOptions): Promise<RenderResult> {
-    const renderer = await this.#ensureRenderer(this.#slot(request.slot), call);
+    const slot = this.#slot(request.slot);
+    const renderer = slot.renderer ?? (await this.#ensureRenderer(slot, call));
     return renderer.render(request, call);
   }
 
+  /** Waits for the calls already made; later ones reject with CLOSED. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.#loads;
     const models = [...this.#slots.map((slot) => slot?.renderer), this.#languageModel];
-    await Promise.all(models.map((model) => model?.close()));
     for (const slot of this.#slots) {
       if (slot !== null) slot.renderer = null;
     }
     this.#languageModel = null;
+    await Promise.allSettled(this.#languageWork);
+    await Promise.all(models.map((model) => model?.close()));
   }
 
   #slot(slotNumber: number): Slot {
@@ -148,14 +153,22 @@ export class Engine implements MusicEngine {
     );
   }
 
-  /** Whichever is loaded, else the configured one. */
-  #anyLanguageModel(call: CallOptions): Promise<LanguageModel> {
-    return this.#ensureLanguageModel(this.loadedLanguageModel() ?? this.#options.languageModel, call);
+  /** Runs `work` on whichever language model is loaded, else on the configured one. */
+  async #withLanguageModel<T>(call: CallOptions, work: (lm: LanguageModel) => Promise<T>): Promise<T> {
+    const lm = this.#languageModel ?? (await this.#ensureLanguageModel(this.#options.languageModel, call));
+    const running = work(lm);
+    this.#languageWork.add(running);
+    try {
+      return await running;
+    } finally {
+      this.#languageWork.delete(running);
+    }
   }
 
   /** The codes a language model may write are those its renderer reads, so slot 1 loads first. */
   async #ensureLanguageModel(name: string, call: CallOptions): Promise<LanguageModel> {
-    const { codebookSize } = await this.#ensureRenderer(this.#slot(1), call);
+    const slot = this.#slot(1);
+    const { codebookSize } = slot.renderer ?? (await this.#ensureRenderer(slot, call));
     return this.#oneLoad(async () => {
       const checkpoint = this.#checkpoints.languageModel(name);
       const old = this.#languageModel;
@@ -163,6 +176,7 @@ export class Engine implements MusicEngine {
       this.#announce(name, checkpoint.name);
       const placement = this.#placement(this.#options.languageModelDevice);
       this.#languageModel = await LanguageModel.load(this.#addon, checkpoint, placement, codebookSize, call);
+      await Promise.allSettled(this.#languageWork);
       await old?.close();
       return this.#languageModel;
     });

@@ -42,12 +42,22 @@ export interface CodesJob {
 }
 
 export class LanguageModel {
+  readonly name: string;
+  readonly tokenizer: Tokenizer;
+  readonly #native: NativeLanguageModel;
+  readonly #contextTokens: number;
+
   private constructor(
-    readonly name: string,
-    readonly tokenizer: Tokenizer,
-    readonly contextTokens: number,
-    private readonly native: NativeLanguageModel,
-  ) {}
+    name: string,
+    native: NativeLanguageModel,
+    tokenizer: Tokenizer,
+    contextTokens: number,
+  ) {
+    this.name = name;
+    this.tokenizer = tokenizer;
+    this.#native = native;
+    this.#contextTokens = contextTokens;
+  }
 
   /** @param codebookSize codes that the renderer understands; the model is held to them */
   static async load(
@@ -69,18 +79,18 @@ export class LanguageModel {
       },
       call,
     );
-    return new LanguageModel(checkpoint.name, tokenizer, contextTokens, native);
+    return new LanguageModel(checkpoint.name, native, tokenizer, contextTokens);
   }
 
   /** One row of text, forced tokens included. */
   async writeText(job: TextJob, call: CallOptions): Promise<string> {
     const promptTokenIds = this.tokenizer.encode(job.prompt);
-    const result = await this.generate(
+    const result = await this.#generate(
       {
         promptTokenIds,
         program: job.program,
         seeds: [job.seed],
-        maxNewTokens: Math.min(job.maxNewTokens, this.contextTokens - promptTokenIds.length),
+        maxNewTokens: Math.min(job.maxNewTokens, this.#contextTokens - promptTokenIds.length),
         cfgScale: 1,
         stage: job.stage,
       },
@@ -94,13 +104,13 @@ export class LanguageModel {
   async writeCodes(job: CodesJob, call: CallOptions): Promise<Int32Array[]> {
     const guided = job.cfgScale > 1;
     const promptTokenIds = this.tokenizer.encode(job.prompt);
-    const result = await this.generate(
+    const result = await this.#generate(
       {
         promptTokenIds,
         negativePromptTokenIds: guided ? this.tokenizer.encode(job.negativePrompt) : undefined,
         program: [{ kind: "codes", count: job.count ?? undefined }],
         seeds: job.seeds,
-        maxNewTokens: job.count ?? Math.min(job.maxCount, this.contextTokens - promptTokenIds.length),
+        maxNewTokens: job.count ?? Math.min(job.maxCount, this.#contextTokens - promptTokenIds.length),
         cfgScale: guided ? job.cfgScale : 1,
         stage: "codes",
       },
@@ -111,31 +121,27 @@ export class LanguageModel {
   }
 
   close(): Promise<void> {
-    return this.native.close();
+    return this.#native.close();
   }
 
-  private generate(
+  #generate(
     job: Omit<LanguageJob, "temperature" | "topK" | "topP" | "repetitionPenalty">,
     sampling: SamplingOptions,
     call: CallOptions,
   ): Promise<LanguageResult> {
-    this.checkContext(job);
+    this.#checkContext(job);
     const { temperature, topK, topP, repetitionPenalty } = sampling;
-    return this.native.generate({ ...job, temperature, topK, topP, repetitionPenalty }, call);
+    return this.#native.generate({ ...job, temperature, topK, topP, repetitionPenalty }, call);
   }
 
-  private checkContext(
-    job: Pick<LanguageJob, "promptTokenIds" | "negativePromptTokenIds" | "maxNewTokens">,
-  ): void {
+  #checkContext(job: Pick<LanguageJob, "promptTokenIds" | "negativePromptTokenIds" | "maxNewTokens">): void {
     const { promptTokenIds, negativePromptTokenIds, maxNewTokens } = job;
     const promptTokens = Math.max(promptTokenIds.length, negativePromptTokenIds?.length ?? 0);
-    const room = this.contextTokens - promptTokens;
-    if (maxNewTokens < 1 || maxNewTokens > room) {
+    if (maxNewTokens < 1 || promptTokens + maxNewTokens > this.#contextTokens) {
       throw new EngineError(
         "PROMPT_TOO_LONG",
-        `Caption and lyrics take ${promptTokens} of the language model's ${this.contextTokens} tokens, which leaves ` +
-          `${Math.max(0, room)} for what it has to write` +
-          `${maxNewTokens > 0 ? ` (${maxNewTokens})` : ""}. Shorten the lyrics or the song.`,
+        `Caption and lyrics take ${promptTokens} of the language model's ${this.#contextTokens} tokens and leave no ` +
+          `room for the ${Math.max(1, maxNewTokens)} it has to write. Shorten the lyrics or the song.`,
       );
     }
   }

@@ -52,18 +52,24 @@ export function parseThinkFields(text: string): ThinkFields {
   };
 }
 
-/** The reasoning: between its tags, else what precedes the first audio code. */
+/** The reasoning: up to its closing tag, else what precedes the first audio code. */
 function thinkText(text: string): string {
-  const tagged =
-    /<think>([\s\S]*?)<\/think>/.exec(text)?.[1] ?? /<reasoning>([\s\S]*?)<\/reasoning>/.exec(text)?.[1];
-  return tagged ?? text.split("<|audio_code_", 1)[0] ?? "";
+  const [beforeEnd, rest] = split(text, "</think>");
+  if (rest !== undefined) return split(beforeEnd, "<think>").at(-1) ?? "";
+  const reasoning = /<reasoning>([\s\S]*?)<\/reasoning>/.exec(text)?.[1];
+  return reasoning ?? split(text, "<|audio_code_")[0];
+}
+
+/** Text before and after the first `mark`; the whole text alone where there is none. */
+function split(text: string, mark: string): [before: string, after?: string] {
+  const at = text.indexOf(mark);
+  return at < 0 ? [text] : [text.slice(0, at), text.slice(at + mark.length)];
 }
 
 function parseLyrics(text: string): string | null {
-  const end = text.indexOf("</think>");
-  if (end < 0) return null;
-  const body = text
-    .slice(end + "</think>".length)
+  const [, afterThinking] = split(text, "</think>");
+  if (afterThinking === undefined) return null;
+  const body = afterThinking
     .trim()
     .replace(/<\|im_end\|>$/, "")
     .replace(/^# Languages?\s*\n[\s\S]{0,64}?(?=# Lyric)/i, "");

@@ -12,11 +12,15 @@ import { Tokenizer } from "./tokenizer.js";
 import type { RenderRequest } from "./types.js";
 
 export class Renderer {
-  private constructor(
-    readonly name: string,
-    private readonly native: NativeRenderer,
-    private readonly tokenizer: Tokenizer,
-  ) {}
+  readonly name: string;
+  readonly #native: NativeRenderer;
+  readonly #tokenizer: Tokenizer;
+
+  private constructor(name: string, native: NativeRenderer, tokenizer: Tokenizer) {
+    this.name = name;
+    this.#native = native;
+    this.#tokenizer = tokenizer;
+  }
 
   static async load(
     addon: NativeAddon,
@@ -38,23 +42,23 @@ export class Renderer {
   }
 
   get isTurbo(): boolean {
-    return this.native.info.isTurbo;
+    return this.#native.info.isTurbo;
   }
 
   /** Audio codes are 0 .. codebookSize - 1. */
   get codebookSize(): number {
-    return this.native.info.codebookSize;
+    return this.#native.info.codebookSize;
   }
 
   /** @throws EngineError SONG_TOO_LONG where the checkpoint cannot render the duration. */
   async render(request: RenderRequest, call: CallOptions): Promise<RenderResult> {
-    const audioCodes = request.audioCodes === null ? undefined : this.fitCodes(request.audioCodes);
+    const audioCodes = request.audioCodes === null ? undefined : this.#fitCodes(request.audioCodes);
     const conditions = conditionsOf(request);
-    return this.native.render(
+    return this.#native.render(
       {
-        textTokenIds: encodeTextPrompt(this.tokenizer, conditions),
-        lyricTokenIds: encodeLyricPrompt(this.tokenizer, conditions),
-        frames: audioCodes === undefined ? this.framesOf(request.durationSeconds) : 0,
+        textTokenIds: encodeTextPrompt(this.#tokenizer, conditions),
+        lyricTokenIds: encodeLyricPrompt(this.#tokenizer, conditions),
+        frames: audioCodes === undefined ? this.#framesOf(request.durationSeconds) : 0,
         audioCodes,
         seeds: request.seeds,
         inferenceSteps: request.inferenceSteps,
@@ -72,11 +76,11 @@ export class Renderer {
 
   /** Frees the weights after the renders already asked for. */
   close(): Promise<void> {
-    return this.native.close();
+    return this.#native.close();
   }
 
-  private framesOf(durationSeconds: number): number {
-    const { sampleRate, samplesPerFrame, maxFrames } = this.native.info;
+  #framesOf(durationSeconds: number): number {
+    const { sampleRate, samplesPerFrame, maxFrames } = this.#native.info;
     const frames = Math.floor((sampleRate * durationSeconds) / samplesPerFrame);
     if (frames > maxFrames) {
       const longest = Math.floor((maxFrames * samplesPerFrame) / sampleRate);
@@ -92,8 +96,8 @@ export class Renderer {
    * The items of a batch share one length: all are cropped to the shortest, and to the longest song the
    * checkpoint renders. Codes beyond the codebook become its last one.
    */
-  private fitCodes(audioCodes: Int32Array[]): Int32Array[] {
-    const { maxFrames, framesPerCode, codebookSize } = this.native.info;
+  #fitCodes(audioCodes: Int32Array[]): Int32Array[] {
+    const { maxFrames, framesPerCode, codebookSize } = this.#native.info;
     const length = Math.min(
       Math.floor(maxFrames / framesPerCode),
       ...audioCodes.map((codes) => codes.length),

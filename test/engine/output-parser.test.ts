@@ -28,6 +28,8 @@ describe("language model output", () => {
     expect(fieldsOf("<think>\nbpm: 90\ntimesignature: 3\n")).to.deep.equal({ bpm: 90, timesignature: "3" });
     expect(fieldsOf("bpm: 90\n<|im_end|>")).to.deep.equal({ bpm: 90 });
     expect(parseOutput("bpm: 90\n").lyrics).to.equal(null);
+    expect(parseOutput("bpm: 90\n</think>\nbpm: 91")).to.deep.include({ lyrics: "bpm: 91" });
+    expect(fieldsOf("bpm: 90\n</think>\nbpm: 91")).to.deep.equal({ bpm: 90 });
   });
 
   it("reads what precedes the codes, and other tags", () => {

@@ -1,0 +1,260 @@
+import { cp, mkdir, mkdtemp, rm, truncate } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import type { Progress } from "../../src/engine/addon.js";
+import { Checkpoints } from "../../src/engine/checkpoints.js";
+import { Engine } from "../../src/engine/engine.js";
+import { keyModes, languages } from "../../src/engine/think-fields.js";
+import type {
+  EngineOptions,
+  Metadata,
+  PlanRequest,
+  RenderRequest,
+  SamplingOptions,
+} from "../../src/engine/types.js";
+
+const unknown: Metadata = { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null };
+const sampling: SamplingOptions = {
+  temperature: 0.85,
+  topK: 0,
+  topP: 0.9,
+  repetitionPenalty: 1,
+  constrained: true,
+};
+const planRequest: PlanRequest = {
+  caption: "calm piano",
+  lyrics: "[Instrumental]",
+  metadata: { ...unknown, durationSeconds: 2 },
+  fillMetadata: true,
+  rewriteCaption: false,
+  detectLanguage: true,
+  writeCodes: true,
+  cfgScale: 2,
+  negativePrompt: "NO USER INPUT",
+  sampling,
+  seeds: [1, 2],
+};
+const renderRequest: RenderRequest = {
+  slot: 1,
+  instruction: "",
+  caption: "calm piano",
+  lyrics: "[Instrumental]",
+  language: "unknown",
+  metadata: unknown,
+  durationSeconds: 1,
+  audioCodes: null,
+  seeds: [7],
+  inferenceSteps: 2,
+  shift: 3,
+  timesteps: null,
+  inferMethod: "ode",
+  guidanceScale: 7,
+  useAdg: false,
+  cfgIntervalStart: 0,
+  cfgIntervalEnd: 1,
+};
+const secondsToSamples = (seconds: number): number => Math.floor(seconds * 25) * 1920;
+
+describe("engine on the embedded model", () => {
+  let directory: string;
+  let options: EngineOptions;
+  let engine: Engine;
+  const messages: string[] = [];
+
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), "carillon-engine-"));
+    options = {
+      checkpointsDirectory: directory,
+      slotModels: ["acestep-v15-turbo", "carillon-nano", null],
+      languageModel: "acestep-5Hz-lm-0.6B",
+      device: "cpu",
+      languageModelDevice: "cpu",
+      dtype: "float32",
+    };
+    engine = new Engine(options, (message) => messages.push(message));
+  });
+  after(async () => {
+    await engine.close();
+    await rm(directory, { recursive: true });
+  });
+
+  async function codeOf(action: Promise<unknown>): Promise<string> {
+    try {
+      await action;
+    } catch (error) {
+      return (error as { code: string }).code;
+    }
+    return "it succeeded";
+  }
+
+  it("stands in for the absent default, and says so", async () => {
+    expect(engine.usesEmbeddedModel).to.equal(true);
+    expect(engine.slots()).to.deep.equal([
+      { slot: 1, model: null, isTurbo: false },
+      { slot: 2, model: null, isTurbo: false },
+    ]);
+    expect(await engine.loadSlot(1, null)).to.deep.equal({ slot: 1, model: "carillon-nano", isTurbo: true });
+    expect(messages.join("\n")).to.match(/acestep-v15-turbo .*embedded model carillon-nano/);
+    expect(engine.models()).to.deep.equal([
+      { name: "carillon-nano", isDefault: true, isLoaded: true, isTurbo: true },
+    ]);
+    expect(engine.loadedLanguageModel()).to.equal(null);
+    expect(await engine.loadLanguageModel(null)).to.equal("carillon-nano/lm");
+    expect(engine.languageModels()).to.deep.equal([{ name: "carillon-nano/lm", isLoaded: true }]);
+  });
+
+  it("plans: fills what the client left open, and writes codes of the right number", async () => {
+    const progress: Progress[] = [];
+    const plan = await engine.plan(
+      { ...planRequest, rewriteCaption: true },
+      { onProgress: (p) => progress.push(p) },
+    );
+    expect(plan.metadata.durationSeconds).to.equal(2);
+    expect(plan.metadata.bpm).to.be.within(30, 300);
+    expect(plan.metadata.keyScale.split(" ")[1]).to.be.oneOf([...keyModes]);
+    expect(plan.metadata.timeSignature).to.match(/^[2346]$/);
+    expect(plan.caption).to.be.a("string").that.is.not.empty;
+    expect(languages).to.include(plan.language);
+    expect(plan.audioCodes?.map((codes) => codes.length)).to.deep.equal([10, 10]);
+    expect(plan.audioCodes?.[0]).to.not.deep.equal(plan.audioCodes?.[1]);
+    expect(new Set(progress.map(({ stage }) => stage))).to.include.members(["metadata", "codes"]);
+  });
+
+  it("plans the same again from the same seeds, with the client's values as they are", async () => {
+    const metadata = { bpm: 400, keyScale: "Am", timeSignature: "5/4", durationSeconds: 1 };
+    const request = { ...planRequest, metadata, sampling: { ...sampling, temperature: 1 } };
+    const first = await engine.plan(request, {});
+    const second = await engine.plan(request, {});
+    expect(first.metadata).to.deep.equal(metadata);
+    expect(first.audioCodes).to.deep.equal(second.audioCodes);
+    const other = await engine.plan({ ...request, seeds: [3, 4] }, {});
+    expect(other.audioCodes).to.not.deep.equal(first.audioCodes);
+  });
+
+  it("lets the model's duration decide the number of codes where nobody else did", async () => {
+    const plan = await engine.plan({ ...planRequest, metadata: unknown, seeds: [5] }, {});
+    expect(plan.metadata.durationSeconds).to.be.within(10, 600);
+    expect(plan.audioCodes?.[0]).to.have.length(5 * (plan.metadata.durationSeconds ?? 0));
+  });
+
+  it("expands a wish and rewrites a song, held to what the client set", async () => {
+    const metadata = { bpm: 99, keyScale: "C major", timeSignature: "3", durationSeconds: 45 };
+    const sample = await engine.createSample(
+      { query: "a sea shanty", instrumental: false, language: "fr", metadata, sampling, seed: 1 },
+      {},
+    );
+    expect(sample).to.include({ ...metadata, language: "fr" });
+    expect(sample.caption).to.not.equal("");
+    const format = {
+      caption: "lo-fi",
+      lyrics: "[Verse]\nHello",
+      language: null,
+      metadata,
+      sampling,
+      seed: 1,
+    };
+    const formatted = await engine.formatInput(format, {});
+    expect(formatted).to.include(metadata);
+    expect(formatted.lyrics).to.not.equal("");
+    expect(await engine.formatInput(format, {})).to.deep.equal(formatted);
+  });
+
+  it("says so where the model, unconstrained, writes nothing of use", async () => {
+    const wild = { ...sampling, constrained: false, temperature: 1000, topP: 1 };
+    const sample = {
+      query: "",
+      instrumental: true,
+      language: null,
+      metadata: unknown,
+      sampling: wild,
+      seed: 1,
+    };
+    expect(await codeOf(engine.createSample(sample, {}))).to.equal("LM_OUTPUT");
+    expect(await codeOf(engine.plan({ ...planRequest, sampling: wild }, {}))).to.equal("LM_OUTPUT");
+  });
+
+  it("renders planned codes to stereo of their length, the same for the same seed", async () => {
+    const { audioCodes } = await engine.plan(planRequest, {});
+    const request = { ...renderRequest, audioCodes, seeds: [7, 8] };
+    const first = await engine.render(request, {});
+    expect(first.samplesPerChannel).to.equal(secondsToSamples(2));
+    expect(first.audio.map((samples) => samples.length)).to.deep.equal(
+      Array(2).fill(2 * secondsToSamples(2)),
+    );
+    expect(first.audio[0]?.every(Number.isFinite)).to.equal(true);
+    expect(first.audio[0]?.some((sample) => Math.abs(sample) > 0.5)).to.equal(true);
+    expect(first.audio[0]).to.not.deep.equal(first.audio[1]);
+    expect((await engine.render(request, {})).audio).to.deep.equal(first.audio);
+  });
+
+  it("renders without codes to the length asked for, in any slot", async () => {
+    const progress: Progress[] = [];
+    const result = await engine.render(
+      { ...renderRequest, slot: 2, durationSeconds: 1.5 },
+      { onProgress: (p) => progress.push(p) },
+    );
+    expect(result.samplesPerChannel).to.equal(secondsToSamples(1.5));
+    expect(progress.map(({ stage }) => stage)).to.include.members(["denoise", "decode"]);
+    expect(engine.slots()[1]?.model).to.equal("carillon-nano");
+  });
+
+  it("crops ragged codes to the shortest and puts foreign ones into the codebook", async () => {
+    const audioCodes = [Int32Array.from([1, 2, 3, 4, 5]), Int32Array.from([1, 99_999_999, -3])];
+    const result = await engine.render({ ...renderRequest, audioCodes, seeds: [7, 8] }, {});
+    expect(result.samplesPerChannel).to.equal(secondsToSamples(3 / 5));
+  });
+
+  it("stops when told to, and goes on afterwards", async () => {
+    const stop = new AbortController();
+    const cancelled = engine.plan(
+      { ...planRequest, metadata: { ...unknown, durationSeconds: 600 } },
+      { signal: stop.signal, onProgress: ({ stage }) => stage === "codes" && stop.abort() },
+    );
+    expect(await codeOf(cancelled)).to.equal("CANCELLED");
+    const render = engine.render({ ...renderRequest, durationSeconds: 30 }, { signal: AbortSignal.abort() });
+    expect(await codeOf(render)).to.equal("CANCELLED");
+    expect((await engine.render(renderRequest, {})).samplesPerChannel).to.equal(secondsToSamples(1));
+  });
+
+  it("keeps the old model where the new one is damaged", async () => {
+    const { directory: nano } = new Checkpoints(directory).renderer("carillon-nano");
+    await mkdir(join(directory, "damaged"));
+    await cp(nano, join(directory, "damaged"), { recursive: true });
+    await truncate(join(directory, "damaged", "model.safetensors"), 1000);
+    expect(await codeOf(engine.loadSlot(2, "damaged"))).to.equal("BAD_CHECKPOINT");
+    expect(engine.slots()[1]?.model).to.equal("carillon-nano");
+    expect((await engine.render({ ...renderRequest, slot: 2 }, {})).audio).to.have.length(1);
+  });
+
+  it("swaps a slot's model", async () => {
+    const { directory: nano } = new Checkpoints(directory).renderer("carillon-nano");
+    await cp(nano, join(directory, "mine"), { recursive: true });
+    expect(await engine.loadSlot(2, "mine")).to.deep.equal({ slot: 2, model: "mine", isTurbo: true });
+    expect(
+      engine
+        .models()
+        .filter(({ isLoaded }) => isLoaded)
+        .map(({ name }) => name),
+    ).to.deep.equal(["carillon-nano", "mine"]);
+    expect((await engine.render({ ...renderRequest, slot: 2 }, {})).audio).to.have.length(1);
+  });
+
+  it("refuses what it cannot do, each with its code", async () => {
+    expect(await codeOf(engine.loadSlot(3, null))).to.equal("SLOT_UNAVAILABLE");
+    expect(await codeOf(engine.render({ ...renderRequest, slot: 4 }, {}))).to.equal("SLOT_UNAVAILABLE");
+    expect(await codeOf(engine.loadSlot(1, "acestep-v15-base"))).to.equal("MODEL_NOT_FOUND");
+    expect(await codeOf(engine.loadLanguageModel("acestep-5Hz-lm-4B"))).to.equal("MODEL_NOT_FOUND");
+    expect(await codeOf(engine.render({ ...renderRequest, durationSeconds: 100_000 }, {}))).to.equal(
+      "SONG_TOO_LONG",
+    );
+    const endless = { ...planRequest, lyrics: "la ".repeat(20_000) };
+    expect(await codeOf(engine.plan(endless, {}))).to.equal("PROMPT_TOO_LONG");
+  });
+
+  it("refuses everything once closed", async () => {
+    const other = new Engine(options, () => undefined);
+    await other.close();
+    expect(await codeOf(other.render(renderRequest, {}))).to.equal("CLOSED");
+  });
+});
