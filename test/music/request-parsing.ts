@@ -1,0 +1,30 @@
+/** Parsing as the tests do it: a turbo model by default, no uploads, one seed for all that is random. */
+import { expect } from "chai";
+import { RequestError } from "../../src/music/errors.js";
+import type { Fields } from "../../src/music/request/fields.js";
+import { type GenerationContext, parseGenerationRequest } from "../../src/music/request/parse.js";
+import { NO_UPLOADS } from "../../src/music/uploads.js";
+
+export const DRAWN = 77;
+
+const CONTEXT: GenerationContext = {
+  rangePolicy: "refuse",
+  isTurbo: (model) => model !== "acestep-v15-base",
+  uploads: NO_UPLOADS,
+  drawSeed: () => DRAWN,
+};
+
+export const parse = (fields: Fields, context: Partial<GenerationContext> = {}) =>
+  parseGenerationRequest(fields, { ...CONTEXT, ...context });
+
+/** The detail of the refusal, which must be one. */
+export const refusal = (fields: Fields, context: Partial<GenerationContext> = {}): string => {
+  try {
+    parse(fields, context);
+  } catch (error) {
+    expect(error).to.be.instanceOf(RequestError);
+    expect((error as RequestError).status).to.equal(400);
+    return (error as RequestError).detail;
+  }
+  throw new Error(`nothing was refused in ${JSON.stringify(fields)}`);
+};

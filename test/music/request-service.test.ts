@@ -1,0 +1,159 @@
+import { expect } from "chai";
+import { RequestError } from "../../src/music/errors.js";
+import type { Fields } from "../../src/music/request/fields.js";
+import {
+  parseFormatInput,
+  parseModelSwitch,
+  parseSampleType,
+  parseTaskIds,
+} from "../../src/music/request/service.js";
+
+const refusal = (parse: () => unknown): string => {
+  try {
+    parse();
+  } catch (error) {
+    expect(error).to.be.instanceOf(RequestError);
+    return (error as RequestError).detail;
+  }
+  throw new Error("nothing was refused");
+};
+
+describe("task id lists", () => {
+  const accepted: [string, unknown, string[]][] = [
+    ["an array, order and repetitions kept", ["b", "a", "b"], ["b", "a", "b"]],
+    ["JSON text of an array", '["a","b"]', ["a", "b"]],
+    ["an empty array", [], []],
+    ["JSON text of an empty array", " [] ", []],
+    ["one id as text", "3f0c1b1e-6a57", ["3f0c1b1e-6a57"]],
+    ["ids separated by commas", "a, b,,c", ["a", "b", "c"]],
+    ["numbers among the ids", [1, "a"], ["1", "a"]],
+    ["null", null, []],
+    ["a number", 7, []],
+    ["blank text", "", []],
+  ];
+  for (const [name, value, ids] of accepted) {
+    it(`may be ${name}`, () => {
+      expect(parseTaskIds({ task_id_list: value })).to.deep.equal(ids);
+    });
+  }
+
+  it("may go by their camelCase name", () => {
+    expect(parseTaskIds({ taskIdList: ["a"] })).to.deep.equal(["a"]);
+  });
+
+  it("must be there", () => {
+    expect(refusal(() => parseTaskIds({}))).to.equal("task_id_list is missing");
+  });
+
+  for (const value of [[{}], [null], [["a"]], {}, true, '{"a":1}', "5", "null", "[null]", '[{"id":1}]']) {
+    it(`may not be ${JSON.stringify(value)}`, () => {
+      expect(refusal(() => parseTaskIds({ task_id_list: value }))).to.match(/^task_id_list must be an array/);
+    });
+  }
+
+  it("hold at most 1000 ids", () => {
+    const ids = Array.from({ length: 1001 }, (_, i) => `id${i}`);
+    expect(parseTaskIds({ task_id_list: ids.slice(1) })).to.have.length(1000);
+    expect(refusal(() => parseTaskIds({ task_id_list: ids }))).to.include("at most 1000 ids, got 1001");
+  });
+});
+
+describe("format input", () => {
+  const parse = (fields: Fields) => parseFormatInput(fields, "refuse");
+
+  it("has defaults for everything", () => {
+    expect(parse({})).to.deep.equal({
+      prompt: "",
+      lyrics: "",
+      temperature: 0.85,
+      bpm: null,
+      durationSeconds: null,
+      keyScale: "",
+      timeSignature: "",
+      language: null,
+      warnings: [],
+    });
+  });
+
+  it("reads param_obj as object and as text", () => {
+    const metadata = { duration: 120, bpm: "92", key: "D Major", time_signature: "4/4", language: "de" };
+    const expected = {
+      durationSeconds: 120,
+      bpm: 92,
+      keyScale: "D Major",
+      timeSignature: "4",
+      language: "de",
+    };
+    for (const param_obj of [metadata, JSON.stringify(metadata)]) {
+      expect(parse({ prompt: "folk", lyrics: "la", temperature: "0.5", param_obj })).to.deep.equal({
+        prompt: "folk",
+        lyrics: "la",
+        temperature: 0.5,
+        ...expected,
+        warnings: [],
+      });
+    }
+  });
+
+  it("reads the time signature beside param_obj too", () => {
+    expect(parse({ time_signature: "3", param_obj: { bpm: 90 } })).to.include({
+      timeSignature: "3",
+      bpm: 90,
+    });
+  });
+
+  it("takes empty, absent and unreadable param_obj text for none", () => {
+    for (const param_obj of ["", "{}", "oops", undefined, null])
+      expect(parse({ param_obj }).bpm).to.equal(null);
+  });
+
+  it("refuses a param_obj that is no object, and values out of range", () => {
+    for (const param_obj of ["[1]", "5", [1], 5, true]) {
+      expect(refusal(() => parse({ param_obj }))).to.match(/^param_obj must be an object/);
+    }
+    expect(refusal(() => parse({ param_obj: { bpm: 9999 } }))).to.equal(
+      "bpm must be from 30 to 300, got 9999",
+    );
+    expect(parseFormatInput({ param_obj: { bpm: 9999 } }, "clamp").bpm).to.equal(300);
+  });
+});
+
+describe("random sample requests", () => {
+  it("ask for a simple sample by default, for a custom one with any other word", () => {
+    expect(parseSampleType({})).to.equal("simple_mode");
+    expect(parseSampleType({ sample_type: "" })).to.equal("simple_mode");
+    expect(parseSampleType({ sample_type: "custom_mode" })).to.equal("custom_mode");
+    expect(parseSampleType({ sample_type: "x" })).to.equal("custom_mode");
+    expect(refusal(() => parseSampleType({ sample_type: {} }))).to.include("sample_type");
+  });
+});
+
+describe("model switches", () => {
+  it("have defaults for everything", () => {
+    expect(parseModelSwitch({})).to.deep.equal({
+      model: null,
+      slot: 1,
+      initLanguageModel: false,
+      languageModel: null,
+    });
+  });
+
+  it("read every field", () => {
+    const fields = { model: "a", slot: "3", init_llm: "true", lm_model_path: "b" };
+    expect(parseModelSwitch(fields)).to.deep.equal({
+      model: "a",
+      slot: 3,
+      initLanguageModel: true,
+      languageModel: "b",
+    });
+  });
+
+  it("refuse other slots and wrong types", () => {
+    for (const slot of [0, 4, -1]) {
+      expect(refusal(() => parseModelSwitch({ slot }))).to.equal(`slot must be from 1 to 3, got ${slot}`);
+    }
+    expect(refusal(() => parseModelSwitch({ slot: "first" }))).to.include("slot must be a number");
+    expect(refusal(() => parseModelSwitch({ model: ["a"] }))).to.include("model must be text");
+    expect(refusal(() => parseModelSwitch({ init_llm: {} }))).to.include("init_llm must be true or false");
+  });
+});

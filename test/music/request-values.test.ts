@@ -1,0 +1,368 @@
+import { expect } from "chai";
+import type { Fields } from "../../src/music/request/fields.js";
+import { NO_UPLOADS } from "../../src/music/uploads.js";
+import { DRAWN, parse, refusal } from "./request-parsing.js";
+
+const BASE_VALUES = {
+  prompt: "slow bossa nova",
+  thinking: true,
+  use_cot_caption: false,
+  bpm: 84,
+  audio_duration: 42.5,
+  time_signature: 4,
+  inference_steps: 6,
+  guidance_scale: 4.5,
+  batch_size: 3,
+  seed: 11,
+  use_random_seed: false,
+  cfg_interval_end: 0.75,
+  lm_temperature: 0.7,
+};
+
+describe("values of generation requests", () => {
+  describe("values", () => {
+    it("are the same from JSON and from text", () => {
+      const typed: Fields = BASE_VALUES;
+      const text = Object.fromEntries(Object.entries(typed).map(([name, value]) => [name, String(value)]));
+      expect(parse(text)).to.deep.equal(parse(typed));
+    });
+
+    it("of integers may be fractions or their text, cut off", () => {
+      for (const bpm of [120.9, "120.9", " 120 ", "1.2e2", "+120"]) expect(parse({ bpm }).bpm).to.equal(120);
+      expect(parse({ inference_steps: 8.0 }).inferenceSteps).to.equal(8);
+    });
+
+    it("of flags may be words or numbers", () => {
+      for (const thinking of [true, 1, 1.0, 2, "1", "true", "TRUE", "yes", "y", "on", " On ", "1.0"]) {
+        expect(parse({ thinking }).thinking, JSON.stringify(thinking)).to.equal(true);
+      }
+      for (const use_cot_caption of [false, 0, "0", "false", "no", "off", "wav", "0.0"]) {
+        expect(parse({ use_cot_caption }).useCotCaption, String(use_cot_caption)).to.equal(false);
+      }
+    });
+
+    it("of text may be numbers", () => {
+      expect(parse({ prompt: 5, time_signature: 4 })).to.include({ prompt: "5", timeSignature: "4" });
+    });
+
+    it("that are not finite give the default, with a warning", () => {
+      for (const guidance_scale of ["nan", "NaN", "inf", "-Infinity", Number.POSITIVE_INFINITY]) {
+        const request = parse({ guidance_scale });
+        expect(request.guidanceScale).to.equal(7);
+        expect(request.warnings).to.have.length(1);
+        expect(request.warnings[0]).to.match(/^guidance_scale must be a finite number, got .*; 7 was used$/);
+      }
+    });
+
+    const wrong: [Fields, string][] = [
+      [{ bpm: "fast" }, 'bpm must be a number, got "fast"'],
+      [{ bpm: [120] }, "bpm must be a number, got [120]"],
+      [{ bpm: { value: 120 } }, "bpm must be a number, got an object"],
+      [{ audio_duration: "0x20" }, 'audio_duration must be a number, got "0x20"'],
+      [{ prompt: {} }, "prompt must be text, got an object"],
+      [{ caption: ["a"] }, 'prompt (sent as caption) must be text, got ["a"]'],
+      [{ lyrics: true }, "lyrics must be text, got true"],
+      [{ thinking: {} }, "thinking must be true or false, got an object"],
+      [{ audio_format: "xyz" }, 'audio_format must be one of flac, mp3, opus, aac, wav, wav32, got "xyz"'],
+      [{ batch_size: "x".repeat(500) }, `batch_size must be a number, got "${"x".repeat(60)}…"`],
+    ];
+    for (const [fields, detail] of wrong) {
+      it(`of a wrong type are refused: ${JSON.stringify(fields).slice(0, 40)}`, () => {
+        expect(refusal(fields)).to.equal(detail);
+      });
+    }
+  });
+
+  describe("ranges", () => {
+    /** The interface's limits. */
+    const ranges: [string, keyof ReturnType<typeof parse>, number, number, number][] = [
+      ["bpm", "bpm", 30, 300, 1],
+      ["audio_duration", "audioDurationSeconds", 10, 600, 0.5],
+      ["inference_steps", "inferenceSteps", 1, 20, 1],
+      ["batch_size", "batchSize", 1, 8, 1],
+      ["shift", "shift", 1, 5, 0.5],
+      ["cfg_interval_start", "cfgIntervalStart", 0, 1, 0.01],
+      ["cfg_interval_end", "cfgIntervalEnd", 0, 1, 0.01],
+      ["audio_cover_strength", "audioCoverStrength", 0, 1, 0.01],
+    ];
+    for (const [name, key, min, max, step] of ranges) {
+      it(`of ${name} are ${min} to ${max}, ends included`, () => {
+        expect(parse({ [name]: min })[key]).to.equal(min);
+        expect(parse({ [name]: String(max) })[key]).to.equal(max);
+        for (const value of [min - step, max + step, max * 1e9]) {
+          expect(refusal({ [name]: value })).to.equal(`${name} must be from ${min} to ${max}, got ${value}`);
+        }
+      });
+
+      it(`of ${name} are clamped by policy, with a warning`, () => {
+        for (const [value, used] of [
+          [min - step, min],
+          [max + step, max],
+        ] as const) {
+          const request = parse({ [name]: value }, { rangePolicy: "clamp" });
+          expect(request[key]).to.equal(used);
+          expect(request.warnings).to.deep.equal([
+            `${name} must be from ${min} to ${max}, got ${value}; ${used} was used`,
+          ]);
+        }
+      });
+    }
+
+    it("of inference_steps are 1 to 200 for base models", () => {
+      const model = "acestep-v15-base";
+      expect(parse({ inference_steps: 200, model }).inferenceSteps).to.equal(200);
+      expect(refusal({ inference_steps: 201, model })).to.equal(
+        "inference_steps must be from 1 to 200, got 201",
+      );
+      expect(parse({ inference_steps: 900, model }, { rangePolicy: "clamp" }).inferenceSteps).to.equal(200);
+    });
+
+    it("name the parameter as the client did", () => {
+      expect(refusal({ duration: 5 })).to.equal(
+        "audio_duration (sent as duration) must be from 10 to 600, got 5",
+      );
+      expect(refusal({ metas: { bpm: 9999 } })).to.include("bpm");
+    });
+
+    it("do not bind the values that mean auto", () => {
+      for (const auto of [0, -1, "0", "-1", -0.5]) {
+        expect(parse({ bpm: auto, audio_duration: auto })).to.include({
+          bpm: null,
+          audioDurationSeconds: null,
+        });
+      }
+      expect(parse({ lm_top_k: 0 }).lmTopK).to.equal(0);
+      expect(parse({ lm_top_k: -5 }).lmTopK).to.equal(0);
+      expect(parse({ lm_top_p: 0 }).lmTopP).to.equal(0.9);
+      expect(parse({ lm_top_p: 1.5 }).lmTopP).to.equal(1);
+      expect(parse({ repainting_end: -1 }).repaintingEndSeconds).to.equal(null);
+      expect(parse({ bpm: 0, audio_duration: -1, seed: -1, lm_top_k: 0 }).warnings).to.deep.equal([]);
+    });
+
+    it("keep the sampling temperature where the core can use it", () => {
+      const request = parse({ lm_temperature: 9 });
+      expect(request.lmTemperature).to.equal(2);
+      expect(request.warnings[0]).to.include("lm_temperature");
+    });
+  });
+
+  describe("music", () => {
+    it("has time signatures by numerator", () => {
+      const read = (time_signature: unknown) => parse({ time_signature }).timeSignature;
+      expect(["2", "3", "4", "6", 4, "2/4", "3/4", "4/4", "6/8", " 6 / 8 "].map(read)).to.deep.equal([
+        "2",
+        "3",
+        "4",
+        "6",
+        "4",
+        "2",
+        "3",
+        "4",
+        "6",
+        "6",
+      ]);
+      expect(read("N/A")).to.equal("");
+    });
+
+    it("leaves an unknown time signature open, with a warning", () => {
+      for (const time_signature of ["5/4", "4/8", "waltz"]) {
+        const request = parse({ time_signature });
+        expect(request.timeSignature).to.equal("");
+        expect(request.warnings).to.have.length(1);
+      }
+    });
+
+    it("takes N/A for no key", () => {
+      expect(parse({ key_scale: "n/a" }).keyScale).to.equal("");
+      expect(parse({ key_scale: " A minor " }).keyScale).to.equal("A minor");
+    });
+
+    it("keeps format and audio_format apart", () => {
+      expect(parse({ format: "wav" })).to.include({ audioFormat: "mp3", useFormat: false });
+      expect(parse({ format: true, audio_format: "FLAC" })).to.include({
+        audioFormat: "flac",
+        useFormat: true,
+      });
+    });
+
+    it("falls back to ode for other solver names, with a warning", () => {
+      const request = parse({ infer_method: "heun" });
+      expect(request.inferMethod).to.equal("ode");
+      expect(request.warnings[0]).to.include('got "heun"');
+    });
+
+    it("strips the vendor of a model name and keeps unknown ones", () => {
+      expect(parse({ model: "acestep/acestep-v15-turbo" }).model).to.equal("acestep-v15-turbo");
+      expect(parse({ model: "whatever" }).model).to.equal("whatever");
+      expect(parse({ model: "vendor/" }).model).to.equal(null);
+    });
+
+    it("accepts any lm_backend", () => {
+      expect(parse({ lm_backend: "anything" }).lmBackend).to.equal("anything");
+    });
+  });
+
+  describe("seeds", () => {
+    const seeds = (seed: unknown, rest: Fields = {}) =>
+      parse({ seed, use_random_seed: false, ...rest }).seeds;
+
+    it("are given by number, text or list, one per item", () => {
+      expect(seeds(42)).to.deep.equal([42, DRAWN]);
+      expect(seeds("42")).to.deep.equal([42, DRAWN]);
+      expect(seeds("42, 123.9")).to.deep.equal([42, 123]);
+      expect(seeds([1, "2"])).to.deep.equal([1, 2]);
+      expect(seeds("1,2,3")).to.deep.equal([1, 2]);
+      expect(seeds(0)).to.deep.equal([0, DRAWN]);
+    });
+
+    it("keep their positions beside random ones", () => {
+      expect(seeds("-1,7")).to.deep.equal([DRAWN, 7]);
+      expect(seeds(",7")).to.deep.equal([DRAWN, 7]);
+      expect(seeds([-1, 7, 8], { batch_size: 4 })).to.deep.equal([DRAWN, 7, 8, DRAWN]);
+    });
+
+    it("are random without a seed, and where use_random_seed says so", () => {
+      for (const seed of [undefined, null, "", -1]) expect(seeds(seed)).to.deep.equal([DRAWN, DRAWN]);
+      expect(parse({ seed: 42 }).seeds).to.deep.equal([DRAWN, DRAWN]);
+    });
+
+    it("that cannot be read are random, with a warning", () => {
+      const request = parse({ seed: "7,abc", use_random_seed: false });
+      expect(request.seeds).to.deep.equal([7, DRAWN]);
+      expect(request.warnings[0]).to.include("seed must hold integers");
+    });
+
+    it("of other types are refused", () => {
+      expect(refusal({ seed: {} })).to.include("seed must be an integer or a list of integers");
+      expect(refusal({ seed: [[1]] })).to.include("seed");
+    });
+  });
+
+  describe("timesteps", () => {
+    it("are read from text or a list, the closing 0 added", () => {
+      const standard = "0.97,0.76,0.615,0.5,0.395,0.28,0.18,0.085,0";
+      expect(parse({ timesteps: standard }).timesteps).to.deep.equal(standard.split(",").map(Number));
+      expect(parse({ timesteps: " 1, 0.5, " }).timesteps).to.deep.equal([1, 0.5, 0]);
+      expect(parse({ timesteps: [1, "0.25"] }).timesteps).to.deep.equal([1, 0.25, 0]);
+      expect(parse({ timesteps: 0.5 }).timesteps).to.deep.equal([0.5, 0]);
+      expect(parse({ timesteps: null }).timesteps).to.equal(null);
+    });
+
+    for (const timesteps of [
+      "0.5,0.9",
+      "1.5,0",
+      "0.5,0.5",
+      "a,b",
+      "nan,0",
+      "0",
+      "0.5,-0.1",
+      ",",
+      {},
+      [[1]],
+      [],
+      true,
+    ]) {
+      it(`refuse ${JSON.stringify(timesteps)}`, () => {
+        expect(refusal({ timesteps })).to.match(/^timesteps must be up to 200 numbers from 1 down to 0/);
+      });
+    }
+
+    it("refuse more steps than any model allows", () => {
+      const times = Array.from({ length: 201 }, (_, i) => 1 - i / 500);
+      expect(refusal({ timesteps: times })).to.include("timesteps");
+    });
+  });
+
+  describe("audio codes", () => {
+    const codes = (audio_code_string: unknown, rest: Fields = {}) =>
+      parse({ audio_code_string, use_audio_codes: true, ...rest }).audioCodes;
+
+    it("are ignored with a warning unless asked for", () => {
+      for (const thinking of [false, true]) {
+        const request = parse({ audio_code_string: "<|audio_code_1|>", thinking });
+        expect(request.audioCodes).to.equal(null);
+        expect(request.warnings[0]).to.match(/^audio_code_string was ignored/);
+      }
+    });
+
+    it("are read from tokens, comma lists and integers, one text for every item", () => {
+      expect(codes("<|audio_code_70000|>x<|audio_code_5|>")).to.deep.equal([
+        [63999, 5],
+        [63999, 5],
+      ]);
+      expect(codes("1, 2,3")).to.deep.equal([
+        [1, 2, 3],
+        [1, 2, 3],
+      ]);
+      expect(codes([1, 2, 3])).to.deep.equal([
+        [1, 2, 3],
+        [1, 2, 3],
+      ]);
+    });
+
+    it("are read from a list of one text per item", () => {
+      expect(codes(["<|audio_code_1|>", "2"])).to.deep.equal([[1], [2]]);
+      expect(codes(["7"], { batch_size: 3 })).to.deep.equal([[7], [7], [7]]);
+    });
+
+    it("must fit the batch and be of one length", () => {
+      expect(refusal({ audio_codes: ["1", "2"], use_audio_codes: true, batch_size: 3 })).to.include(
+        "batch_size 3",
+      );
+      expect(refusal({ audio_codes: ["1", "2,3"], use_audio_codes: true })).to.include("same number");
+    });
+
+    for (const value of ["no codes", "<|audio_code_|>", [], ["1", ""], [{}], {}, true, "1,".repeat(3001)]) {
+      it(`refuse ${JSON.stringify(value).slice(0, 30)}`, () => {
+        expect(refusal({ audio_code_string: value, use_audio_codes: true })).to.match(
+          /^audio_code_string must hold/,
+        );
+      });
+    }
+  });
+
+  describe("tasks", () => {
+    it("of unknown types are refused", () => {
+      for (const task_type of ["stem_separation", "ai_mix", "midi_generate"]) {
+        expect(refusal({ task_type })).to.equal(
+          `task_type must be one of text2music, cover, repaint, lego, extract, complete, got "${task_type}"`,
+        );
+      }
+    });
+
+    for (const task_type of ["cover", "repaint", "lego", "extract", "complete"]) {
+      it(`of type ${task_type} are refused for now`, () => {
+        expect(refusal({ task_type })).to.equal(
+          `task_type ${task_type} is not supported yet, only text2music is`,
+        );
+      });
+    }
+
+    it("take text2music in any case", () => {
+      expect(parse({ taskType: " Text2Music " }).taskType).to.equal("text2music");
+    });
+
+    it("of text2music do without a source, however it is sent", () => {
+      const uploads = { ...NO_UPLOADS, sourceAudio: { path: "/tmp/a.wav" } };
+      expect(parse({}, { uploads })).to.deep.equal(parse({}));
+      for (const name of [
+        "src_audio_path",
+        "ctx_audio_path",
+        "sourceAudioPath",
+        "srcAudioPath",
+        "ctxAudioPath",
+      ]) {
+        expect(parse({ [name]: "relative/../x.wav" })).to.deep.equal(parse({}));
+      }
+    });
+
+    it("with a reference are refused for now, stored or not", () => {
+      for (const path of ["/tmp/a.wav", null]) {
+        expect(refusal({}, { uploads: { ...NO_UPLOADS, referenceAudio: { path } } })).to.include(
+          "reference_audio",
+        );
+      }
+      expect(parse({ reference_audio_path: "" })).to.deep.equal(parse({}));
+    });
+  });
+});
