@@ -162,6 +162,12 @@ const SETTINGS = {
     "3600",
     "a job that runs longer fails; 0 sets no limit",
   ),
+  logLevel: setting(
+    "SVC_LOG_LEVEL",
+    oneOf(["silent", "error", "warn", "info", "debug"], "info"),
+    "info",
+    "what the log on stderr tells: silent, error, warn, info or debug",
+  ),
   rangePolicy: setting(
     "SVC_RANGE_POLICY",
     oneOf(["refuse", "clamp"], "refuse"),
