@@ -44,11 +44,6 @@ export function isComplete(metadata: Metadata): boolean {
   );
 }
 
-/** Lyrics that say there are none to sing. */
-export function isInstrumental(lyrics: string): boolean {
-  return ["", "[inst]", "[instrumental]"].includes(lyrics.trim().toLowerCase());
-}
-
 /** One of the 70 key scales for "Am", "f# min", "B♭" or "C Major"; undefined for what is none, as "H minor". */
 export function canonicalKeyScale(text: string): string | undefined {
   const match = keyScalePattern.exec(text.trim());

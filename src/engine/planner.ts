@@ -9,6 +9,7 @@ import { type ThinkProgram, thinkProgram } from "./program.js";
 import {
   codesPrompt,
   formatPrompt,
+  instrumentalLyrics,
   metadataPrompt,
   noUserInput,
   samplePrompt,
@@ -35,7 +36,7 @@ export async function createSample(
   return {
     ...mergeMetadata(request.metadata, output.fields),
     caption: output.fields.caption,
-    lyrics: lyrics === "" && request.instrumental ? "[Instrumental]" : lyrics,
+    lyrics: lyrics === "" && request.instrumental ? instrumentalLyrics : lyrics,
     language: output.fields.language ?? request.language ?? unknownLanguage,
   };
 }

@@ -9,7 +9,8 @@ const instructions = {
 
 /** What stands where the client gave nothing. */
 export const noUserInput = "NO USER INPUT";
-const instrumentalLyrics = "[Instrumental]";
+/** The lyrics of a song that nobody sings. */
+export const instrumentalLyrics = "[Instrumental]";
 
 /** Phase 1: the model answers with a think block. */
 export function metadataPrompt(caption: string, lyrics: string): PromptPart[] {

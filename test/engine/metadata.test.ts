@@ -4,7 +4,6 @@ import {
   canonicalKeyScale,
   canonicalTimeSignature,
   isComplete,
-  isInstrumental,
   mergeMetadata,
   toThinkFields,
 } from "../../src/engine/metadata.js";
@@ -81,11 +80,5 @@ describe("metadata", () => {
         },
       ),
     );
-  });
-
-  it("hears that there is nothing to sing", () => {
-    for (const lyrics of ["", "  \n", "[inst]", " [Instrumental] "])
-      expect(isInstrumental(lyrics)).to.equal(true);
-    for (const lyrics of ["[Verse]", "instrumental"]) expect(isInstrumental(lyrics)).to.equal(false);
   });
 });
