@@ -1,10 +1,10 @@
 /** The way of one song: compose, render, encode, record. Each step takes the output of the one before. */
 import { rm } from "node:fs/promises";
 import type { RenderResult } from "../engine/addon.js";
+import { taskInstructions } from "../engine/conditioning.js";
 import type { MusicEngine } from "../engine/types.js";
 import { type Composition, compose, type PlannedComposition } from "./compose.js";
 import { encodeAudio } from "./encode.js";
-import { instructionFor } from "./instructions.js";
 import { needsLanguageModel, provideLanguageModel } from "./lm-policy.js";
 import { selectSlot } from "./model-selection.js";
 import { JobProgress, type TaskProgress } from "./progress.js";
@@ -84,7 +84,7 @@ function render(context: RenderContext, song: PlannedComposition, slot: number):
   return engine.render(
     {
       slot,
-      instruction: instructionFor(request.instruction, song.audioCodes !== null),
+      instruction: isOwnInstruction(request.instruction) ? request.instruction : "",
       caption: song.renderCaption,
       lyrics: song.lyrics,
       language: song.language,
@@ -103,6 +103,11 @@ function render(context: RenderContext, song: PlannedComposition, slot: number):
     },
     { signal, onProgress: progress.enter("render") },
   );
+}
+
+/** Clients send the default along with audio codes, which need another: only words of their own count. */
+function isOwnInstruction(instruction: string | null): instruction is string {
+  return instruction !== null && instruction !== taskInstructions.textToMusic;
 }
 
 /** All files or none. */

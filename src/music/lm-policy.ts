@@ -50,8 +50,10 @@ export async function provideLanguageModel(
 /** The model that a task asks for by name or path, or null where it asks for none that is there. */
 function installedName(engine: MusicEngine, asked: string | null, warnings: string[]): string | null {
   if (asked === null) return null;
-  const name = asked.slice(asked.lastIndexOf("/") + 1);
-  if (engine.languageModels().some((model) => model.name === name)) return name;
+  const names = engine.languageModels().map((model) => model.name);
+  const lastComponent = asked.slice(asked.lastIndexOf("/") + 1);
+  const installed = names.find((name) => name === asked) ?? names.find((name) => name === lastComponent);
+  if (installed !== undefined) return installed;
   warnings.push(
     `lm_model_path ${JSON.stringify(asked)} is not installed; the default language model was used`,
   );

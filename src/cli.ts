@@ -1,0 +1,167 @@
+#!/usr/bin/env node
+/** The command line. */
+import { extname, resolve } from "node:path";
+import cliProgress from "cli-progress";
+import { Command } from "commander";
+import {
+  createEngine,
+  createMusicServer,
+  loadConfig,
+  makeSongs,
+  parseGenerationRequest,
+  type TaskProgress,
+} from "./index.js";
+import { createLogger } from "./log.js";
+
+interface ServeOptions {
+  apiKey?: string;
+  host?: string;
+  port?: string;
+}
+
+interface GenerateOptions {
+  out: string;
+  duration?: string;
+  lyrics?: string;
+  thinking?: boolean;
+  seed?: string;
+  steps?: string;
+  model?: string;
+}
+
+/** Something that runs until it is closed. */
+interface Service {
+  close(): Promise<void>;
+}
+
+const program = new Command("carillon").description(
+  "Music generation server, and a bridge to a city-building game",
+);
+
+program
+  .command("serve")
+  .description("serve music over HTTP until stopped")
+  .option("--api-key <key>", "same as SVC_API_KEY")
+  .option("--host <host>", "same as SVC_API_HOST")
+  .option("--port <port>", "same as SVC_API_PORT")
+  .action(serve);
+
+program
+  .command("generate")
+  .description("make one song")
+  .argument("<prompt>", "what it should sound like")
+  .requiredOption("--out <file>", `where to write it; the extension chooses the format`)
+  .option("--duration <seconds>", "length, 10 to 600")
+  .option("--lyrics <text>", "words to sing; none makes it instrumental")
+  .option("--thinking", "let the language model plan the song first")
+  .option("--seed <number>", "the same seed and settings make the same song")
+  .option("--steps <count>", "denoising steps")
+  .option("--model <name>", "a model of `carillon models`")
+  .action(generate);
+
+program.command("models").description("list the models that are installed").action(listModels);
+
+async function serve(options: ServeOptions): Promise<void> {
+  const config = loadConfig({
+    ...process.env,
+    ...(options.apiKey === undefined ? {} : { SVC_API_KEY: options.apiKey }),
+    ...(options.host === undefined ? {} : { SVC_API_HOST: options.host }),
+    ...(options.port === undefined ? {} : { SVC_API_PORT: options.port }),
+  });
+  const log = createLogger(config.logLevel);
+  const engine = createEngine(config, (message) => log.info(message));
+  const music = await createMusicServer({ config, engine, log });
+  console.log(`music on ${music.url}`);
+  const services: Service[] = [music, engine];
+  await stopOnSignal(services, (signal) => log.info(`${signal}: stopping`));
+}
+
+/** Closes the services, in order, at the first SIGTERM or SIGINT; a second one ends the process at once. */
+function stopOnSignal(services: readonly Service[], announce: (signal: string) => void): Promise<void> {
+  return new Promise((done, failed) => {
+    const stop = (signal: NodeJS.Signals) => {
+      process.off("SIGTERM", stop).off("SIGINT", stop);
+      announce(signal);
+      closeAll(services).then(done, failed);
+    };
+    process.on("SIGTERM", stop).on("SIGINT", stop);
+  });
+}
+
+async function closeAll(services: readonly Service[]): Promise<void> {
+  for (const service of services) await service.close();
+}
+
+async function generate(prompt: string, options: GenerateOptions): Promise<void> {
+  const config = loadConfig({
+    ...process.env,
+    ...(options.model === undefined ? {} : { SVC_CONFIG_PATH: options.model }),
+  });
+  const engine = createEngine(config, (message) => console.error(message));
+  const interrupted = new AbortController();
+  process.once("SIGINT", () => interrupted.abort(new Error("interrupted")));
+  try {
+    await engine.loadSlot(1, null);
+    const request = parseGenerationRequest(
+      {
+        prompt,
+        lyrics: options.lyrics,
+        thinking: options.thinking ?? false,
+        audio_duration: options.duration,
+        inference_steps: options.steps,
+        use_random_seed: options.seed === undefined,
+        seed: options.seed,
+        batch_size: 1,
+        audio_format: extname(options.out).slice(1) || "mp3",
+      },
+      engine,
+    );
+    const path = resolve(options.out);
+    const display = new ProgressDisplay();
+    const song = await makeSongs(engine, request, {
+      destination: () => ({ name: options.out, path }),
+      signal: interrupted.signal,
+      report: (progress) => display.show(progress),
+    }).finally(() => display.stop());
+    for (const warning of song.warnings) console.error(`warning: ${warning}`);
+    console.error(`seed ${song.seeds.join(",")}, ${song.metas.duration} s, ${song.ditModel}`);
+    console.log(options.out);
+  } finally {
+    await engine.close();
+  }
+}
+
+/** A bar on a terminal; elsewhere a line per stage. */
+class ProgressDisplay {
+  readonly #bar = process.stderr.isTTY
+    ? new cliProgress.SingleBar({ format: "{bar} {percentage}% {stage}", clearOnComplete: true })
+    : null;
+  #stage = "";
+
+  show({ value, stage }: TaskProgress): void {
+    if (this.#bar === null) {
+      if (stage !== this.#stage) console.error(stage);
+    } else if (this.#stage === "") {
+      this.#bar.start(1, value, { stage });
+    } else {
+      this.#bar.update(value, { stage });
+    }
+    this.#stage = stage;
+  }
+
+  stop(): void {
+    this.#bar?.stop();
+  }
+}
+
+async function listModels(): Promise<void> {
+  const engine = createEngine(loadConfig());
+  for (const { name, isDefault } of engine.models()) console.log(isDefault ? `${name} (default)` : name);
+  for (const { name } of engine.languageModels()) console.log(`${name} (language model)`);
+  await engine.close();
+}
+
+program.parseAsync().catch((error: unknown) => {
+  console.error(`carillon: ${error instanceof Error ? error.message : error}`);
+  process.exitCode = 1;
+});

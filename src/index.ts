@@ -1,0 +1,132 @@
+/**
+ * Carillon for embedding in another Node application.
+ *
+ * ```ts
+ * import { createEngine, createMusicServer, loadConfig } from "carillon";
+ *
+ * const config = loadConfig({ SVC_API_PORT: "9000" });
+ * const engine = createEngine(config);
+ * const server = await createMusicServer({ config, engine });
+ * console.log(`listening on ${server.url}`);
+ * // later
+ * await server.close();
+ * await engine.close();
+ * ```
+ *
+ * Without a server, `makeSongs` writes the audio of one request to files:
+ *
+ * ```ts
+ * const request = parseGenerationRequest({ prompt: "slow bossa nova", batch_size: 1, audio_duration: 20 }, engine);
+ * const song = await makeSongs(engine, request, {
+ *   destination: () => ({ name: "song.mp3", path: "/tmp/song.mp3" }),
+ *   signal: AbortSignal.timeout(60_000),
+ *   report: ({ value, stage }) => console.log(value, stage),
+ * });
+ * ```
+ */
+import { join } from "node:path";
+import type { Config } from "./config.js";
+import { Engine } from "./engine/engine.js";
+import type { MusicEngine } from "./engine/types.js";
+import { createLogger, type Logger } from "./log.js";
+import { LmdbTaskStore } from "./music/lmdb-store.js";
+import { selectSlot } from "./music/model-selection.js";
+import { parseGenerationRequest as parseFields } from "./music/request/parse.js";
+import type { GenerationRequest } from "./music/request/schema.js";
+import { drawSeed } from "./music/seeds.js";
+import { type MusicServer, startMusicServer } from "./music/server.js";
+import type { TaskStore } from "./music/store.js";
+import { NO_UPLOADS } from "./music/uploads.js";
+
+export { type Config, ConfigError, loadConfig } from "./config.js";
+export type { CallOptions, Progress, RenderResult } from "./engine/addon.js";
+export { EngineError } from "./engine/errors.js";
+export type {
+  FormatRequest,
+  Metadata,
+  ModelEntry,
+  MusicEngine,
+  Plan,
+  PlanRequest,
+  RenderRequest,
+  SampleRequest,
+  SlotState,
+  SongSheet,
+} from "./engine/types.js";
+export { type JobOptions, makeSongs } from "./music/job.js";
+export type { TaskProgress } from "./music/progress.js";
+export type { GenerationRequest } from "./music/request/schema.js";
+export type { MusicServer } from "./music/server.js";
+export type { SongResult, Task, TaskStore } from "./music/store.js";
+
+/**
+ * The inference engine of a configuration. Models load when first used, or by `loadSlot`.
+ * @param log is told of what a person should know
+ * @throws EngineError ADDON_MISSING where the native addon is not built
+ */
+export function createEngine(config: Config, log: (message: string) => void = () => {}): MusicEngine {
+  return new Engine(
+    {
+      checkpointsDirectory: config.checkpointsDirectory,
+      slotModels: [config.slot1Model, config.slot2Model, config.slot3Model],
+      languageModel: config.languageModel,
+      device: config.device,
+      languageModelDevice: config.languageModelDevice,
+      dtype: "auto",
+    },
+    log,
+  );
+}
+
+export interface MusicServerParts {
+  config: Config;
+  engine: MusicEngine;
+  /** Default: an LMDB file beside the generated audio, which `close` then closes too. */
+  store?: TaskStore;
+  /** Default: warnings and errors on stderr. */
+  log?: Logger;
+}
+
+/** Starts the music service; resolves once the models are loaded and jobs run. */
+export async function createMusicServer({
+  config,
+  engine,
+  store,
+  log,
+}: MusicServerParts): Promise<MusicServer> {
+  const ownStore = store === undefined ? LmdbTaskStore.open(join(config.temporaryDirectory, "tasks")) : null;
+  try {
+    const server = await startMusicServer({
+      config,
+      engine,
+      store: store ?? (ownStore as LmdbTaskStore),
+      log: log ?? createLogger("warn"),
+    });
+    return {
+      ...server,
+      close: async () => {
+        await server.close();
+        await ownStore?.close();
+      },
+    };
+  } catch (error) {
+    await ownStore?.close();
+    throw error;
+  }
+}
+
+/**
+ * A generation request from parameters as POST /release_task takes them.
+ * @throws RequestError naming the parameter at fault
+ */
+export function parseGenerationRequest(
+  parameters: Readonly<Record<string, unknown>>,
+  engine: MusicEngine,
+): GenerationRequest {
+  return parseFields(parameters, {
+    rangePolicy: "refuse",
+    isTurbo: (model) => selectSlot(engine.slots(), model).isTurbo,
+    uploads: NO_UPLOADS,
+    drawSeed,
+  });
+}
