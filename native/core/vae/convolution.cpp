@@ -1,0 +1,146 @@
+#include "core/vae/convolution.h"
+
+#include <ATen/ATen.h>
+
+#include <vector>
+
+#include "kernels/snake.h"
+
+namespace carillon {
+namespace {
+
+/// w = g v / |v|, the norm over all dimensions but the first (reference engine.md 1.7).
+at::Tensor load_weight(const Weights& weights, at::IntArrayRef shape) {
+  const auto fuse = [&](const char* magnitude, const char* direction) {
+    return at::_weight_norm(weights.get(direction, shape, at::kFloat),
+                            weights.get(magnitude, {shape[0], 1, 1}, at::kFloat), 0);
+  };
+  if (weights.has("parametrizations.weight.original1")) {
+    return fuse("parametrizations.weight.original0", "parametrizations.weight.original1");
+  }
+  if (weights.has("weight_v")) return fuse("weight_g", "weight_v");
+  return weights.get("weight", shape, at::kFloat);
+}
+
+/// [matrix rows, depth] as the time-major product reads it.
+at::Tensor as_matrix(const at::Tensor& weight, const ConvolutionShape& shape) {
+  if (!shape.transposed) return weight.permute({0, 2, 1}).reshape({shape.out, shape.kernel * shape.in});
+  // Output phase r of input step i is weight r of x[i] and weight r + stride of x[i - 1].
+  const at::Tensor taps = weight.view({shape.in, shape.out, 2, shape.stride}).flip(2);
+  return taps.permute({3, 1, 2, 0}).reshape({shape.stride * shape.out, 2 * shape.in});
+}
+
+at::Tensor apply_snake(const at::Tensor& x, const Snake& snake) {
+  return kernels::snake_reference(x, snake.frequency.view({1, -1, 1}), snake.gain.view({1, -1, 1}));
+}
+
+}  // namespace
+
+Snake Snake::load(const Weights& weights, int64_t channels) {
+  const at::Tensor alpha = weights.get("alpha", {1, channels, 1}, at::kFloat);
+  const at::Tensor beta = weights.get("beta", {1, channels, 1}, at::kFloat);
+  return {alpha.exp().reshape({channels}), (beta.exp() + 1e-9).reciprocal().reshape({channels})};
+}
+
+Convolution Convolution::load(const Weights& weights, const ConvolutionShape& shape, bool time_major) {
+  Convolution convolution;
+  convolution.shape_ = shape;
+  const auto outer = shape.transposed ? std::pair(shape.in, shape.out) : std::pair(shape.out, shape.in);
+  const at::Tensor weight = load_weight(weights, {outer.first, outer.second, shape.kernel});
+  if (time_major) {
+    convolution.matrix_ = kernels::pack(as_matrix(weight, shape));
+    if (shape.bias) {
+      const at::Tensor bias = weights.get("bias", {shape.out}, at::kFloat);
+      convolution.bias_ = shape.transposed ? bias.repeat({shape.stride}) : bias.contiguous();
+    }
+  } else {
+    convolution.weight_ = weight.to(weights.placement().dtype);
+    if (shape.bias) convolution.bias_ = weights.get("bias", {shape.out});
+  }
+  return convolution;
+}
+
+int64_t Convolution::output_length(int64_t length) const {
+  if (shape_.transposed) return (length - 1) * shape_.stride - 2 * shape_.padding + shape_.kernel;
+  return (length + 2 * shape_.padding - shape_.dilation * (shape_.kernel - 1) - 1) / shape_.stride + 1;
+}
+
+int64_t Convolution::parameter_count() const {
+  return shape_.in * shape_.out * shape_.kernel + (shape_.bias ? shape_.out : 0);
+}
+
+at::Tensor Convolution::with_libtorch(const Signal& x) const {
+  if (shape_.transposed) return at::conv_transpose1d(x.data, weight_, bias_, shape_.stride, shape_.padding);
+  return at::conv1d(x.data, weight_, bias_, shape_.stride, shape_.padding, shape_.dilation);
+}
+
+void Convolution::multiply(const Signal& x, int64_t length, kernels::TileEpilogue epilogue) const {
+  const int64_t words = shape_.in / 2;
+  if (bias_.defined()) epilogue.bias = bias_.const_data_ptr<float>();
+  const auto* rows = static_cast<const uint32_t*>(x.data.const_data_ptr()) + Signal::kHalo * words;
+  if (shape_.transposed) {
+    // Step i gives outputs i * stride - padding onwards; what lies outside [0, length) falls into the halo.
+    kernels::matmul(matrix_, {rows - words, words, 0, 1, 2 * words}, x.length + 1, epilogue);
+  } else if (shape_.dilation == 1) {
+    const kernels::TileInput input{rows - shape_.padding * words, shape_.stride * words, 0, 1, shape_.kernel * words};
+    kernels::matmul(matrix_, input, length, epilogue);
+  } else {
+    const kernels::TileInput input{rows - shape_.padding * words, words, shape_.dilation * words, shape_.kernel, words};
+    kernels::matmul(matrix_, input, length, epilogue);
+  }
+}
+
+Convolution::Result Convolution::operator()(const Signal& x, const Then& then, SignalPool& pool) const {
+  const int64_t length = output_length(x.length);
+  Result result;
+  if (!time_major()) {
+    at::Tensor y = with_libtorch(x);
+    if (then.residual) y = y + then.residual->data;
+    if (then.snake) result.snaked = {apply_snake(y, *then.snake), length};
+    if (then.keep) result.plain = {y, length};
+    return result;
+  }
+  kernels::TileEpilogue epilogue;
+  const int64_t row_elements = matrix_.outputs;  // a transposed step writes `stride` rows at once
+  const int64_t first = (Signal::kHalo - (shape_.transposed ? shape_.padding : 0)) * shape_.out;
+  const auto element = [&](const Signal& signal) {
+    return static_cast<uint16_t*>(signal.data.data_ptr()) + first;
+  };
+  if (then.residual) {
+    epilogue.residual = element(*then.residual);
+    epilogue.residual_stride = row_elements;
+  }
+  if (then.keep) {
+    result.plain = pool.take(length, shape_.out);
+    epilogue.out = element(result.plain);
+    epilogue.out_stride = row_elements;
+  }
+  at::Tensor frequency, gain;
+  if (then.snake) {
+    const int64_t repeats = row_elements / shape_.out;
+    frequency = then.snake->frequency.repeat({repeats});
+    gain = then.snake->gain.repeat({repeats});
+    epilogue.snake_frequency = frequency.const_data_ptr<float>();
+    epilogue.snake_gain = gain.const_data_ptr<float>();
+    result.snaked = pool.take(length, shape_.out);
+    epilogue.snake_out = element(result.snaked);
+    epilogue.snake_stride = row_elements;
+  }
+  multiply(x, length, epilogue);
+  if (then.keep) clear_halo(result.plain);
+  if (then.snake) clear_halo(result.snaked);
+  return result;
+}
+
+at::Tensor Convolution::to_float(const Signal& x) const {
+  if (!time_major()) return with_libtorch(x).to(at::kFloat);
+  const int64_t length = output_length(x.length);
+  const at::Tensor rows = at::empty({length, shape_.out});
+  kernels::TileEpilogue epilogue;
+  epilogue.out_float = rows.data_ptr<float>();
+  epilogue.out_float_stride = shape_.out;
+  multiply(x, length, epilogue);
+  return rows.t().unsqueeze(0);
+}
+
+}  // namespace carillon

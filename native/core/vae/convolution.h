@@ -1,0 +1,63 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include "core/checkpoint/checkpoint.h"
+#include "core/vae/signal.h"
+#include "kernels/matmul.h"
+
+namespace carillon {
+
+/// Snake's constants per channel, float32 [C]: y = x + sin(frequency x)^2 gain.
+struct Snake {
+  at::Tensor frequency;  // exp(alpha)
+  at::Tensor gain;       // 1 / (exp(beta) + 1e-9)
+
+  static Snake load(const Weights& weights, int64_t channels);
+};
+
+struct ConvolutionShape {
+  int64_t in, out, kernel;
+  int64_t stride = 1;
+  int64_t dilation = 1;
+  int64_t padding = 0;
+  bool transposed = false;
+  bool bias = true;
+};
+
+/// What follows a convolution and is computed with it, while its rows are in registers.
+struct Then {
+  const Signal* residual = nullptr;  // added to the result
+  const Snake* snake = nullptr;      // also return snake(result)
+  bool keep = false;                 // also return the result itself
+};
+
+/// A one-dimensional convolution, plain or transposed, with fused neighbours. Time-major it is a matrix product over time-major rows: a dilated convolution reads one row per tap, a strided one a run of
+/// rows, and a transposed one of kernel 2 s and stride s computes the s outputs of a step from two inputs.
+class Convolution {
+ public:
+  /// Weight-normalised pairs are fused in float32; a plain `weight` is taken as it is.
+  static Convolution load(const Weights& weights, const ConvolutionShape& shape, bool time_major);
+
+  struct Result {
+    Signal plain, snaked;
+  };
+  Result operator()(const Signal& x, const Then& then, SignalPool& pool) const;
+
+  /// The result as float32 [B, out, T]: the end of a network.
+  at::Tensor to_float(const Signal& x) const;
+
+  int64_t output_length(int64_t input_length) const;
+  int64_t parameter_count() const;
+
+ private:
+  bool time_major() const { return !weight_.defined(); }
+  at::Tensor with_libtorch(const Signal& x) const;
+  void multiply(const Signal& x, int64_t length, kernels::TileEpilogue epilogue) const;
+
+  ConvolutionShape shape_;
+  at::Tensor bias_;                // time-major: float32, one per matrix row; undefined for none
+  at::Tensor weight_;              // as libtorch wants it; undefined when time-major
+  kernels::PackedMatrix matrix_;   // time-major
+};
+
+}  // namespace carillon

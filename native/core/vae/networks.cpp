@@ -1,0 +1,162 @@
+#include "core/vae/networks.h"
+
+#include <ATen/ATen.h>
+
+#include <string>
+
+#include "kernels/cpu.h"
+
+namespace carillon {
+namespace {
+
+constexpr std::array<int64_t, 3> kDilations = {1, 3, 9};
+
+ResidualUnit load_unit(const Weights& weights, int64_t channels, int64_t dilation, bool time_major) {
+  return {
+      Snake::load(weights.sub("snake1"), channels),
+      Snake::load(weights.sub("snake2"), channels),
+      Convolution::load(weights.sub("conv1"),
+                        {.in = channels, .out = channels, .kernel = 7, .dilation = dilation, .padding = 3 * dilation},
+                        time_major),
+      Convolution::load(weights.sub("conv2"), {.in = channels, .out = channels, .kernel = 1}, time_major),
+  };
+}
+
+std::array<ResidualUnit, 3> load_units(const Weights& weights, int64_t channels, bool time_major) {
+  return {load_unit(weights.sub("res_unit1"), channels, kDilations[0], time_major),
+          load_unit(weights.sub("res_unit2"), channels, kDilations[1], time_major),
+          load_unit(weights.sub("res_unit3"), channels, kDilations[2], time_major)};
+}
+
+ConvolutionShape resampling(int64_t in, int64_t out, int64_t stride, bool transposed) {
+  return {.in = in, .out = out, .kernel = 2 * stride, .stride = stride, .padding = (stride + 1) / 2,
+          .transposed = transposed};
+}
+
+/// A signal on its way through a network: itself (the residual) and its snake (what the next convolution reads).
+using Stream = Convolution::Result;
+
+/// Runs the units; the last leaves snake(result) for whoever follows.
+Stream run_units(const OobleckBlock& block, Stream x, const Snake& next, bool keep, SignalPool& pool) {
+  for (size_t i = 0; i < block.units.size(); ++i) {
+    const ResidualUnit& unit = block.units[i];
+    const bool is_last = i + 1 == block.units.size();
+    Stream inner = unit.conv1(x.snaked, {.snake = &unit.snake2}, pool);
+    x.snaked = {};
+    x = unit.conv2(inner.snaked,
+                   {.residual = &x.plain, .snake = is_last ? &next : &block.units[i + 1].snake1,
+                    .keep = !is_last || keep},
+                   pool);
+  }
+  return x;
+}
+
+/// Channel counts from the wide end of the signal to the narrow: base, then base * multiple after each block.
+std::vector<int64_t> widths(int64_t base, const VaeConfig& config) {
+  std::vector<int64_t> widths = {base};
+  for (const int64_t multiple : config.channel_multiples) widths.push_back(base * multiple);
+  return widths;
+}
+
+}  // namespace
+
+bool can_run_time_major(const Placement& placement, const VaeConfig& config) {
+  if (!placement.device.is_cpu() || placement.dtype != at::kBFloat16 || !kernels::has_avx512()) return false;
+  for (const int64_t ratio : config.downsampling_ratios) {
+    if (ratio >= Signal::kHalo) return false;
+  }
+  // Channels are read in pairs.
+  const auto is_even = [](int64_t channels) { return channels % 2 == 0; };
+  return is_even(config.audio_channels) && is_even(config.encoder_hidden_size) && is_even(config.decoder_channels) &&
+         is_even(config.decoder_input_channels);
+}
+
+Oobleck Oobleck::load_encoder(const Weights& weights, const VaeConfig& config, bool time_major) {
+  const std::vector<int64_t> channels = widths(config.encoder_hidden_size, config);
+  Oobleck net;
+  net.dtype = weights.placement().dtype;
+  net.time_major = time_major;
+  net.first = Convolution::load(
+      weights.sub("conv1"), {.in = config.audio_channels, .out = channels[0], .kernel = 7, .padding = 3}, time_major);
+  for (size_t i = 0; i < config.downsampling_ratios.size(); ++i) {
+    const Weights block = weights.sub("block." + std::to_string(i));
+    net.blocks.push_back({load_units(block, channels[i], time_major), Snake::load(block.sub("snake1"), channels[i]),
+                          Convolution::load(block.sub("conv1"),
+                                            resampling(channels[i], channels[i + 1], config.downsampling_ratios[i], false),
+                                            time_major)});
+  }
+  net.last_snake = Snake::load(weights.sub("snake1"), channels.back());
+  net.last = Convolution::load(
+      weights.sub("conv2"),
+      {.in = channels.back(), .out = config.encoder_hidden_size, .kernel = 3, .padding = 1}, time_major);
+  return net;
+}
+
+Oobleck Oobleck::load_decoder(const Weights& weights, const VaeConfig& config, bool time_major) {
+  const std::vector<int64_t> channels = widths(config.decoder_channels, config);
+  Oobleck net;
+  net.dtype = weights.placement().dtype;
+  net.time_major = time_major;
+  net.first = Convolution::load(
+      weights.sub("conv1"),
+      {.in = config.decoder_input_channels, .out = channels.back(), .kernel = 7, .padding = 3}, time_major);
+  for (size_t i = 0; i < config.downsampling_ratios.size(); ++i) {
+    const size_t level = config.downsampling_ratios.size() - i;
+    const Weights block = weights.sub("block." + std::to_string(i));
+    net.blocks.push_back({load_units(block, channels[level - 1], time_major),
+                          Snake::load(block.sub("snake1"), channels[level]),
+                          Convolution::load(block.sub("conv_t1"),
+                                            resampling(channels[level], channels[level - 1],
+                                                       config.downsampling_ratios[level - 1], true),
+                                            time_major)});
+  }
+  net.last_snake = Snake::load(weights.sub("snake1"), channels[0]);
+  net.last = Convolution::load(
+      weights.sub("conv2"),
+      {.in = channels[0], .out = config.audio_channels, .kernel = 7, .padding = 3, .bias = false}, time_major);
+  return net;
+}
+
+Signal Oobleck::enter(const at::Tensor& x, SignalPool& pool) const {
+  if (!time_major) return {x.to(dtype), x.size(2)};
+  Signal signal = pool.take(x.size(2), x.size(1));
+  signal.data.narrow(0, Signal::kHalo, signal.length).copy_(x[0].t());
+  clear_halo(signal);
+  return signal;
+}
+
+at::Tensor Oobleck::encode(const at::Tensor& audio, SignalPool& pool) const {
+  Stream x = first(enter(audio, pool), {.snake = &blocks.front().units[0].snake1, .keep = true}, pool);
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const OobleckBlock& block = blocks[i];
+    const bool is_last = i + 1 == blocks.size();
+    x = run_units(block, std::move(x), block.snake, /*keep=*/false, pool);
+    x = block.resample(x.snaked,
+                       {.snake = is_last ? &last_snake : &blocks[i + 1].units[0].snake1, .keep = !is_last}, pool);
+  }
+  return last.to_float(x.snaked);
+}
+
+at::Tensor Oobleck::decode(const at::Tensor& latents, SignalPool& pool) const {
+  Stream x = first(enter(latents, pool), {.snake = &blocks.front().snake}, pool);
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const OobleckBlock& block = blocks[i];
+    x = block.resample(x.snaked, {.snake = &block.units[0].snake1, .keep = true}, pool);
+    x = run_units(block, std::move(x), i + 1 == blocks.size() ? last_snake : blocks[i + 1].snake, /*keep=*/false, pool);
+  }
+  return last.to_float(x.snaked);
+}
+
+int64_t Oobleck::parameter_count() const {
+  const auto of_snake = [](const Snake& snake) { return 2 * snake.frequency.numel(); };
+  int64_t count = first.parameter_count() + of_snake(last_snake) + last.parameter_count();
+  for (const OobleckBlock& block : blocks) {
+    count += of_snake(block.snake) + block.resample.parameter_count();
+    for (const ResidualUnit& unit : block.units) {
+      count += of_snake(unit.snake1) + of_snake(unit.snake2) + unit.conv1.parameter_count() + unit.conv2.parameter_count();
+    }
+  }
+  return count;
+}
+
+}  // namespace carillon

@@ -1,0 +1,47 @@
+#pragma once
+// The inner loop that convolutions and linear layers share, in plain pointers: the files compiled
+// for one instruction set include nothing whose inline functions other files could pick up.
+#include <cstdint>
+
+namespace carillon::kernels {
+
+/// A tile is kTileRows rows by kPanel outputs. Depth is counted in words: pairs of bfloat16.
+inline constexpr int kTileRows = 14;
+inline constexpr int kPanel = 32;
+
+/// Left operand: row r, tap t is `words` words at `data + r * row_stride + t * tap_stride` (strides in words).
+/// A convolution over [time, channel] has a tap per kernel position, a linear layer one.
+struct TileInput {
+  const uint32_t* data;
+  int64_t row_stride;
+  int64_t tap_stride;
+  int64_t taps;
+  int64_t words;
+};
+
+/// What happens to a finished row, in float32: y = sum + bias + residual; y goes to `out` and to `out_float`,
+/// snake(y) to `snake_out`. Null pointers are left out. Strides are in elements; uint16_t is bfloat16.
+struct TileEpilogue {
+  const float* bias = nullptr;
+  const uint16_t* residual = nullptr;
+  int64_t residual_stride = 0;
+  uint16_t* out = nullptr;
+  int64_t out_stride = 0;
+  float* out_float = nullptr;
+  int64_t out_float_stride = 0;
+  const float* snake_frequency = nullptr;  // exp(alpha)
+  const float* snake_gain = nullptr;       // 1 / (exp(beta) + 1e-9)
+  uint16_t* snake_out = nullptr;
+  int64_t snake_stride = 0;
+};
+
+#if defined(CARILLON_AVX512)
+/// rows <= kTileRows rows times one packed panel, of which `outputs` are stored.
+void tile_avx512(const TileInput&, int rows, const uint32_t* panel, int outputs, const TileEpilogue&);
+
+/// Interleaves `outputs` <= kPanel rows of a row-major matrix into a panel [words][kPanel];
+/// missing outputs become zero.
+void pack_panel_avx512(const uint32_t* weight, int64_t row_stride, int outputs, int64_t words, uint32_t* panel);
+#endif
+
+}  // namespace carillon::kernels

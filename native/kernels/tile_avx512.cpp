@@ -1,0 +1,136 @@
+#include "kernels/tile.h"
+
+#include "kernels/simd_avx512.h"
+
+namespace carillon::kernels {
+namespace {
+
+/// The accumulators of a tile stay in registers over the whole depth: kRows x 2 vectors,
+/// two of the panel and one broadcast word of the input.
+template <int kRows>
+void accumulate(const TileInput& input, const uint32_t* panel, __m512 (&acc)[kTileRows][2]) {
+  __m512 sum[kRows][2];
+#pragma GCC unroll 14
+  for (int m = 0; m < kRows; ++m) sum[m][0] = sum[m][1] = _mm512_setzero_ps();
+  const int64_t stride = input.row_stride;
+  for (int64_t tap = 0; tap < input.taps; ++tap) {
+    const uint32_t* row = input.data + tap * input.tap_stride;
+    // Three rows share a pointer: x86 addresses reach base, base + stride and base + 2 stride.
+    const uint32_t* r0 = row;
+    const uint32_t* r3 = row + 3 * stride;
+    const uint32_t* r6 = row + 6 * stride;
+    const uint32_t* r9 = row + 9 * stride;
+    const uint32_t* r12 = row + 12 * stride;
+    for (int64_t k = 0; k < input.words; ++k) {
+      const __m512i b0 = _mm512_load_si512(panel);
+      const __m512i b1 = _mm512_load_si512(panel + 16);
+      panel += kPanel;
+#pragma GCC unroll 14
+      for (int m = 0; m < kRows; ++m) {
+        const uint32_t* base = m < 3 ? r0 : m < 6 ? r3 : m < 9 ? r6 : m < 12 ? r9 : r12;
+        const __m512i a = _mm512_set1_epi32(static_cast<int>(base[(m % 3) * stride + k]));
+        sum[m][0] = multiply_add(sum[m][0], a, b0);
+        sum[m][1] = multiply_add(sum[m][1], a, b1);
+      }
+    }
+  }
+#pragma GCC unroll 14
+  for (int m = 0; m < kRows; ++m) acc[m][0] = sum[m][0], acc[m][1] = sum[m][1];
+}
+
+void accumulate_rows(const TileInput& input, int rows, const uint32_t* panel, __m512 (&acc)[kTileRows][2]) {
+  switch (rows) {
+    case 14: return accumulate<14>(input, panel, acc);
+    case 13: return accumulate<13>(input, panel, acc);
+    case 12: return accumulate<12>(input, panel, acc);
+    case 11: return accumulate<11>(input, panel, acc);
+    case 10: return accumulate<10>(input, panel, acc);
+    case 9: return accumulate<9>(input, panel, acc);
+    case 8: return accumulate<8>(input, panel, acc);
+    case 7: return accumulate<7>(input, panel, acc);
+    case 6: return accumulate<6>(input, panel, acc);
+    case 5: return accumulate<5>(input, panel, acc);
+    case 4: return accumulate<4>(input, panel, acc);
+    case 3: return accumulate<3>(input, panel, acc);
+    case 2: return accumulate<2>(input, panel, acc);
+    default: return accumulate<1>(input, panel, acc);
+  }
+}
+
+void finish(const __m512 (&acc)[kTileRows][2], int rows, int outputs, const TileEpilogue& epilogue) {
+  for (int half = 0; half < 2; ++half) {
+    const int column = half * 16;
+    const Mask mask = first_lanes(outputs - column);
+    if (!mask) return;
+    const auto channel = [&](const float* p) {
+      return p ? _mm512_maskz_loadu_ps(mask, p + column) : _mm512_setzero_ps();
+    };
+    const __m512 bias = channel(epilogue.bias);
+    const __m512 frequency = channel(epilogue.snake_frequency);
+    const __m512 gain = channel(epilogue.snake_gain);
+    for (int m = 0; m < rows; ++m) {
+      __m512 y = _mm512_add_ps(acc[m][half], bias);
+      if (epilogue.residual) y = _mm512_add_ps(y, load(epilogue.residual + m * epilogue.residual_stride + column, mask));
+      if (epilogue.out) store(epilogue.out + m * epilogue.out_stride + column, mask, y);
+      if (epilogue.out_float) {
+        _mm512_mask_storeu_ps(epilogue.out_float + m * epilogue.out_float_stride + column, mask, y);
+      }
+      if (epilogue.snake_out) {
+        store(epilogue.snake_out + m * epilogue.snake_stride + column, mask, snake(y, frequency, gain));
+      }
+    }
+  }
+}
+
+/// rows[i] holds 16 words of output i; afterwards rows[j] holds word j of 16 outputs.
+inline void transpose(__m512i (&rows)[16]) {
+  __m512i pairs[16];
+  for (int i = 0; i < 16; i += 2) {
+    pairs[i] = _mm512_unpacklo_epi32(rows[i], rows[i + 1]);
+    pairs[i + 1] = _mm512_unpackhi_epi32(rows[i], rows[i + 1]);
+  }
+  // quads[4 i + j]: word j of each 128-bit lane, outputs 4 i .. 4 i + 3
+  __m512i quads[16];
+  for (int i = 0; i < 16; i += 4) {
+    quads[i] = _mm512_unpacklo_epi64(pairs[i], pairs[i + 2]);
+    quads[i + 1] = _mm512_unpackhi_epi64(pairs[i], pairs[i + 2]);
+    quads[i + 2] = _mm512_unpacklo_epi64(pairs[i + 1], pairs[i + 3]);
+    quads[i + 3] = _mm512_unpackhi_epi64(pairs[i + 1], pairs[i + 3]);
+  }
+  for (int j = 0; j < 4; ++j) {
+    const __m512i even_low = _mm512_shuffle_i32x4(quads[j], quads[4 + j], 0x88);
+    const __m512i odd_low = _mm512_shuffle_i32x4(quads[j], quads[4 + j], 0xdd);
+    const __m512i even_high = _mm512_shuffle_i32x4(quads[8 + j], quads[12 + j], 0x88);
+    const __m512i odd_high = _mm512_shuffle_i32x4(quads[8 + j], quads[12 + j], 0xdd);
+    rows[j] = _mm512_shuffle_i32x4(even_low, even_high, 0x88);
+    rows[4 + j] = _mm512_shuffle_i32x4(odd_low, odd_high, 0x88);
+    rows[8 + j] = _mm512_shuffle_i32x4(even_low, even_high, 0xdd);
+    rows[12 + j] = _mm512_shuffle_i32x4(odd_low, odd_high, 0xdd);
+  }
+}
+
+}  // namespace
+
+void pack_panel_avx512(const uint32_t* weight, int64_t row_stride, int outputs, int64_t words, uint32_t* panel) {
+  for (int64_t word = 0; word < words; word += 16) {
+    const Mask mask = first_lanes(words - word);
+    for (int half = 0; half < kPanel; half += 16) {
+      __m512i rows[16];
+      for (int i = 0; i < 16; ++i) {
+        rows[i] = half + i < outputs ? _mm512_maskz_loadu_epi32(mask, weight + (half + i) * row_stride + word)
+                                     : _mm512_setzero_si512();
+      }
+      transpose(rows);
+      const int count = words - word < 16 ? static_cast<int>(words - word) : 16;
+      for (int j = 0; j < count; ++j) _mm512_store_si512(panel + (word + j) * kPanel + half, rows[j]);
+    }
+  }
+}
+
+void tile_avx512(const TileInput& input, int rows, const uint32_t* panel, int outputs, const TileEpilogue& epilogue) {
+  __m512 acc[kTileRows][2];
+  accumulate_rows(input, rows, panel, acc);
+  finish(acc, rows, outputs, epilogue);
+}
+
+}  // namespace carillon::kernels

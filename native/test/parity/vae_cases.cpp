@@ -1,0 +1,22 @@
+#include <ATen/ATen.h>
+
+#include "core/vae/vae.h"
+#include "test/parity/case.h"
+
+namespace carillon::parity {
+namespace {
+
+void run_vae(Case& c) {
+  const Vae vae = Vae::load(c.checkpoint_directory, c.placement, Control());
+  if (c.has_input("latents")) c.compare("audio", vae.decode(c.input("latents"), Control()));
+  if (c.has_input("audio")) {
+    const Vae::Posterior posterior = vae.encode(c.input("audio"), Control());
+    c.compare("mean", posterior.mean);
+    c.compare("std", posterior.std);
+  }
+}
+
+const bool registered = register_module("vae", Depth::kChain, run_vae);
+
+}  // namespace
+}  // namespace carillon::parity
