@@ -47,12 +47,12 @@ export async function switchModels(engine: MusicEngine, request: ModelSwitch) {
     );
   }
   if (slot.model === null || (request.model !== null && request.model !== slot.model)) {
-    await loadOrRefuse(`DiT init failed for slot ${slot.slot}`, () =>
-      engine.loadSlot(slot.slot, request.model),
-    );
+    const what = `DiT init failed for slot ${slot.slot}`;
+    await loadOrRefuse(what, request.model, () => engine.loadSlot(slot.slot, request.model));
   }
   if (request.initLanguageModel) {
-    await loadLanguageModel(engine, request.languageModel ?? engine.loadedLanguageModel());
+    const name = request.languageModel ?? engine.loadedLanguageModel();
+    await loadOrRefuse("LLM init failed", request.languageModel, () => engine.loadLanguageModel(name));
   }
   const loadedLanguageModel = engine.loadedLanguageModel();
   return {
@@ -67,29 +67,23 @@ export async function switchModels(engine: MusicEngine, request: ModelSwitch) {
 }
 
 /**
- * @param name null: the configured one
- * @throws HttpError 400 for an unknown name, 500 where loading fails
+ * Makes a language model ready: the loaded one, else the configured one.
+ * @throws HttpError 500 where loading fails
  */
-export async function loadLanguageModel(
-  engine: MusicEngine,
-  name: string | null,
-  call: CallOptions = {},
-): Promise<void> {
-  await loadOrRefuse("LLM init failed", () => engine.loadLanguageModel(name, call));
+export async function readyLanguageModel(engine: MusicEngine, call: CallOptions): Promise<void> {
+  const name = engine.loadedLanguageModel();
+  await loadOrRefuse("LLM init failed", null, () => engine.loadLanguageModel(name, call));
 }
 
-async function loadOrRefuse(what: string, load: () => Promise<unknown>): Promise<void> {
+/** A model that the client `named` and that does not exist is the client's mistake, all else the server's. */
+async function loadOrRefuse(what: string, named: string | null, load: () => Promise<unknown>): Promise<void> {
   try {
     await load();
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    const isUnknown = error instanceof EngineError && error.code === "MODEL_NOT_FOUND";
-    throw new HttpError(
-      isUnknown ? 400 : 500,
-      `Model initialization failed: ${what}: ${message}`,
-      {},
-      { cause: error },
-    );
+    const isUnknown = named !== null && error instanceof EngineError && error.code === "MODEL_NOT_FOUND";
+    const detail = `Model initialization failed: ${what}: ${message}`;
+    throw new HttpError(isUnknown ? 400 : 500, detail, {}, { cause: error });
   }
 }
 

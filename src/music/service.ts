@@ -8,7 +8,7 @@ import { keepsLyrics } from "./compose.js";
 import { makeSongs } from "./job.js";
 import { loadsLanguageModelAtStart } from "./lm-policy.js";
 import { selectSlot } from "./model-selection.js";
-import { loadLanguageModel } from "./models.js";
+import { readyLanguageModel } from "./models.js";
 import { TaskQueue } from "./queue.js";
 import type { GenerationRequest } from "./request/schema.js";
 import type { FormatInput } from "./request/service.js";
@@ -144,7 +144,7 @@ export class MusicService {
    */
   async formatInput(input: FormatInput, signal: AbortSignal): Promise<FormattedInput> {
     const language = input.language === "unknown" ? null : input.language;
-    await loadLanguageModel(this.engine, this.engine.loadedLanguageModel(), { signal });
+    await readyLanguageModel(this.engine, { signal });
     const sheet = await this.engine.formatInput(
       {
         caption: input.prompt,

@@ -1,0 +1,187 @@
+import { expect } from "chai";
+import { type Client, type LiveServer, startLiveServer } from "./live-server.js";
+import { temporaryDirectory } from "./tasks.js";
+
+describe("the service endpoints", () => {
+  let server: LiveServer;
+  let client: Client;
+
+  before(async () => {
+    server = await startLiveServer(temporaryDirectory());
+    client = server.client;
+  });
+
+  after(() => server.close());
+
+  it("GET /health says that it is well, and what is loaded", async () => {
+    const { status, body } = await client.get("/health");
+    expect(status).to.equal(200);
+    expect(body.data).to.deep.equal({
+      status: "ok",
+      service: "Carillon",
+      version: "1.0",
+      models_initialized: true,
+      llm_initialized: false,
+      loaded_model: "carillon-nano",
+      loaded_lm_model: null,
+    });
+  });
+
+  it("GET /v1/models lists what a task can name", async () => {
+    expect((await client.get("/v1/models")).body.data).to.deep.equal({
+      models: [{ name: "carillon-nano", is_default: true }],
+      default_model: "carillon-nano",
+    });
+  });
+
+  it("GET /v1/model_inventory lists what is installed", async () => {
+    const { data } = (await client.get("/v1/model_inventory")).body;
+    expect(data.models).to.deep.include({
+      name: "carillon-nano",
+      is_default: true,
+      is_loaded: true,
+      supported_task_types: ["text2music"],
+    });
+    expect(data).to.include.all.keys("default_model", "lm_models", "loaded_lm_model", "llm_initialized");
+  });
+
+  it("GET /v1/stats starts at nothing", async () => {
+    expect((await client.get("/v1/stats")).body.data).to.deep.equal({
+      jobs: { total: 0, queued: 0, running: 0, succeeded: 0, failed: 0 },
+      queue_size: 0,
+      queue_maxsize: 200,
+      avg_job_seconds: 5,
+    });
+  });
+
+  it("POST /create_random_sample gives an example of either kind, simple without a body", async () => {
+    const bare = await fetch(`${server.url}/create_random_sample`, { method: "POST" });
+    expect(((await bare.json()) as { data: object }).data).to.have.property("description");
+    const custom = await client.post("/create_random_sample", { sample_type: "custom_mode" });
+    expect(custom.body.data).to.include.all.keys("caption", "lyrics", "key_scale", "keyscale");
+  });
+
+  it("POST /v1/init answers for the model that is loaded already", async () => {
+    const { status, body } = await client.post("/v1/init", { model: "carillon-nano" });
+    expect(status).to.equal(200);
+    expect(body.data).to.deep.include({
+      message: "Model initialization completed",
+      slot: 1,
+      loaded_model: "carillon-nano",
+      loaded_lm_model: null,
+      models: [{ name: "carillon-nano", is_default: true, is_loaded: true }],
+      llm_initialized: false,
+    });
+    expect(body.data.lm_models).to.be.an("array");
+    const bare = await fetch(`${server.url}/v1/init`, { method: "POST" });
+    expect(bare.status).to.equal(200);
+  });
+
+  const initRefusals: [what: string, body: object, mentions: string][] = [
+    ["a slot that was not set up", { slot: 2 }, "SVC_CONFIG_PATH2"],
+    ["a slot that cannot be", { slot: 0 }, "slot"],
+    ["a slot that is no number", { slot: "two" }, "slot"],
+    ["a model that is not there", { model: "no-such-model" }, "no-such-model"],
+    ["a language model that is not there", { init_llm: true, lm_model_path: "no-such-lm" }, "no-such-lm"],
+  ];
+  for (const [what, body, mentions] of initRefusals) {
+    it(`POST /v1/init answers 400 to ${what}`, async () => {
+      const answer = await client.post("/v1/init", body);
+      expect(answer.status).to.equal(400);
+      expect(answer.body.detail).to.include(mentions);
+      expect((await client.get("/health")).body.data.loaded_model).to.equal("carillon-nano");
+    });
+  }
+
+  it("answers 404 to unknown paths, 405 to wrong methods, 415 to unknown types, 400 to bad JSON", async () => {
+    expect((await client.get("/nowhere")).body).to.deep.equal({ detail: "Not Found" });
+    const wrongMethod = await client.get("/release_task");
+    expect(wrongMethod.status).to.equal(405);
+    expect(wrongMethod.headers.get("allow")).to.equal("POST");
+    expect((await client.post("/release_task", {}, { "Content-Type": "text/xml" })).status).to.equal(415);
+    const broken = await fetch(`${server.url}/query_result`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: "{",
+    });
+    expect(broken.status).to.equal(400);
+    expect(await broken.json())
+      .to.have.property("detail")
+      .that.includes("Malformed JSON");
+  });
+});
+
+describe("a server with a key", () => {
+  let server: LiveServer;
+  let client: Client;
+  const posts = [
+    "/release_task",
+    "/query_result",
+    "/cancel_task",
+    "/format_input",
+    "/create_random_sample",
+    "/v1/init",
+  ];
+  const gets = ["/v1/models", "/v1/model_inventory", "/v1/stats", "/v1/audio"];
+
+  before(async () => {
+    server = await startLiveServer(temporaryDirectory(), { SVC_API_KEY: "k1" });
+    client = server.client;
+  });
+
+  after(() => server.close());
+
+  for (const path of posts) {
+    it(`guards POST ${path}`, async () => {
+      expect((await client.post(path, {})).status).to.equal(401);
+      expect((await client.post(path, { ai_token: "k2" }, { Authorization: "Bearer k1" })).status).to.equal(
+        401,
+      );
+    });
+  }
+
+  for (const path of gets) {
+    it(`guards GET ${path}, before any parameter is looked at`, async () => {
+      expect((await client.get(path)).status).to.equal(401);
+      expect((await client.get(path, { Authorization: "Bearer k2" })).status).to.equal(401);
+      expect((await client.get(path, { Authorization: "Bearer k1" })).status).to.not.equal(401);
+    });
+  }
+
+  it("takes the key from body or header, and for audio from the query", async () => {
+    expect((await client.post("/query_result", { ai_token: "k1", task_id_list: [] })).status).to.equal(200);
+    const header = { Authorization: "Bearer k1" };
+    expect((await client.post("/query_result", { task_id_list: [] }, header)).status).to.equal(200);
+    expect((await client.get("/v1/audio?path=absent.mp3&ai_token=k1")).status).to.equal(404);
+    expect((await client.get("/v1/stats?ai_token=k1")).status).to.equal(401);
+  });
+
+  it("tells its health to anyone without a key, but not to a wrong one", async () => {
+    expect((await client.get("/health")).status).to.equal(200);
+    expect((await client.get("/health", { Authorization: "Bearer k2" })).status).to.equal(401);
+  });
+});
+
+describe("a server whose language model is broken", () => {
+  let server: LiveServer;
+
+  before(async () => {
+    server = await startLiveServer(temporaryDirectory(), { SVC_LM_MODEL_PATH: "/no/such/lm" });
+  });
+
+  after(() => server.close());
+
+  it("answers 500 where the model is needed, with one line and no trace", async () => {
+    const { status, body } = await server.client.post("/format_input", { prompt: "x" });
+    expect(status).to.equal(500);
+    expect(body.detail).to.include("LLM init failed").and.include("/no/such/lm").and.not.include("\n");
+  });
+
+  it("fails a task that thinks, and renders one that does not", async () => {
+    const song = { prompt: "x", audio_duration: 10, inference_steps: 1, batch_size: 1 };
+    const thinking = await server.client.finished(await server.client.submit({ ...song, thinking: true }));
+    expect(thinking.item.status).to.equal(2);
+    expect(thinking.records[0]?.error).to.include("5Hz LM init failed");
+    expect(await server.client.make(song)).to.have.length(1);
+  });
+});

@@ -1,0 +1,104 @@
+/** A real server with the real engine on the small embedded checkpoint, for tests to talk to. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { loadConfig } from "../../src/config.js";
+import { createEngine, createMusicServer, type MusicServer } from "../../src/index.js";
+import { createLogger } from "../../src/log.js";
+import type { ResultRecord, TaskStatusItem } from "../../src/music/task-status.js";
+
+/** The quickest song there is. */
+export const shortSong = { prompt: "a short song", audio_duration: 10, inference_steps: 1, batch_size: 1 };
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: tests read whatever the server answers
+  body: any;
+}
+
+export interface FinishedTask {
+  item: TaskStatusItem;
+  records: ResultRecord[];
+}
+
+/** Speaks the interface. */
+export class Client {
+  constructor(readonly url: string) {}
+
+  async get(path: string, headers: Record<string, string> = {}): Promise<Answer> {
+    return readAnswer(await fetch(this.url + path, { headers }));
+  }
+
+  async post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Answer> {
+    return readAnswer(
+      await fetch(this.url + path, {
+        method: "POST",
+        headers: { "Content-Type": "application/json", ...headers },
+        body: JSON.stringify(body),
+      }),
+    );
+  }
+
+  /** The id of an accepted task. */
+  async submit(parameters: object): Promise<string> {
+    const { status, body } = await this.post("/release_task", parameters);
+    if (status !== 200) throw new Error(`refused with ${status}: ${body.detail}`);
+    return body.data.task_id;
+  }
+
+  async query(id: string): Promise<FinishedTask> {
+    const { body } = await this.post("/query_result", { task_id_list: [id] });
+    const item = body.data[0] as TaskStatusItem;
+    return { item, records: JSON.parse(item.result) };
+  }
+
+  /** Polls until the task has ended; `onPoll` sees every state on the way. */
+  async finished(id: string, onPoll: (task: FinishedTask) => void = () => {}): Promise<FinishedTask> {
+    for (;;) {
+      const task = await this.query(id);
+      onPoll(task);
+      if (task.item.status !== 0) return task;
+      await sleep(20);
+    }
+  }
+
+  /** The records of a song that is expected to succeed. */
+  async make(parameters: object): Promise<ResultRecord[]> {
+    const { item, records } = await this.finished(await this.submit(parameters));
+    if (item.status !== 1) throw new Error(`the task failed: ${item.error}`);
+    return records;
+  }
+
+  async download(record: ResultRecord): Promise<Buffer> {
+    const response = await fetch(this.url + record.file);
+    if (response.status !== 200) throw new Error(`download answered ${response.status}`);
+    return Buffer.from(await response.arrayBuffer());
+  }
+}
+
+async function readAnswer(response: Response): Promise<Answer> {
+  const text = await response.text();
+  const isJson = response.headers.get("content-type")?.includes("json") ?? false;
+  return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+}
+
+export interface LiveServer extends MusicServer {
+  client: Client;
+}
+
+/** Starts a server that keeps its files in `directory`. Settings are environment variables. */
+export async function startLiveServer(
+  directory: string,
+  settings: Record<string, string> = {},
+): Promise<LiveServer> {
+  const config = loadConfig({ SVC_API_PORT: "0", SVC_TMPDIR: directory, SVC_DEVICE: "cpu", ...settings });
+  const engine = createEngine(config);
+  const server = await createMusicServer({ config, engine, log: createLogger("silent") });
+  return {
+    ...server,
+    client: new Client(server.url),
+    close: async () => {
+      await server.close();
+      await engine.close();
+    },
+  };
+}

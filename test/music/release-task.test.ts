@@ -1,0 +1,168 @@
+import { expect } from "chai";
+import { type Client, type LiveServer, shortSong, startLiveServer } from "./live-server.js";
+import { temporaryDirectory } from "./tasks.js";
+
+const envelopeKeys = ["data", "code", "error", "timestamp", "extra"];
+const uuidV4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+describe("POST /release_task and /query_result", () => {
+  let server: LiveServer;
+  let client: Client;
+
+  before(async () => {
+    server = await startLiveServer(temporaryDirectory());
+    client = server.client;
+  });
+
+  after(() => server.close());
+
+  it("accepts a task and answers in the envelope", async () => {
+    const { status, body } = await client.post("/release_task", shortSong);
+    expect(status).to.equal(200);
+    expect(Object.keys(body)).to.deep.equal(envelopeKeys);
+    expect(body).to.include({ code: 200, error: null, extra: null });
+    expect(body.data.task_id).to.match(uuidV4);
+    expect(body.data).to.include({ status: "queued", queue_position: 1 });
+    await client.finished(body.data.task_id);
+  });
+
+  it("renders one record per item, with all that the interface promises", async () => {
+    const records = await client.make({
+      ...shortSong,
+      prompt: "slow bossa nova",
+      bpm: 84,
+      key_scale: "F major",
+      time_signature: "4/4",
+      batch_size: 2,
+      use_random_seed: false,
+      seed: "17,42",
+    });
+    expect(records).to.have.length(2);
+    for (const record of records) {
+      expect(record).to.include({
+        wave: "",
+        status: 1,
+        env: "development",
+        prompt: "slow bossa nova",
+        lyrics: "[Instrumental]",
+        seed_value: "17,42",
+        dit_model: "carillon-nano",
+        progress: 1,
+        stage: "succeeded",
+        error: null,
+      });
+      expect(record.create_time).to.be.closeTo(Date.now() / 1000, 60);
+      expect(record.metas).to.deep.equal({
+        bpm: 84,
+        duration: 10,
+        genres: "",
+        keyscale: "F major",
+        timesignature: "4",
+        prompt: "slow bossa nova",
+        lyrics: "",
+      });
+      expect(record.generation_info).to.match(/Total generation time \(2 songs\)/);
+      expect(record.generation_info).to.match(/Steps:\s*1\n.*BPM:\s*84\n/s);
+      expect(record.file).to.match(/^\/v1\/audio\?path=%2F.*\.mp3$/);
+      expect((await client.download(record)).length).to.be.greaterThan(1000);
+    }
+    expect(records[0]?.file).to.not.equal(records[1]?.file);
+  });
+
+  it("makes eight songs at once", async () => {
+    const records = await client.make({ ...shortSong, batch_size: 8 });
+    expect(records).to.have.length(8);
+    expect(new Set(records[0]?.seed_value.split(",")).size).to.equal(8);
+  });
+
+  it("gives the same bytes of wav for the same seed, and others for another", async () => {
+    const wav = { ...shortSong, audio_format: "wav", use_random_seed: false };
+    const bytes: Buffer[] = [];
+    for (const seed of [7, 7, 8]) {
+      const [record] = await client.make({ ...wav, seed });
+      expect(record?.seed_value).to.equal(String(seed));
+      bytes.push(await client.download(record as never));
+    }
+    const [first, again, other] = bytes as [Buffer, Buffer, Buffer];
+    expect(first.equals(again)).to.equal(true);
+    expect(first.equals(other)).to.equal(false);
+  });
+
+  it("lets timesteps override the number of steps", async () => {
+    const wav = { ...shortSong, audio_format: "wav", use_random_seed: false, seed: 3 };
+    const [custom] = await client.make({ ...wav, timesteps: "0.97,0.5,0.2,0", inference_steps: 8 });
+    const [plain] = await client.make({ ...wav, inference_steps: 8 });
+    expect(custom?.generation_info).to.match(/Steps: 3/);
+    const bytes = [await client.download(custom as never), await client.download(plain as never)];
+    expect((bytes[0] as Buffer).equals(bytes[1] as Buffer)).to.equal(false);
+  });
+
+  it("falls back to the default model for an unknown name, and says so", async () => {
+    const [record] = await client.make({ ...shortSong, model: "acestep/acestep-v15-other" });
+    expect(record?.dit_model).to.equal("carillon-nano");
+    expect(record?.warnings.join()).to.include("acestep-v15-other");
+  });
+
+  it("reports progress that never falls, per task, from queued to succeeded", async () => {
+    const long = { ...shortSong, audio_duration: 60, inference_steps: 8 };
+    const first = await client.submit(long);
+    const second = await client.submit(shortSong);
+    const waiting = await client.query(second);
+    expect(waiting.records[0]).to.include({ stage: "queued", progress: 0, status: 0 });
+    expect(waiting.item).to.include({ status: 0, queue_position: 1 });
+    const values: number[] = [];
+    const stages = new Set<string>();
+    await client.finished(first, ({ records }) => {
+      values.push(records[0]?.progress as number);
+      stages.add(records[0]?.stage as string);
+    });
+    expect(values).to.deep.equal([...values].sort((a, b) => a - b));
+    expect(values.at(-1)).to.equal(1);
+    expect([...stages].some((stage) => stage !== "queued" && stage !== "succeeded")).to.equal(true);
+    await client.finished(second);
+  });
+
+  it("answers ids in order, with repetitions and unknown ones", async () => {
+    const id = await client.submit(shortSong);
+    await client.finished(id);
+    const { body } = await client.post("/query_result", { task_id_list: JSON.stringify([id, "nope", id]) });
+    expect(body.data.map((item: { task_id: string }) => item.task_id)).to.deep.equal([id, "nope", id]);
+    expect(body.data[1]).to.deep.equal({ task_id: "nope", status: 0, result: "[]" });
+    expect((await client.post("/query_result", { task_id_list: [] })).body.data).to.deep.equal([]);
+  });
+
+  it("takes forms as well as JSON", async () => {
+    const form = new URLSearchParams({
+      ...shortSong,
+      audio_duration: "10",
+      inference_steps: "1",
+      batch_size: "1",
+    } as never);
+    const answer = await fetch(`${server.url}/release_task`, { method: "POST", body: form });
+    const { data } = (await answer.json()) as { data: { task_id: string } };
+    expect((await client.finished(data.task_id)).records[0]?.prompt).to.equal("a short song");
+  });
+
+  const refusals: [what: string, parameters: object, mentions: string[]][] = [
+    ["a duration out of range", { audio_duration: 5 }, ["audio_duration", "10", "600", "5"]],
+    ["too many steps for a turbo model", { inference_steps: 21 }, ["inference_steps", "1", "20", "21"]],
+    ["too large a batch", { batch_size: 9 }, ["batch_size", "8", "9"]],
+    ["an unknown format", { audio_format: "ogg" }, ["audio_format"]],
+    ["an unknown task type", { task_type: "stem_separation" }, ["task_type"]],
+    ["a task type that is not built yet", { task_type: "cover" }, ["cover"]],
+    ["a wrong type", { prompt: { text: "x" } }, ["prompt"]],
+  ];
+  for (const [what, parameters, mentions] of refusals) {
+    it(`refuses ${what}, naming the fault`, async () => {
+      const { status, body } = await client.post("/release_task", { ...shortSong, ...parameters });
+      expect(status).to.equal(400);
+      expect(Object.keys(body)).to.deep.equal(["detail"]);
+      for (const word of mentions) expect(body.detail).to.include(word);
+    });
+  }
+
+  it("refuses a query without ids and one with nonsense", async () => {
+    expect((await client.post("/query_result", {})).status).to.equal(400);
+    expect((await client.post("/query_result", { task_id_list: [{}] })).status).to.equal(400);
+  });
+});
