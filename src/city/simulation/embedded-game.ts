@@ -1,0 +1,117 @@
+/** The game that runs inside this process: one city at a time, its clock, and its saves. */
+import type { City, Game, SaveDirectory } from "../game.js";
+import { CommandRefusedError } from "../game.js";
+import { CityClock, FRAMES_PER_SECOND } from "./clock.js";
+import { loadWorld, SaveFiles } from "./save-files.js";
+import { SimulatedCity } from "./simulated-city.js";
+import { layStarterMap } from "./starter-map.js";
+import { World } from "./world.js";
+
+const AUTOSAVE_NAME = "AutoSave";
+
+export interface EmbeddedGameOptions {
+  readonly savesDirectory: string;
+  /** Told about a save that failed in the background. */
+  readonly onSaveFailed: (error: Error) => void;
+  /** Real minutes between automatic saves; 0 for none. */
+  readonly autosaveMinutes?: number;
+  /** Simulation frames per real second at speed 1. */
+  readonly framesPerSecond?: number;
+}
+
+export interface NewCityOptions {
+  /** The same seed and the same commands make the same city. */
+  readonly seed: number;
+  /** `highway` is the usual start; `empty` is bare land without a connection to the outside. */
+  readonly map: "highway" | "empty";
+  readonly paused: boolean;
+}
+
+export class EmbeddedGame implements Game {
+  private loaded: SimulatedCity | null = null;
+  private clock: CityClock | null = null;
+  private readonly saves: SaveFiles;
+  private readonly listeners = new Set<(city: City | null) => void>();
+  private readonly framesPerSecond: number;
+  private readonly autosaveTimer: NodeJS.Timeout | null;
+
+  constructor(private readonly options: EmbeddedGameOptions) {
+    this.saves = new SaveFiles(options.savesDirectory, options.onSaveFailed);
+    this.framesPerSecond = options.framesPerSecond ?? FRAMES_PER_SECOND;
+    const minutes = options.autosaveMinutes ?? 0;
+    this.autosaveTimer = minutes > 0 ? setInterval(() => this.autosave(), minutes * 60_000) : null;
+    this.autosaveTimer?.unref();
+  }
+
+  get city(): SimulatedCity | null {
+    return this.loaded;
+  }
+
+  /** Starts a new city in place of the present one. */
+  startCity({ seed, map, paused }: NewCityOptions): SimulatedCity {
+    const world = new World(seed);
+    if (map === "highway") layStarterMap(world);
+    world.paused = paused;
+    return this.adopt(world);
+  }
+
+  /**
+   * Loads a saved city in place of the present one, which stays if the file is refused.
+   * @throws SaveFileError
+   */
+  async loadCity(path: string): Promise<SimulatedCity> {
+    return this.adopt(await loadWorld(path));
+  }
+
+  unloadCity(): void {
+    this.clock?.stop();
+    this.clock = null;
+    this.loaded = null;
+    this.notify();
+  }
+
+  /** Stops everything and waits for a save under way. */
+  async close(): Promise<void> {
+    if (this.autosaveTimer) clearInterval(this.autosaveTimer);
+    this.unloadCity();
+    await this.saves.settled();
+  }
+
+  listSaves(): Promise<SaveDirectory> {
+    return this.saves.list();
+  }
+
+  /** Resolves when no save is being written any more. */
+  savesSettled(): Promise<void> {
+    return this.saves.settled();
+  }
+
+  onCityChanged(listener: (city: City | null) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  private adopt(world: World): SimulatedCity {
+    this.clock?.stop();
+    const city = new SimulatedCity(world, (name) => this.saves.begin(world, name));
+    this.loaded = city;
+    this.clock = new CityClock(world, this.framesPerSecond);
+    this.clock.start();
+    this.notify();
+    return city;
+  }
+
+  private notify(): void {
+    for (const listener of this.listeners) listener(this.loaded);
+  }
+
+  /** Skipped while no city is loaded or another save is being written. */
+  private autosave(): void {
+    try {
+      this.loaded?.apply({ type: "save", name: AUTOSAVE_NAME });
+    } catch (error) {
+      const busy = error instanceof CommandRefusedError && error.code === "save-in-progress";
+      if (!busy) this.options.onSaveFailed(error instanceof Error ? error : new Error(String(error)));
+    }
+  }
+}

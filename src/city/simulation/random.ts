@@ -1,0 +1,43 @@
+/** The city's own randomness: a seeded generator whose state can be saved, and hashes that need no state. */
+
+/** Small fast counter generator (sfc32, Chris Doty-Humphrey): 128 bits of state, period at least 2^32. */
+export class Random {
+  /** Four unsigned 32-bit words: everything the generator is. */
+  constructor(readonly state: Uint32Array) {
+    if (state.length !== 4) throw new RangeError(`the random state has 4 words, not ${state.length}`);
+  }
+
+  static fromSeed(seed: number): Random {
+    const random = new Random(Uint32Array.of(0x9e3779b9, 0x243f6a88, seed >>> 0, 1));
+    for (let i = 0; i < 16; i++) random.nextUint32();
+    return random;
+  }
+
+  nextUint32(): number {
+    const s = this.state as unknown as [number, number, number, number];
+    const sum = (s[0] + s[1] + s[3]) >>> 0;
+    s[3]++;
+    s[0] = s[1] ^ (s[1] >>> 9);
+    s[1] = s[2] + (s[2] << 3);
+    s[2] = ((s[2] << 21) | (s[2] >>> 11)) + sum;
+    return sum;
+  }
+
+  /** An integer from 0 to `count - 1`. */
+  below(count: number): number {
+    return Math.floor((this.nextUint32() / 0x1_0000_0000) * count);
+  }
+
+  /** True `percent` times out of a hundred. */
+  percent(percent: number): boolean {
+    return this.nextUint32() / 0x1_0000_0000 < percent / 100;
+  }
+}
+
+/** Mixes two integers and a seed into an unsigned 32-bit hash (the finaliser of MurmurHash3). */
+export function hash(seed: number, a: number, b: number): number {
+  let h = (seed ^ Math.imul(a, 0x85ebca6b) ^ Math.imul(b, 0xc2b2ae35)) >>> 0;
+  h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
+  h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);
+  return (h ^ (h >>> 16)) >>> 0;
+}

@@ -1,0 +1,144 @@
+/** The embedded city behind the game interface: reads straight from its world, commands to the modules that know. */
+import type {
+  Building,
+  BuildingPrefab,
+  City,
+  ClockState,
+  Command,
+  CommandResults,
+  Demand,
+  Message,
+  NetNode,
+  NetSegment,
+  NetworkPrefab,
+  SaveResult,
+  ZoneBlock,
+} from "../game.js";
+import type { Level, SubService } from "../terms.js";
+import {
+  buildNetwork,
+  bulldoze,
+  disableBlockedAssets,
+  moveBuilding,
+  placeBuilding,
+  setBuildingActive,
+} from "./build-commands.js";
+import { BUILDING_PREFABS } from "./building-prefabs.js";
+import { NETWORK_PREFABS } from "./network-prefabs.js";
+import { setSimulationSpeed, setTaxRate } from "./rule-commands.js";
+import type { World } from "./world.js";
+import { repairZoneClusters, repairZonesToGrowables, setZone } from "./zone-commands.js";
+
+type Handlers = {
+  readonly [T in Command["type"]]: (command: Extract<Command, { type: T }>) => CommandResults[T];
+};
+
+export class SimulatedCity implements City {
+  private readonly handlers: Handlers;
+
+  /** @param save begins to write the world under a name */
+  constructor(
+    readonly world: World,
+    save: (name: string) => SaveResult,
+  ) {
+    this.handlers = {
+      "build-network": (command) => buildNetwork(world, command),
+      "set-zone": (command) => setZone(world, command),
+      "repair-zones-to-growables": (command) => repairZonesToGrowables(world, command.dryRun),
+      "repair-zone-clusters": (command) => repairZoneClusters(world, command),
+      "place-building": (command) => placeBuilding(world, command),
+      "move-building": (command) => moveBuilding(world, command),
+      "set-building-active": (command) => setBuildingActive(world, command),
+      "disable-blocked-assets": () => disableBlockedAssets(world),
+      bulldoze: (command) => bulldoze(world, command),
+      save: (command) => save(command.name),
+      "set-simulation-speed": (command) => setSimulationSpeed(world, command),
+      "set-tax-rate": (command) => setTaxRate(world, command),
+    };
+  }
+
+  get clock(): ClockState {
+    return this.world.clock;
+  }
+
+  get buildIndex(): number {
+    return this.world.buildIndex;
+  }
+
+  get citizenCount(): number {
+    return this.world.citizens.size;
+  }
+
+  get laneCount(): number {
+    return this.world.segments.all().reduce((sum, { prefab }) => sum + prefab.lanes, 0);
+  }
+
+  get demand(): Demand {
+    return this.world.demand;
+  }
+
+  get networkRevision(): number {
+    return this.world.networkRevision;
+  }
+
+  nodes(): readonly NetNode[] {
+    return this.world.nodes.all();
+  }
+
+  node(id: number): NetNode | undefined {
+    return this.world.nodes.get(id);
+  }
+
+  segments(): readonly NetSegment[] {
+    return this.world.segments.all();
+  }
+
+  segment(id: number): NetSegment | undefined {
+    return this.world.segments.get(id);
+  }
+
+  zoneBlocks(): readonly ZoneBlock[] {
+    return this.world.blocks.all();
+  }
+
+  zoneBlock(id: number): ZoneBlock | undefined {
+    return this.world.blocks.get(id);
+  }
+
+  buildings(): readonly Building[] {
+    return this.world.buildings.all();
+  }
+
+  building(id: number): Building | undefined {
+    return this.world.buildings.get(id);
+  }
+
+  messages(): readonly Message[] {
+    return this.world.board.messages;
+  }
+
+  taxRate(subService: SubService, level: Level): number {
+    return this.world.taxes.rate(subService, level);
+  }
+
+  networkPrefabs(): readonly NetworkPrefab[] {
+    return NETWORK_PREFABS;
+  }
+
+  buildingPrefabs(): readonly BuildingPrefab[] {
+    return BUILDING_PREFABS;
+  }
+
+  groundHeight(x: number, z: number): number {
+    return this.world.terrain.groundHeight(x, z);
+  }
+
+  surfaceHeight(x: number, z: number): number {
+    return this.world.terrain.surfaceHeight(x, z);
+  }
+
+  apply<C extends Command>(command: C): CommandResults[C["type"]] {
+    const handle = this.handlers[command.type] as (command: Command) => CommandResults[C["type"]];
+    return handle(command);
+  }
+}

@@ -1,0 +1,291 @@
+/**
+ * The whole state of a city as plain JSON data, and back. What can be worked out from the rest (indexes, reach of
+ * roads and pipes, usable cells) is left out and worked out anew.
+ */
+import type { Message, Position, Problems } from "../game.js";
+import { attach } from "./attachments.js";
+import { findBuildingPrefab } from "./building-prefabs.js";
+import { Ledger, type LedgerAccount, TaxTable } from "./economy.js";
+import type { SimBuilding, SimNode, SimSegment, SimZoneBlock, Supply } from "./entities.js";
+import { findFaults } from "./integrity.js";
+import { findNetworkPrefab } from "./network-prefabs.js";
+import { Random } from "./random.js";
+import { World } from "./world.js";
+
+/** Rises when the shape of the data changes; other versions are refused. */
+export const SNAPSHOT_VERSION = 1;
+
+/** The plain numbers of a building, in the order of a saved row. */
+const BUILDING_NUMBERS = [
+  "id",
+  "angleDegrees",
+  "flags",
+  "builtFrame",
+  "declineFrame",
+  "blockId",
+  "lotMask",
+  "homes",
+  "jobs",
+  "visitorPlaces",
+  "visitors",
+  "goods",
+  "garbage",
+  "bodies",
+  "crime",
+  "health",
+  "landValue",
+  "progress",
+  "taxUnrest",
+  "burning",
+  "load",
+  "lastLoad",
+] as const satisfies readonly (keyof SimBuilding)[];
+
+type SavedPoint = [number, number, number];
+
+export interface Snapshot {
+  readonly seed: number;
+  readonly frame: number;
+  readonly paused: boolean;
+  readonly selectedSpeed: number;
+  readonly buildIndex: number;
+  readonly milestone: number;
+  readonly wares: number;
+  readonly blockedAssetEnabled: boolean;
+  readonly random: readonly number[];
+  readonly demand: { readonly residential: number; readonly commercial: number; readonly workplace: number };
+  readonly taxRates: readonly number[];
+  readonly ledgerCents: Readonly<Record<LedgerAccount, number>>;
+  readonly messages: readonly Message[];
+  readonly quietUntil: readonly (readonly [string, number])[];
+  readonly nodes: readonly SavedNode[];
+  readonly segments: readonly SavedSegment[];
+  readonly blocks: readonly SavedBlock[];
+  readonly buildings: readonly SavedBuilding[];
+  /** id, home, wealth, members. */
+  readonly households: readonly (readonly [number, number, number, readonly number[]])[];
+  /** id, household, born at frame, education, workplace. */
+  readonly citizens: readonly (readonly [number, number, number, number, number])[];
+}
+
+interface SavedNode {
+  readonly id: number;
+  readonly prefab: string;
+  readonly at: SavedPoint;
+  readonly outside: boolean;
+  readonly problems: Problems;
+  readonly segments: readonly number[];
+}
+
+interface SavedSegment {
+  readonly id: number;
+  readonly prefab: string;
+  readonly name: string;
+  readonly namedByBuilder: boolean;
+  readonly ends: readonly [number, number];
+  readonly problems: Problems;
+  readonly blocks: readonly number[];
+}
+
+interface SavedBlock {
+  readonly id: number;
+  readonly segment: number;
+  readonly at: SavedPoint;
+  readonly angle: number;
+  readonly age: number;
+  /** One digit per cell. */
+  readonly cells: string;
+}
+
+interface SavedBuilding {
+  readonly prefab: string;
+  readonly at: SavedPoint;
+  readonly numbers: readonly number[];
+  readonly problems: Problems;
+  readonly problemSince: readonly number[];
+  readonly switchedOff: boolean;
+  readonly supply: Supply;
+  readonly households: readonly number[];
+  readonly workers: readonly number[];
+}
+
+export function takeSnapshot(world: World): Snapshot {
+  return {
+    seed: world.seed,
+    frame: world.frame,
+    paused: world.paused,
+    selectedSpeed: world.selectedSpeed,
+    buildIndex: world.buildIndex,
+    milestone: world.milestone,
+    wares: world.wares,
+    blockedAssetEnabled: world.blockedAssetEnabled,
+    random: [...world.random.state],
+    demand: { ...world.demand },
+    taxRates: [...world.taxes.rates],
+    ledgerCents: { ...world.ledger.cents },
+    messages: [...world.board.messages],
+    quietUntil: [...world.board.quietUntil],
+    nodes: world.nodes.all().map(saveNode),
+    segments: world.segments.all().map(saveSegment),
+    blocks: world.blocks.all().map(saveBlock),
+    buildings: world.buildings.all().map(saveBuilding),
+    households: world.households.all().map((h) => [h.id, h.homeId, h.wealth, [...h.memberIds]]),
+    citizens: world.citizens.all().map((c) => [c.id, c.householdId, c.bornFrame, c.education, c.workId]),
+  };
+}
+
+/**
+ * Builds the city a snapshot describes.
+ * @throws Error when it does not describe a sound city
+ */
+export function restoreSnapshot(snapshot: Snapshot): World {
+  const world = new World(snapshot.seed);
+  world.frame = snapshot.frame;
+  world.paused = snapshot.paused;
+  world.selectedSpeed = snapshot.selectedSpeed;
+  world.buildIndex = snapshot.buildIndex;
+  world.milestone = snapshot.milestone;
+  world.wares = snapshot.wares;
+  world.blockedAssetEnabled = snapshot.blockedAssetEnabled;
+  world.random = new Random(Uint32Array.from(snapshot.random));
+  Object.assign(world.demand, snapshot.demand);
+  world.taxes = new TaxTable(Uint8Array.from(snapshot.taxRates));
+  world.ledger = new Ledger({ ...snapshot.ledgerCents });
+  world.board.messages = [...snapshot.messages];
+  world.board.quietUntil = new Map(snapshot.quietUntil);
+  for (const node of snapshot.nodes) world.putNode(loadNode(node));
+  for (const segment of snapshot.segments) world.putSegment(loadSegment(world, segment));
+  for (const block of snapshot.blocks) world.putBlock(loadBlock(block));
+  for (const building of snapshot.buildings) world.putBuilding(loadBuilding(building));
+  for (const [id, homeId, wealth, members] of snapshot.households) {
+    world.households.put({ id, homeId, wealth, memberIds: [...members] });
+  }
+  for (const [id, householdId, bornFrame, education, workId] of snapshot.citizens) {
+    world.citizens.put({ id, householdId, bornFrame, education, workId });
+  }
+  const [fault] = findFaults(world);
+  if (fault) throw new Error(fault);
+  for (const building of world.buildings.all()) attach(world, building);
+  return world;
+}
+
+function saveNode(node: SimNode): SavedNode {
+  const { id, outside, problems } = node;
+  return {
+    id,
+    prefab: node.prefab.name,
+    at: savePoint(node.position),
+    outside,
+    problems,
+    segments: [...node.segmentIds],
+  };
+}
+
+function loadNode({ id, prefab, at, outside, problems, segments }: SavedNode): SimNode {
+  return {
+    id,
+    prefab: known(findNetworkPrefab, prefab),
+    position: loadPoint(at),
+    outside,
+    problems,
+    segmentIds: [...segments],
+  };
+}
+
+function saveSegment(segment: SimSegment): SavedSegment {
+  const { id, name, namedByBuilder, startNodeId, endNodeId, problems } = segment;
+  return {
+    id,
+    prefab: segment.prefab.name,
+    name,
+    namedByBuilder,
+    ends: [startNodeId, endNodeId],
+    problems,
+    blocks: [...segment.blockIds],
+  };
+}
+
+function loadSegment(world: World, saved: SavedSegment): SimSegment {
+  const [startNodeId, endNodeId] = saved.ends;
+  return {
+    id: saved.id,
+    prefab: known(findNetworkPrefab, saved.prefab),
+    name: saved.name,
+    namedByBuilder: saved.namedByBuilder,
+    startNodeId,
+    endNodeId,
+    start: world.nodes.at(startNodeId).position,
+    end: world.nodes.at(endNodeId).position,
+    problems: saved.problems,
+    blockIds: [...saved.blocks],
+  };
+}
+
+function saveBlock(block: SimZoneBlock): SavedBlock {
+  const { id, segmentId, position, angleRadians, age, cells } = block;
+  return { id, segment: segmentId, at: savePoint(position), angle: angleRadians, age, cells: cells.join("") };
+}
+
+function loadBlock({ id, segment, at, angle, age, cells }: SavedBlock): SimZoneBlock {
+  return {
+    id,
+    segmentId: segment,
+    position: loadPoint(at),
+    rows: cells.length / 4,
+    cells: Uint8Array.from(cells, Number),
+    angleRadians: angle,
+    age,
+    usable: null,
+    occupied: null,
+  };
+}
+
+function saveBuilding(building: SimBuilding): SavedBuilding {
+  const { problems, problemSince, switchedOff, supply, householdIds, workerIds } = building;
+  return {
+    prefab: building.prefab.name,
+    at: savePoint(building.position),
+    numbers: BUILDING_NUMBERS.map((field) => building[field]),
+    problems,
+    problemSince,
+    switchedOff,
+    supply: { ...supply },
+    households: [...householdIds],
+    workers: [...workerIds],
+  };
+}
+
+function loadBuilding(saved: SavedBuilding): SimBuilding {
+  const numbers = Object.fromEntries(BUILDING_NUMBERS.map((field, i) => [field, saved.numbers[i]])) as Record<
+    (typeof BUILDING_NUMBERS)[number],
+    number
+  >;
+  return {
+    ...numbers,
+    prefab: known(findBuildingPrefab, saved.prefab),
+    position: loadPoint(saved.at),
+    problems: saved.problems,
+    problemSince: [...saved.problemSince],
+    switchedOff: saved.switchedOff,
+    supply: { ...saved.supply },
+    householdIds: [...saved.households],
+    workerIds: [...saved.workers],
+    roadId: 0,
+    waterPipeIds: [],
+    heatPipeIds: [],
+  };
+}
+
+function savePoint({ x, y, z }: Position): SavedPoint {
+  return [x, y, z];
+}
+
+function loadPoint([x, y, z]: SavedPoint): Position {
+  return { x, y, z };
+}
+
+function known<T>(find: (name: string) => T | undefined, name: string): T {
+  const prefab = find(name);
+  if (!prefab) throw new Error(`it uses the prefab "${name}", which this version does not have`);
+  return prefab;
+}

@@ -1,0 +1,105 @@
+/**
+ * The land: a height field of 1081 x 1081 samples 16 m apart, and one level of standing water.
+ *
+ * The field is a pure function of the seed, so it is never saved. Around the origin the ground is flat at 60 m, a
+ * river runs north to south east of x = 640, and gentle hills lie beyond. Heights are multiples of 1/64 m, as in the
+ * game. Samples are computed when first asked for.
+ */
+import { hash } from "./random.js";
+
+/** The map reaches from -8640 to 8640 m in x and z. */
+export const MAP_HALF_METERS = 8640;
+/** Surface of all standing water. */
+export const SEA_LEVEL_METERS = 40;
+
+const SAMPLES = 1081;
+const SPACING_METERS = 16;
+const STEPS_PER_METER = 64;
+const PLAIN_METERS = 60;
+const PLAIN_RADIUS_METERS = 1100;
+const HILLS_FULL_RADIUS_METERS = 3200;
+const HILL_AMPLITUDE_METERS = 60;
+const RIVER_BED_METERS = 18;
+const RIVER_HALF_WIDTH_METERS = 70;
+const RIVER_BANK_METERS = 190;
+
+export class Terrain {
+  /** Height steps plus one; 0 means not computed yet. */
+  private readonly samples = new Uint16Array(SAMPLES * SAMPLES);
+
+  constructor(readonly seed: number) {}
+
+  /** Ground height in metres, bilinear between samples; beyond the edge the edge value continues. */
+  groundHeight(x: number, z: number): number {
+    const column = gridCoordinate(x);
+    const row = gridCoordinate(z);
+    const i = Math.min(Math.floor(column), SAMPLES - 2);
+    const j = Math.min(Math.floor(row), SAMPLES - 2);
+    const u = column - i;
+    const v = row - j;
+    const near = this.sample(i, j) * (1 - u) + this.sample(i + 1, j) * u;
+    const far = this.sample(i, j + 1) * (1 - u) + this.sample(i + 1, j + 1) * u;
+    return near * (1 - v) + far * v;
+  }
+
+  /** Height of the ground or of the water above it. */
+  surfaceHeight(x: number, z: number): number {
+    return Math.max(this.groundHeight(x, z), SEA_LEVEL_METERS);
+  }
+
+  isWater(x: number, z: number): boolean {
+    return this.groundHeight(x, z) < SEA_LEVEL_METERS;
+  }
+
+  private sample(i: number, j: number): number {
+    const index = j * SAMPLES + i;
+    let stored = this.samples[index] as number;
+    if (stored === 0) {
+      const x = i * SPACING_METERS - MAP_HALF_METERS;
+      const z = j * SPACING_METERS - MAP_HALF_METERS;
+      stored = Math.round(shape(this.seed, x, z) * STEPS_PER_METER) + 1;
+      this.samples[index] = stored;
+    }
+    return (stored - 1) / STEPS_PER_METER;
+  }
+}
+
+function gridCoordinate(meters: number): number {
+  return Math.min(Math.max((meters + MAP_HALF_METERS) / SPACING_METERS, 0), SAMPLES - 1);
+}
+
+/** Plain, hills and river at one point, in metres. */
+function shape(seed: number, x: number, z: number): number {
+  const distance = Math.hypot(x, z);
+  const wildness = smoothStep(
+    (distance - PLAIN_RADIUS_METERS) / (HILLS_FULL_RADIUS_METERS - PLAIN_RADIUS_METERS),
+  );
+  const hills =
+    (valueNoise(seed, x, z, 1800) * 0.75 + valueNoise(seed + 1, x, z, 700) * 0.25) * HILL_AMPLITUDE_METERS;
+  const land = PLAIN_METERS + wildness * hills;
+  const offCenter = Math.abs(x - riverCenter(seed, z));
+  const bank = smoothStep((offCenter - RIVER_HALF_WIDTH_METERS) / RIVER_BANK_METERS);
+  return RIVER_BED_METERS + (land - RIVER_BED_METERS) * bank;
+}
+
+/** The river meanders between about x = 940 and x = 1240, its banks always east of x = 640. */
+function riverCenter(seed: number, z: number): number {
+  return 1090 + 150 * (2 * valueNoise(seed + 2, 0, z, 1500) - 1);
+}
+
+/** Smooth noise in 0..1: hashed values on a lattice, eased between them. */
+function valueNoise(seed: number, x: number, z: number, wavelength: number): number {
+  const i = Math.floor(x / wavelength);
+  const j = Math.floor(z / wavelength);
+  const u = smoothStep(x / wavelength - i);
+  const v = smoothStep(z / wavelength - j);
+  const at = (a: number, b: number) => hash(seed, a, b) / 0xffffffff;
+  const near = at(i, j) * (1 - u) + at(i + 1, j) * u;
+  const far = at(i, j + 1) * (1 - u) + at(i + 1, j + 1) * u;
+  return near * (1 - v) + far * v;
+}
+
+function smoothStep(t: number): number {
+  const c = Math.min(Math.max(t, 0), 1);
+  return c * c * (3 - 2 * c);
+}

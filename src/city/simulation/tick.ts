@@ -1,0 +1,96 @@
+/**
+ * One simulation frame. The work is spread over a cycle of 256 frames: in each frame one slice of the buildings and
+ * zone blocks has its turn, and the city-wide rounds have frames of their own.
+ */
+import { COMPLETED, DOWN } from "./buildings.js";
+import { workOneCycle } from "./business.js";
+import { FRAMES_PER_CYCLE } from "./calendar.js";
+import { abandon, checkFire, checkSupplies, checkZone, decay, pileUp, reasonToAbandon } from "./decline.js";
+import { updateDemand } from "./demand.js";
+import { distributePower } from "./electricity.js";
+import { NO_PROBLEMS, type SimBuilding } from "./entities.js";
+import { continueConstruction, growOnBlock, updateLevel } from "./growth.js";
+import { complain, praise, reportAbandoned, reportBurnedDown, reportCity } from "./messages.js";
+import { distributeHeat, distributeWater } from "./pipes.js";
+import { updateSeverity } from "./problems.js";
+import { liveOneCycle } from "./residents.js";
+import { closeServiceCycle } from "./services.js";
+import { survey } from "./surroundings.js";
+import { bearTaxes, payTaxes, payUpkeep } from "./taxation.js";
+import type { World } from "./world.js";
+
+/** The frame of the cycle in which each city-wide round takes place. */
+const ROUNDS: ReadonlyMap<number, (world: World) => void> = new Map([
+  [0, distributePower],
+  [50, distributeWater],
+  [100, distributeHeat],
+  [150, markDeadHighways],
+  [200, updateDemand],
+  [250, reportCity],
+]);
+
+/** Advances the city by one frame. */
+export function tick(world: World): void {
+  world.frame++;
+  const slice = world.frame % FRAMES_PER_CYCLE;
+  ROUNDS.get(slice)?.(world);
+  for (let id = slice; id < world.buildings.end; id += FRAMES_PER_CYCLE) {
+    const building = world.buildings.get(id);
+    if (building) visitBuilding(world, building);
+  }
+  for (let id = slice; id < world.blocks.end; id += FRAMES_PER_CYCLE) {
+    const block = world.blocks.get(id);
+    if (block) growOnBlock(world, block);
+  }
+}
+
+function visitBuilding(world: World, building: SimBuilding): void {
+  if (building.prefab.growable && checkZone(world, building)) return;
+  if ((building.flags & DOWN) !== 0) decay(world, building);
+  else if ((building.flags & COMPLETED) === 0) continueConstruction(world, building);
+  else if (building.prefab.growable) visitGrowable(world, building);
+  else visitCivic(world, building);
+}
+
+function visitGrowable(world: World, building: SimBuilding): void {
+  checkSupplies(world, building);
+  if (checkFire(world, building)) {
+    reportBurnedDown(world, building);
+    return;
+  }
+  if (!building.switchedOff) prosper(world, building);
+  updateSeverity(building, world.frame);
+  complain(world, building);
+  const reason = reasonToAbandon(world, building);
+  if (reason) {
+    abandon(world, building);
+    reportAbandoned(world, building, reason);
+  }
+}
+
+function prosper(world: World, building: SimBuilding): void {
+  const excessTax = bearTaxes(world, building);
+  const around = survey(world, building, excessTax);
+  pileUp(world, building);
+  payTaxes(world, building);
+  if (building.homes > 0) liveOneCycle(world, building, around, excessTax);
+  if (building.jobs > 0) workOneCycle(world, building);
+  if (updateLevel(world, building, around)) praise(world, building);
+}
+
+function visitCivic(world: World, building: SimBuilding): void {
+  closeServiceCycle(building);
+  checkSupplies(world, building);
+  payUpkeep(world, building);
+  if (checkFire(world, building)) reportBurnedDown(world, building);
+  updateSeverity(building, world.frame);
+}
+
+/** A highway that ends before the map edge has a problem. */
+function markDeadHighways(world: World): void {
+  for (const node of world.nodes.all()) {
+    if (node.prefab.carries !== "traffic" || !node.prefab.name.startsWith("Highway")) continue;
+    const dead = node.segmentIds.length === 1 && !node.outside;
+    node.problems = dead ? { names: ["RoadNotConnected"], severity: "warning" } : NO_PROBLEMS;
+  }
+}
