@@ -1,0 +1,60 @@
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { expect } from "chai";
+import { temporaryDirectory } from "../music/tasks.js";
+import { spawnCli } from "./served-process.js";
+
+interface Outcome {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+async function carillon(...args: string[]): Promise<Outcome> {
+  const child = spawnCli(args);
+  const [stdout, stderr, [code]] = await Promise.all([
+    text(child.stdout as NodeJS.ReadableStream),
+    text(child.stderr as NodeJS.ReadableStream),
+    once(child, "exit") as Promise<[number | null]>,
+  ]);
+  return { code, stdout, stderr };
+}
+
+describe("the command line", () => {
+  const directory = temporaryDirectory();
+
+  it("generates a song into a file whose name chooses the format", async () => {
+    const out = join(directory, "song.flac");
+    const args = ["--duration", "10", "--steps", "1", "--seed", "5", "--out", out];
+    const { code, stdout, stderr } = await carillon("generate", "a short song", ...args);
+    expect(code, stderr).to.equal(0);
+    expect(stdout.trim()).to.equal(out);
+    expect(stderr).to.include("Generating music").and.include("seed 5");
+    const probe = ["-v", "error", "-show_entries", "stream=codec_name,channels", "-of", "csv=p=0", out];
+    expect(execFileSync("ffprobe", probe, { encoding: "utf8" }).trim()).to.equal("flac,2");
+  });
+
+  it("says what is wrong with an argument, and writes nothing", async () => {
+    const out = join(directory, "none.mp3");
+    const { code, stderr } = await carillon("generate", "x", "--duration", "5", "--out", out);
+    expect(code).to.equal(1);
+    expect(stderr).to.include("audio_duration must be from 10 to 600");
+    expect(stderr).to.not.include("    at ");
+    expect(existsSync(out)).to.equal(false);
+  });
+
+  it("lists the installed models", async () => {
+    const { code, stdout } = await carillon("models");
+    expect(code).to.equal(0);
+    expect(stdout).to.include("carillon-nano");
+  });
+
+  it("names the setting that it cannot read", async () => {
+    const { code, stderr } = await carillon("serve", "--port", "many");
+    expect(code).to.equal(1);
+    expect(stderr).to.include("SVC_API_PORT").and.include("many");
+  });
+});

@@ -1,0 +1,68 @@
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { shortSong } from "../music/live-server.js";
+import { temporaryDirectory } from "../music/tasks.js";
+import { ServedProcess } from "./served-process.js";
+
+/** Runs until it is stopped, for all that a test waits. */
+const longSong = { ...shortSong, audio_duration: 600, inference_steps: 20 };
+
+/** Names of files below the server's directory that nothing finished explains. */
+function leftovers(directory: string, finished: readonly string[]): string[] {
+  const audio = readdirSync(join(directory, "api_audio")).filter((name) => !finished.includes(name));
+  return [...audio, ...readdirSync(join(directory, "uploads"))];
+}
+
+function fileName(url: string): string {
+  return decodeURIComponent(url).split("/").at(-1) as string;
+}
+
+async function untilRunning(server: ServedProcess, id: string): Promise<void> {
+  while ((await server.client.query(id)).records[0]?.stage === "queued");
+}
+
+describe("a server that stops", () => {
+  it("loses nothing to kill -9: results and audio stay, a running task starts again, waiting ones follow", async () => {
+    const directory = temporaryDirectory();
+    const first = await ServedProcess.start(directory);
+    const done = await first.client.submit(shortSong);
+    const before = await first.client.finished(done);
+    const bytes = await first.client.download(before.records[0] as never);
+    // Finished in the second life within seconds, but long enough to be caught running in the first.
+    const running = await first.client.submit({ ...shortSong, audio_duration: 200, inference_steps: 20 });
+    const waiting = await first.client.submit(shortSong);
+    await untilRunning(first, running);
+    await first.end("SIGKILL");
+
+    const second = await ServedProcess.start(directory);
+    expect(await second.client.query(done)).to.deep.equal(before);
+    expect((await second.client.download(before.records[0] as never)).equals(bytes)).to.equal(true);
+    const files = [fileName(before.records[0]?.file as string)];
+    for (const id of [running, waiting]) {
+      const { item, records } = await second.client.finished(id);
+      expect(item.status, item.error).to.equal(1);
+      files.push(fileName(records[0]?.file as string));
+    }
+    const { jobs } = (await second.client.get("/v1/stats")).body.data;
+    expect(jobs).to.deep.equal({ total: 3, queued: 0, running: 0, succeeded: 3, failed: 0 });
+    expect(await second.end("SIGTERM")).to.equal(0);
+    expect(leftovers(directory, files)).to.deep.equal([]);
+  });
+
+  it("puts a running job back at SIGTERM, leaves no temporary file, and exits with 0", async () => {
+    const directory = temporaryDirectory();
+    const first = await ServedProcess.start(directory);
+    const running = await first.client.submit(longSong);
+    const waiting = await first.client.submit(longSong);
+    await untilRunning(first, running);
+    expect(await first.end("SIGTERM")).to.equal(0);
+    expect(leftovers(directory, [])).to.deep.equal([]);
+
+    const second = await ServedProcess.start(directory);
+    await untilRunning(second, running);
+    expect((await second.client.query(waiting)).item).to.include({ status: 0, queue_position: 1 });
+    for (const id of [waiting, running]) await second.client.post("/cancel_task", { task_id: id });
+    expect(await second.end("SIGINT")).to.equal(0);
+  });
+});
