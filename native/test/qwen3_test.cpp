@@ -1,0 +1,236 @@
+#include <ATen/ATen.h>
+
+#include <atomic>
+#include <cmath>
+
+#include "core/qwen3/causal_lm.h"
+#include "core/qwen3/text_encoder.h"
+#include "core/runtime/error.h"
+#include "test/checkpoint_files.h"
+#include "test/test.h"
+
+using namespace carillon;
+
+namespace {
+
+const Placement kFloat32{at::kCPU, at::kFloat};
+constexpr int64_t kVocabulary = 50, kHidden = 24, kHeads = 4, kKvHeads = 2, kDim = 8, kIntermediate = 40, kLayers = 2;
+
+/// A random model whose attention (32) is wider than its hidden states (24). Scaled so that signals stay near one.
+test::Tensors random_model(const std::string& prefix) {
+  const auto matrix = [](int64_t rows, int64_t columns) { return at::randn({rows, columns}) / std::sqrt(static_cast<double>(columns)); };
+  test::Tensors tensors = {{prefix + "embed_tokens.weight", at::randn({kVocabulary, kHidden})}, {prefix + "norm.weight", at::rand({kHidden}) + 0.5}};
+  for (int64_t i = 0; i < kLayers; ++i) {
+    const std::string layer = prefix + "layers." + std::to_string(i) + ".";
+    tensors[layer + "input_layernorm.weight"] = at::rand({kHidden}) + 0.5;
+    tensors[layer + "post_attention_layernorm.weight"] = at::rand({kHidden}) + 0.5;
+    tensors[layer + "self_attn.q_proj.weight"] = matrix(kHeads * kDim, kHidden);
+    tensors[layer + "self_attn.k_proj.weight"] = matrix(kKvHeads * kDim, kHidden);
+    tensors[layer + "self_attn.v_proj.weight"] = matrix(kKvHeads * kDim, kHidden);
+    tensors[layer + "self_attn.o_proj.weight"] = matrix(kHidden, kHeads * kDim);
+    tensors[layer + "self_attn.q_norm.weight"] = at::rand({kDim}) + 0.5;
+    tensors[layer + "self_attn.k_norm.weight"] = at::rand({kDim}) + 0.5;
+    tensors[layer + "mlp.gate_proj.weight"] = matrix(kIntermediate, kHidden);
+    tensors[layer + "mlp.up_proj.weight"] = matrix(kIntermediate, kHidden);
+    tensors[layer + "mlp.down_proj.weight"] = matrix(kHidden, kIntermediate);
+  }
+  return tensors;
+}
+
+std::string write_model(const test::Tensors& tensors) {
+  const std::string directory = test::fixture_directory();
+  test::write_safetensors(directory + "/model.safetensors", tensors);
+  test::write_file(directory + "/config.json",
+                   R"({"vocab_size": 50, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4,
+                       "num_key_value_heads": 2, "head_dim": 8, "rope_parameters": {"rope_theta": 10000}, "max_position_embeddings": 64})");
+  return directory;
+}
+
+CausalLm load(const test::Tensors& tensors) { return CausalLm::load(write_model(tensors), kFloat32, Control()); }
+
+/// The reference formulas (lm.md 1.2) in double, for one sequence: [T, H] after the final norm.
+at::Tensor plain_forward(const test::Tensors& tensors, const std::vector<int64_t>& ids) {
+  const auto get = [&](const std::string& name) { return tensors.at(name).to(at::kDouble); };
+  const auto rms = [](const at::Tensor& x, const at::Tensor& w) { return x / (x.square().mean(-1, true) + 1e-6).sqrt() * w; };
+  const auto length = static_cast<int64_t>(ids.size());
+  const at::Tensor frequencies = at::pow(10000.0, -at::arange(0, kDim, 2, at::kDouble) / static_cast<double>(kDim));
+  const at::Tensor angles = at::outer(at::arange(length, at::kDouble), frequencies).unsqueeze(1);
+  const auto rotate = [&](const at::Tensor& x) {
+    const auto halves = x.chunk(2, -1);
+    return at::cat({halves[0] * angles.cos() - halves[1] * angles.sin(), halves[1] * angles.cos() + halves[0] * angles.sin()}, -1);
+  };
+  at::Tensor x = get("embed_tokens.weight").index_select(0, at::tensor(ids, at::kLong));
+  for (int64_t i = 0; i < kLayers; ++i) {
+    const std::string layer = "layers." + std::to_string(i) + ".";
+    const at::Tensor h = rms(x, get(layer + "input_layernorm.weight"));
+    const auto heads = [&](const std::string& name, int64_t count) {
+      return at::matmul(h, get(layer + "self_attn." + name + ".weight").t()).view({length, count, kDim});
+    };
+    const at::Tensor q = rotate(rms(heads("q_proj", kHeads), get(layer + "self_attn.q_norm.weight"))).transpose(0, 1);
+    const at::Tensor k = rotate(rms(heads("k_proj", kKvHeads), get(layer + "self_attn.k_norm.weight"))).repeat_interleave(2, 1).transpose(0, 1);
+    const at::Tensor v = heads("v_proj", kKvHeads).repeat_interleave(2, 1).transpose(0, 1);
+    const at::Tensor future = at::ones({length, length}, at::kBool).triu(1);
+    const at::Tensor weights = at::softmax((at::matmul(q, k.transpose(1, 2)) / std::sqrt(8.0)).masked_fill(future, -INFINITY), -1);
+    const at::Tensor attended = at::matmul(weights, v).transpose(0, 1).reshape({length, kHeads * kDim});
+    x = x + at::matmul(attended, get(layer + "self_attn.o_proj.weight").t());
+    const at::Tensor z = rms(x, get(layer + "post_attention_layernorm.weight"));
+    const at::Tensor gate = at::silu(at::matmul(z, get(layer + "mlp.gate_proj.weight").t()));
+    x = x + at::matmul(gate * at::matmul(z, get(layer + "mlp.up_proj.weight").t()), get(layer + "mlp.down_proj.weight").t());
+  }
+  return rms(x, get("norm.weight"));
+}
+
+at::Tensor ids_of(const std::vector<int64_t>& ids) { return at::tensor(ids, at::kLong).unsqueeze(0); }
+
+double distance(const at::Tensor& a, const at::Tensor& b) { return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>(); }
+
+/// Hidden state after feeding `ids` alone in one pass.
+at::Tensor alone(const CausalLm& model, const std::vector<int64_t>& ids) {
+  KvCache cache = model.make_cache(1, 64);
+  return model.feed(ids_of(ids), {0}, cache);
+}
+
+const std::vector<int64_t> kIds = {3, 14, 15, 9, 2, 6, 5, 35, 8, 49};
+
+}  // namespace
+
+TEST("qwen3: prefill, and token by token through the cache, follow the formulas") {
+  const auto tensors = random_model("");
+  const auto model = load(tensors);
+  const at::Tensor expected = plain_forward(tensors, kIds);
+  KvCache whole = model.make_cache(1, 16), stepwise = model.make_cache(1, 16);
+  EXPECT(distance(model.feed_all(ids_of(kIds), {0}, whole)[0], expected) < 1e-4);
+  for (size_t i = 0; i < kIds.size(); ++i) {
+    const at::Tensor hidden = model.feed(ids_of({kIds[i]}), {0}, stepwise);
+    EXPECT(distance(hidden[0], expected[static_cast<int64_t>(i)]) < 1e-4);
+  }
+  EXPECT_EQ(stepwise.length(0), 10);
+}
+
+TEST("qwen3: a run of forced tokens after a prefix equals one pass") {
+  const auto model = load(random_model(""));
+  KvCache cache = model.make_cache(1, 16);
+  model.feed(ids_of({3, 14, 15, 9}), {0}, cache);
+  EXPECT(distance(model.feed(ids_of({2, 6, 5, 35, 8, 49}), {0}, cache), alone(model, kIds)) < 1e-5);
+}
+
+TEST("qwen3: rows of different lengths decode together as each would alone") {
+  const auto model = load(random_model(""));
+  KvCache cache = model.make_cache(4, 32);
+  model.feed(ids_of({1, 2, 3}), {0}, cache);
+  model.feed(ids_of({4, 5, 6, 7, 8, 9, 10}), {2}, cache);
+  model.feed(ids_of({20, 21, 22}), {1}, cache);
+  const at::Tensor together = model.feed(at::tensor({11, 13, 12}, at::kLong).view({3, 1}), {2, 0, 1}, cache);
+  EXPECT(distance(together[0], alone(model, {4, 5, 6, 7, 8, 9, 10, 11})[0]) < 1e-5);
+  EXPECT(distance(together[1], alone(model, {1, 2, 3, 13})[0]) < 1e-5);
+  EXPECT(distance(together[2], alone(model, {20, 21, 22, 12})[0]) < 1e-5);
+  const at::Tensor forced = model.feed(at::tensor({30, 31, 32, 33}, at::kLong).view({2, 2}), {0, 2}, cache);
+  EXPECT(distance(forced[0], alone(model, {1, 2, 3, 13, 30, 31})[0]) < 1e-5);
+  EXPECT(distance(forced[1], alone(model, {4, 5, 6, 7, 8, 9, 10, 11, 32, 33})[0]) < 1e-5);
+  EXPECT_EQ(cache.length(3), 0);
+}
+
+TEST("qwen3: a copied row continues like the one it came from, and independently") {
+  const auto model = load(random_model(""));
+  KvCache cache = model.make_cache(2, 16);
+  model.feed(ids_of({7, 7, 7, 7, 7}), {1}, cache);
+  model.feed(ids_of({1, 2, 3}), {0}, cache);
+  cache.copy_row(0, 1);
+  EXPECT_EQ(cache.length(1), 3);
+  const at::Tensor hidden = model.feed(at::tensor({4, 5}, at::kLong).view({2, 1}), {0, 1}, cache);
+  EXPECT(distance(hidden[0], alone(model, {1, 2, 3, 4})[0]) < 1e-5);
+  EXPECT(distance(hidden[1], alone(model, {1, 2, 3, 5})[0]) < 1e-5);
+}
+
+TEST("qwen3: a truncated row has forgotten what came after") {
+  const auto model = load(random_model(""));
+  KvCache cache = model.make_cache(1, 16);
+  model.feed(ids_of({1, 2, 3, 4, 5}), {0}, cache);
+  cache.truncate(0, 2);
+  EXPECT(distance(model.feed(ids_of({9}), {0}, cache), alone(model, {1, 2, 9})) < 1e-5);
+  EXPECT_THROWS(cache.truncate(0, 4), "row 0 has 3 tokens and cannot be cut to 4");
+}
+
+TEST("qwen3: a slice of the head gives the same logits as the whole head") {
+  const auto model = load(random_model(""));
+  const at::Tensor hidden = alone(model, kIds);
+  const at::Tensor whole = model.logits(hidden);
+  EXPECT_EQ(whole.size(-1), kVocabulary);
+  EXPECT(whole.scalar_type() == at::kFloat);
+  EXPECT(distance(model.logits(hidden, 10, 25), whole.narrow(-1, 10, 25)) < 1e-6);
+  EXPECT_THROWS(model.logits(hidden, 40, 11), "the head has 50 rows, not 40 .. 50");
+}
+
+TEST("qwen3: names with model. load the same, lm_head.weight replaces the tied head") {
+  auto tensors = random_model("");
+  const auto plain = load(tensors);
+  test::Tensors prefixed;
+  for (const auto& [name, tensor] : tensors) prefixed["model." + name] = tensor;
+  EXPECT_EQ(distance(alone(load(prefixed), kIds), alone(plain, kIds)), 0.0);
+
+  prefixed["lm_head.weight"] = at::randn({kVocabulary, kHidden});
+  const auto untied = load(prefixed);
+  const at::Tensor hidden = alone(untied, kIds);
+  EXPECT(distance(untied.logits(hidden), at::matmul(hidden, prefixed["lm_head.weight"].t())) < 1e-4);
+  EXPECT_EQ(untied.parameter_count() - plain.parameter_count(), kVocabulary * kHidden);
+}
+
+TEST("qwen3: the parameter count is what the file holds") {
+  const auto tensors = random_model("");
+  int64_t stored = 0;
+  for (const auto& [name, tensor] : tensors) stored += tensor.numel();
+  EXPECT_EQ(load(tensors).parameter_count(), stored);
+}
+
+TEST("qwen3: bfloat16 stays close to float32") {
+  const auto tensors = random_model("");
+  const auto narrow = CausalLm::load(write_model(tensors), {at::kCPU, at::kBFloat16}, Control());
+  const at::Tensor wide = alone(load(tensors), kIds), close = alone(narrow, kIds).to(at::kFloat);
+  EXPECT(((wide - close).norm() / wide.norm()).item<double>() < 2e-2);
+}
+
+TEST("qwen3: what cannot be fed is refused before anything changes") {
+  const auto model = load(random_model(""));
+  KvCache cache = model.make_cache(2, 4);
+  model.feed(ids_of({1, 2, 3}), {0}, cache);
+  EXPECT_THROWS(model.feed(ids_of({50}), {0}, cache), "token id 50 is outside the vocabulary of 50");
+  EXPECT_THROWS(model.feed(ids_of({-1}), {0}, cache), "token id -1 is outside");
+  EXPECT_THROWS(model.feed(ids_of({1, 2}), {0}, cache), "row 0 holds 3 tokens; 2 more exceed the context of 4");
+  EXPECT_THROWS(model.feed(ids_of({1}), {2}, cache), "the cache has 2 rows, there is no row 2");
+  EXPECT_THROWS(model.feed(at::zeros({2, 1}, at::kLong), {1, 1}, cache), "a cache row is fed twice");
+  EXPECT_THROWS(model.feed(at::zeros({2, 1}, at::kLong), {1}, cache), "token ids must be [n, t]");
+  EXPECT_EQ(cache.length(0), 3);
+  EXPECT(distance(model.feed(ids_of({4}), {0}, cache), alone(model, {1, 2, 3, 4})) < 1e-5);
+  EXPECT_THROWS(model.make_cache(0, 4), "at least one row");
+  EXPECT_THROWS(model.make_cache(1, 65), "1 .. 64 tokens");
+}
+
+TEST("qwen3: a checkpoint that lacks or misshapes a tensor names it") {
+  auto tensors = random_model("");
+  tensors["layers.1.mlp.down_proj.weight"] = at::zeros({kHidden, 41});
+  EXPECT_THROWS(load(tensors), "'layers.1.mlp.down_proj.weight' has shape [24, 41], expected [24, 40]");
+  tensors.erase("layers.1.self_attn.q_norm.weight");
+  EXPECT_THROWS(load(tensors), "'layers.1.self_attn.q_norm.weight' is missing");
+}
+
+TEST("qwen3: loading reports its layers and stops when asked to") {
+  const std::string directory = write_model(random_model(""));
+  std::atomic<bool> cancelled = false;
+  int64_t last = -1;
+  CausalLm::load(directory, kFloat32, Control(&cancelled, [&](const Progress& progress) { last = progress.done; }));
+  EXPECT_EQ(last, kLayers);
+  cancelled = true;
+  EXPECT_THROWS(CausalLm::load(directory, kFloat32, Control(&cancelled, nullptr)), "cancelled");
+}
+
+TEST("text encoder: hidden states follow the formulas and padding on the right changes nothing") {
+  const auto tensors = random_model("");
+  const auto encoder = TextEncoder::load(write_model(tensors), kFloat32, Control());
+  EXPECT(distance(encoder.encode(ids_of(kIds))[0], plain_forward(tensors, kIds)) < 1e-4);
+  const at::Tensor padded = encoder.encode(ids_of({3, 14, 15, 0, 0}));
+  EXPECT(distance(padded.narrow(1, 0, 3), encoder.encode(ids_of({3, 14, 15}))) < 1e-5);
+  EXPECT(at::equal(encoder.embed(ids_of({4, 4, 1}))[0][2], tensors.at("embed_tokens.weight")[1]));
+  EXPECT_THROWS(encoder.encode(ids_of({50})), "outside the vocabulary");
+  EXPECT_THROWS(encoder.encode(at::zeros({1, 65}, at::kLong)), "T in 1 .. 64");
+  EXPECT_THROWS(encoder.encode(at::zeros({4}, at::kLong)), "must be [B, T]");
+}
