@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { expect } from "chai";
-import { shortSong } from "../music/live-server.js";
+import { type SongRecord, shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { ServedProcess } from "./served-process.js";
 
@@ -14,8 +14,8 @@ function leftovers(directory: string, finished: readonly string[]): string[] {
   return [...audio, ...readdirSync(join(directory, "uploads"))];
 }
 
-function fileName(url: string): string {
-  return decodeURIComponent(url).split("/").at(-1) as string;
+function fileName({ file }: SongRecord): string {
+  return basename(decodeURIComponent(file));
 }
 
 async function untilRunning(server: ServedProcess, id: string): Promise<void> {
@@ -28,7 +28,8 @@ describe("a server that stops", () => {
     const first = await ServedProcess.start(directory);
     const done = await first.client.submit(shortSong);
     const before = await first.client.finished(done);
-    const bytes = await first.client.download(before.records[0] as never);
+    const [song] = before.records as [SongRecord];
+    const bytes = await first.client.download(song);
     // Finished in the second life within seconds, but long enough to be caught running in the first.
     const running = await first.client.submit({ ...shortSong, audio_duration: 200, inference_steps: 20 });
     const waiting = await first.client.submit(shortSong);
@@ -37,12 +38,12 @@ describe("a server that stops", () => {
 
     const second = await ServedProcess.start(directory);
     expect(await second.client.query(done)).to.deep.equal(before);
-    expect((await second.client.download(before.records[0] as never)).equals(bytes)).to.equal(true);
-    const files = [fileName(before.records[0]?.file as string)];
+    expect((await second.client.download(song)).equals(bytes)).to.equal(true);
+    const files = [fileName(song)];
     for (const id of [running, waiting]) {
       const { item, records } = await second.client.finished(id);
       expect(item.status, item.error).to.equal(1);
-      files.push(fileName(records[0]?.file as string));
+      files.push(fileName(records[0] as SongRecord));
     }
     const { jobs } = (await second.client.get("/v1/stats")).body.data;
     expect(jobs).to.deep.equal({ total: 3, queued: 0, running: 0, succeeded: 3, failed: 0 });

@@ -124,8 +124,8 @@ describe("GET /v1/audio", () => {
   };
   for (const format of AUDIO_FORMATS) {
     it(`delivers a rendered song as ${format}`, async () => {
-      const [record] = await server.client.make({ ...shortSong, audio_format: format });
-      const response = await fetch(server.url + record?.file);
+      const record = await server.client.makeOne({ ...shortSong, audio_format: format });
+      const response = await fetch(server.url + record.file);
       expect(response.status).to.equal(200);
       expect(response.headers.get("content-type")).to.equal(types[format]);
       expect(Number(response.headers.get("content-length"))).to.equal(

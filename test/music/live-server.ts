@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { loadConfig } from "../../src/config.js";
 import { createEngine, createMusicServer, type MusicServer } from "../../src/index.js";
 import { createLogger } from "../../src/log.js";
+import type { SongMetas } from "../../src/music/store.js";
 import type { ResultRecord, TaskStatusItem } from "../../src/music/task-status.js";
 
 /** The quickest song there is. */
@@ -19,6 +20,9 @@ export interface FinishedTask {
   item: TaskStatusItem;
   records: ResultRecord[];
 }
+
+/** The record of a song that is there. */
+export type SongRecord = ResultRecord & { metas: SongMetas };
 
 /** Speaks the interface. */
 export class Client {
@@ -61,14 +65,21 @@ export class Client {
     }
   }
 
-  /** The records of a song that is expected to succeed. */
-  async make(parameters: object): Promise<ResultRecord[]> {
+  /** The songs of a task that is expected to succeed. */
+  async make(parameters: object): Promise<SongRecord[]> {
     const { item, records } = await this.finished(await this.submit(parameters));
     if (item.status !== 1) throw new Error(`the task failed: ${item.error}`);
-    return records;
+    return records as SongRecord[];
   }
 
-  async download(record: ResultRecord): Promise<Buffer> {
+  /** As `make`, for a single song. */
+  async makeOne(parameters: object): Promise<SongRecord> {
+    const [song, ...others] = await this.make({ ...parameters, batch_size: 1 });
+    if (song === undefined || others.length > 0) throw new Error(`${others.length + 1} songs instead of one`);
+    return song;
+  }
+
+  async download(record: { file: string }): Promise<Buffer> {
     const response = await fetch(this.url + record.file);
     if (response.status !== 200) throw new Error(`download answered ${response.status}`);
     return Buffer.from(await response.arrayBuffer());

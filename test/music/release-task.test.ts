@@ -79,9 +79,9 @@ describe("POST /release_task and /query_result", () => {
     const wav = { ...shortSong, audio_format: "wav", use_random_seed: false };
     const bytes: Buffer[] = [];
     for (const seed of [7, 7, 8]) {
-      const [record] = await client.make({ ...wav, seed });
-      expect(record?.seed_value).to.equal(String(seed));
-      bytes.push(await client.download(record as never));
+      const record = await client.makeOne({ ...wav, seed });
+      expect(record.seed_value).to.equal(String(seed));
+      bytes.push(await client.download(record));
     }
     const [first, again, other] = bytes as [Buffer, Buffer, Buffer];
     expect(first.equals(again)).to.equal(true);
@@ -90,17 +90,17 @@ describe("POST /release_task and /query_result", () => {
 
   it("lets timesteps override the number of steps", async () => {
     const wav = { ...shortSong, audio_format: "wav", use_random_seed: false, seed: 3 };
-    const [custom] = await client.make({ ...wav, timesteps: "0.97,0.5,0.2,0", inference_steps: 8 });
-    const [plain] = await client.make({ ...wav, inference_steps: 8 });
-    expect(custom?.generation_info).to.match(/Steps: 3/);
-    const bytes = [await client.download(custom as never), await client.download(plain as never)];
+    const custom = await client.makeOne({ ...wav, timesteps: "0.97,0.5,0.2,0", inference_steps: 8 });
+    const plain = await client.makeOne({ ...wav, inference_steps: 8 });
+    expect(custom.generation_info).to.match(/Steps: 3/);
+    const bytes = [await client.download(custom), await client.download(plain)];
     expect((bytes[0] as Buffer).equals(bytes[1] as Buffer)).to.equal(false);
   });
 
   it("falls back to the default model for an unknown name, and says so", async () => {
-    const [record] = await client.make({ ...shortSong, model: "acestep/acestep-v15-other" });
-    expect(record?.dit_model).to.equal("carillon-nano");
-    expect(record?.warnings.join()).to.include("acestep-v15-other");
+    const record = await client.makeOne({ ...shortSong, model: "acestep/acestep-v15-other" });
+    expect(record.dit_model).to.equal("carillon-nano");
+    expect(record.warnings.join()).to.include("acestep-v15-other");
   });
 
   it("reports progress that never falls, per task, from queued to succeeded", async () => {
