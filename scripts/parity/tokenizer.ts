@@ -1,0 +1,39 @@
+/** The tokenizer's golden: DIR/goldens/tokenizer.json, texts in template mode and their ids. */
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type PromptPart, Tokenizer } from "../../src/engine/tokenizer.js";
+
+const CHECKPOINT = "acestep-5Hz-lm-0.6B"; // the set's README names it
+const CONTROL = /(<\|[a-z0-9_]+\|>|<\/?think>)/;
+const AUDIO_CODE = /^<\|audio_code_(\d+)\|>$/;
+
+/** Template text: control tokens and audio codes spelled out become tokens. */
+function encodeTemplate(tokenizer: Tokenizer, text: string): number[] {
+  const ids: number[] = [];
+  let parts: PromptPart[] = [];
+  for (const piece of text.split(CONTROL).filter((piece) => piece !== "")) {
+    const code = AUDIO_CODE.exec(piece);
+    if (code) {
+      ids.push(...tokenizer.encode(parts), tokenizer.firstAudioCodeId + Number(code[1]));
+      parts = [];
+    } else {
+      parts.push(CONTROL.test(piece) ? { control: piece } : { text: piece });
+    }
+  }
+  return [...ids, ...tokenizer.encode(parts)];
+}
+
+const root = process.argv[2] ?? "";
+const goldenFile = join(root, "goldens/tokenizer.json");
+if (existsSync(goldenFile)) {
+  const tokenizer = await Tokenizer.load(join(root, "checkpoints", CHECKPOINT));
+  const goldens = JSON.parse(readFileSync(goldenFile, "utf8")) as { text: string; ids: number[] }[];
+  const wrong = goldens.filter(
+    ({ text, ids }) => JSON.stringify(encodeTemplate(tokenizer, text)) !== JSON.stringify(ids),
+  );
+  process.stdout.write(
+    `${wrong.length === 0 ? "ok  " : "FAIL"} tokenizer  tokenizer  ${goldens.length - wrong.length} of ${goldens.length} texts equal\n`,
+  );
+  for (const { text } of wrong) process.stdout.write(`     differs: ${JSON.stringify(text.slice(0, 80))}\n`);
+  process.exitCode = wrong.length === 0 ? 0 : 1;
+}
