@@ -1,5 +1,7 @@
 /** Errors of the music service's HTTP face: what a failure means to a client, always as `{"detail": "..."}`. */
 import type { ErrorRequestHandler, RequestHandler } from "express";
+import type { NativeErrorCode } from "../engine/addon.js";
+import type { EngineErrorCode } from "../engine/errors.js";
 
 /** A failure with the status and the message that the client gets. */
 export class HttpError extends Error {
@@ -23,17 +25,25 @@ export class RequestError extends HttpError {
   }
 }
 
-/** Statuses of the engine's error codes, where the client can mend the request. Every other code is 500. */
-const ENGINE_STATUS: Readonly<Record<string, number>> = {
-  BAD_ARGUMENT: 400,
-  MODEL_NOT_FOUND: 400,
-  SLOT_UNAVAILABLE: 400,
-  PROMPT_TOO_LONG: 400,
-  SONG_TOO_LONG: 400,
-};
-
-/** Error codes whose message is meant for people: the addon's, the engine's and the system's. */
-const ENGINE_CODE = /^[A-Z][A-Z_]+$/;
+/** What the engine's codes mean to a client: 400 where it can mend the request. */
+const ENGINE_STATUS: ReadonlyMap<unknown, number> = new Map(
+  Object.entries({
+    BAD_ARGUMENT: 400,
+    BAD_CHECKPOINT: 500,
+    OUT_OF_MEMORY: 500,
+    CANCELLED: 500,
+    NOT_FINITE: 500,
+    INTERNAL: 500,
+    ADDON_MISSING: 500,
+    MODEL_NOT_FOUND: 400,
+    SLOT_UNAVAILABLE: 400,
+    TOKENIZER: 500,
+    PROMPT_TOO_LONG: 400,
+    SONG_TOO_LONG: 400,
+    LM_OUTPUT: 500,
+    CLOSED: 500,
+  } satisfies Record<NativeErrorCode | EngineErrorCode, number>),
+);
 
 /** What a thrown value means to the client. Unknown failures become a 500 that tells nothing of the inside. */
 export function toHttpError(error: unknown): HttpError {
@@ -41,11 +51,10 @@ export function toHttpError(error: unknown): HttpError {
   if (!(error instanceof Error)) return new HttpError(500, "Internal server error", {}, { cause: error });
 
   const { code, status } = error as Error & { code?: unknown; status?: unknown };
-  if (code === "ENOSPC") {
-    return new HttpError(500, "The server's disk is full", {}, { cause: error });
-  }
-  if (typeof code === "string" && ENGINE_CODE.test(code) && !("syscall" in error)) {
-    return new HttpError(ENGINE_STATUS[code] ?? 500, firstLine(error.message), {}, { cause: error });
+  if (code === "ENOSPC") return new HttpError(500, "The server's disk is full", {}, { cause: error });
+  const engineStatus = ENGINE_STATUS.get(code);
+  if (engineStatus !== undefined) {
+    return new HttpError(engineStatus, firstLine(error.message), {}, { cause: error });
   }
   if (typeof status === "number" && status >= 400 && status < 500) {
     // Express found the URL unreadable.

@@ -6,6 +6,7 @@ import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import request from "supertest";
 import { type BodyApp, type BodyAppOptions, bodyApp } from "./body-app.js";
+import { parse } from "./request-parsing.js";
 
 describe("request bodies", () => {
   const apps: BodyApp[] = [];
@@ -116,6 +117,27 @@ describe("request bodies", () => {
     });
   });
 
+  it("mean the same request as JSON, as form and as multipart", async () => {
+    const values = {
+      prompt: "né & co",
+      thinking: true,
+      bpm: 84,
+      use_cot_caption: false,
+      audio_duration: 42.5,
+    };
+    const texts = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, String(value)]));
+    const { app } = await start();
+    const replies = [
+      await request(app).post("/releaseTask").send(values),
+      await request(app).post("/releaseTask").type("form").send(texts),
+      await request(app).post("/releaseTask").field(texts),
+    ];
+    const [json, form, multipart] = replies.map((reply) => parse(reply.body.fields));
+    expect(json).to.include({ prompt: "né & co", thinking: true, bpm: 84, useCotCaption: false });
+    expect(form).to.deep.equal(json);
+    expect(multipart).to.deep.equal(json);
+  });
+
   describe("bad bodies", () => {
     const cases: [string, string | Buffer, string, RegExp][] = [
       ["malformed JSON", '{"prompt":', "application/json", /^Malformed JSON payload/],
@@ -142,6 +164,12 @@ describe("request bodies", () => {
       [
         "a file cut off by the end of the body",
         '--b\r\nContent-Disposition: form-data; name="src_audio"; filename="a.wav"\r\n\r\nxyz',
+        "multipart/form-data; boundary=b",
+        /Malformed multipart/,
+      ],
+      [
+        "a file whose headers run straight into the closing boundary",
+        '--b\r\nContent-Disposition: form-data; name="src_audio"; filename="a.wav"\r\n\r\n--b--\r\n',
         "multipart/form-data; boundary=b",
         /Malformed multipart/,
       ],

@@ -54,6 +54,7 @@ describe("errors", () => {
       500,
       "The server's disk is full",
     ],
+    ["an error of Node's own", coded("ERR_INVALID_ARG_TYPE", "secret"), 500, "Internal server error"],
     [
       "a system error, whose message holds paths",
       Object.assign(coded("EACCES", "EACCES: /secret/path"), { syscall: "open" }),

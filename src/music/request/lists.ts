@@ -42,7 +42,8 @@ export const timesteps = z.unknown().transform((value, context): number[] => {
   const rule = `must be up to ${MAX_TIMESTEPS} numbers from 1 down to 0, each below the one before`;
   if (elements === undefined || elements.length === 0) return refuse(context, rule, value);
   const times = elements.map(Number);
-  if (times.at(-1) !== 0) times.push(0);
+  if (times.at(-1) === 0) times.pop();
+  times.push(0);
   const isDescending = times.every((time, i) => i === 0 || time < (times[i - 1] as number));
   const isInRange = times.every((time) => time >= 0 && time <= 1);
   const steps = times.length - 1;

@@ -63,6 +63,7 @@ class MultipartReader {
   readonly paths: string[] = [];
   private readonly fields: Record<string, unknown> = Object.create(null);
   private readonly received = new Map<string, Upload>();
+  private readonly contents: Readable[] = [];
   private readonly writes: Promise<void>[] = [];
   private readonly parser: busboy.Busboy;
   private fieldBytes = 0;
@@ -80,7 +81,8 @@ class MultipartReader {
   async read(): Promise<MultipartBody> {
     const { parser, request } = this;
     const onHangUp = () => {
-      if (!request.complete) this.fail(new RequestError("The client hung up before the body was complete"));
+      if (!request.readableEnded)
+        this.fail(new RequestError("The client hung up before the body was complete"));
     };
     const closed = new Promise<void>((resolve) => parser.once("close", resolve));
     parser.on("field", (name, value, info) => this.takeField(name, value, info));
@@ -93,12 +95,22 @@ class MultipartReader {
       parser.on(limit, () => this.fail(new RequestError(`The request holds more than ${MAX_FIELDS} fields`)));
     }
     request.once("close", onHangUp);
-    request.pipe(parser);
+    request.pipe(parser, { end: false });
+    request.once("end", () => parser.write(Buffer.alloc(0), () => this.endParser()));
     await closed;
     request.off("close", onHangUp);
     await Promise.all(this.writes);
     if (this.failure !== undefined) throw this.failure;
     return { fields: this.fields, uploads: this.uploads(), paths: this.paths };
+  }
+
+  /**
+   * To be called when the parser has seen all bytes. It would wait for ever for the end of a file part
+   * whose headers run straight into the closing boundary; ended here, it is found to be malformed.
+   */
+  private endParser(): void {
+    this.parser.end();
+    for (const content of this.contents) content.push(null);
   }
 
   private takeField(name: string, value: string, info: busboy.FieldInfo): void {
@@ -117,6 +129,7 @@ class MultipartReader {
   private async takeFile(field: string, content: Readable, clientName: string | undefined): Promise<void> {
     const { uploads } = this.options;
     const kind = uploadKind(field);
+    this.contents.push(content);
     content.on("error", (error) => this.fail(malformed(error)));
     content.on("limit", () =>
       this.fail(new RequestError(`${field} is larger than the limit of ${uploads?.maxBytes} bytes`)),

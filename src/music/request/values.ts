@@ -33,11 +33,16 @@ export const finiteNumber = z.unknown().transform((value, context): number => {
   const read = readNumber(value);
   if (read === undefined) return refuse(context, "must be a number", value);
   if (!Number.isFinite(read)) return instead(context, "must be a finite number", value, undefined);
-  return read;
+  return unsigned(read);
 });
 
 /** Fractions are cut off. */
-export const integer = finiteNumber.transform((value) => Math.trunc(value) + 0);
+export const integer = finiteNumber.transform((value) => unsigned(Math.trunc(value)));
+
+/** JSON has no negative zero, so a stored request must hold none. */
+function unsigned(value: number): number {
+  return value === 0 ? 0 : value;
+}
 
 function readNumber(value: unknown): number | undefined {
   if (typeof value === "number") return value;

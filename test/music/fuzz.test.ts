@@ -1,0 +1,284 @@
+import { once } from "node:events";
+import type { Server } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+import { expect } from "chai";
+import fc from "fast-check";
+import { RequestError } from "../../src/music/errors.js";
+import type { Fields } from "../../src/music/request/fields.js";
+import { namesOf } from "../../src/music/request/names.js";
+import { generationSchema, NESTED_NAMES } from "../../src/music/request/schema.js";
+import {
+  parseFormatInput,
+  parseModelSwitch,
+  parseSampleType,
+  parseTaskIds,
+} from "../../src/music/request/service.js";
+import { type BodyApp, bodyApp } from "./body-app.js";
+import { parse } from "./request-parsing.js";
+
+const names = Object.values(generationSchema.shape).flatMap((schema) => namesOf(schema));
+
+/** Values that come near what the parameters take, and values that do not. */
+const value = fc.oneof(
+  { weight: 3, arbitrary: fc.oneof(fc.integer(), fc.integer({ min: -2, max: 320 }), fc.double()) },
+  { weight: 3, arbitrary: fc.double().map(String) },
+  {
+    weight: 3,
+    arbitrary: fc.constantFrom(
+      ...["", " ", "true", "off", "4/4", "N/A", "nan", "text2music", "wav", "sde", "1,2,3", "0.9,0.5,0"],
+      ...["<|audio_code_5|>", "[1,2]", "{}", '{"bpm":1e999}', "\u0000", "\ud800", "9".repeat(400)],
+    ),
+  },
+  fc.boolean(),
+  fc.string(),
+  fc.jsonValue({ maxDepth: 3 }),
+);
+const flatFields = fc.dictionary(fc.oneof(fc.constantFrom(...names), fc.string()), value, { maxKeys: 12 });
+const nested = fc.oneof(
+  flatFields,
+  flatFields.map((fields) => JSON.stringify(fields)),
+  fc.string(),
+);
+const fields = fc
+  .tuple(
+    flatFields,
+    fc.dictionary(fc.constantFrom(...Object.values(NESTED_NAMES).flat()), nested, { maxKeys: 3 }),
+  )
+  .map(([flat, inner]): Fields => ({ ...flat, ...inner }));
+
+/** Only a RequestError with one line of detail may come out of a parser. */
+function orRefusal<T>(run: () => T): T | undefined {
+  try {
+    return run();
+  } catch (error) {
+    expect(error).to.be.instanceOf(RequestError);
+    expect((error as RequestError).detail).to.match(/^[^\n]{1,400}$/);
+    return undefined;
+  }
+}
+
+describe("request parsers under random input", () => {
+  for (const rangePolicy of ["refuse", "clamp"] as const) {
+    it(`give a request within every range, or a refusal (${rangePolicy})`, () => {
+      fc.assert(
+        fc.property(fields, fc.boolean(), (input, isTurbo) => {
+          const request = orRefusal(() => parse(input, { rangePolicy, isTurbo: () => isTurbo }));
+          if (request === undefined) return;
+          expect(request.batchSize).to.be.within(1, 8);
+          expect(request.seeds).to.have.length(request.batchSize);
+          for (const seed of request.seeds) expect(Number.isSafeInteger(seed) && seed >= 0).to.equal(true);
+          expect(request.inferenceSteps).to.be.within(1, isTurbo ? 20 : 200);
+          if (request.bpm !== null) expect(request.bpm).to.be.within(30, 300);
+          if (request.audioDurationSeconds !== null)
+            expect(request.audioDurationSeconds).to.be.within(10, 600);
+          expect(request.shift).to.be.within(1, 5);
+          expect(request.timesteps?.at(-1) ?? 0).to.equal(0);
+          for (const item of request.audioCodes ?? []) {
+            for (const code of item) expect(code).to.be.within(0, 63_999);
+          }
+          for (const warning of request.warnings) expect(warning).to.match(/^[^\n]+$/);
+          expect(JSON.parse(JSON.stringify(request))).to.deep.equal(request);
+        }),
+        { numRuns: 2000 },
+      );
+    });
+  }
+
+  it("give the same answer to the same fields, and to their text", () => {
+    const scalar = fc.oneof(
+      fc.integer({ min: -5, max: 700 }),
+      fc.boolean(),
+      fc.constantFrom("wav", "sde", "en"),
+    );
+    fc.assert(
+      fc.property(fc.dictionary(fc.constantFrom(...names), scalar, { maxKeys: 4 }), (input) => {
+        const isText = (name: string) =>
+          /prompt|caption|lyrics|desc|Query|query|instruction|path|Path/.test(name);
+        const kept = Object.entries(input).filter(
+          ([name, given]) => typeof given !== "boolean" || !isText(name),
+        );
+        const typed = Object.fromEntries(kept);
+        const text = Object.fromEntries(kept.map(([name, given]) => [name, String(given)]));
+        const first = orRefusal(() => parse(typed));
+        const second = orRefusal(() => parse(text));
+        if (first && second) expect({ ...second, warnings: [] }).to.deep.equal({ ...first, warnings: [] });
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it("of the other endpoints give a result or a refusal", () => {
+    const keys = fc.constantFrom(
+      ...["task_id_list", "taskIdList", "prompt", "lyrics", "temperature", "param_obj", "time_signature"],
+      ...["sample_type", "model", "slot", "init_llm", "lm_model_path"],
+    );
+    fc.assert(
+      fc.property(fc.dictionary(keys, fc.oneof(value, nested)), (input) => {
+        for (const id of orRefusal(() => parseTaskIds(input)) ?? []) expect(id).to.be.a("string");
+        orRefusal(() => parseFormatInput(input, "refuse"));
+        orRefusal(() => parseSampleType(input));
+        const change = orRefusal(() => parseModelSwitch(input));
+        if (change) expect(change.slot).to.be.within(1, 3);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
+
+describe("request bodies under random input", () => {
+  let app: BodyApp;
+  let server: Server;
+  before(async () => {
+    app = await bodyApp({ apiKey: "k1", maxBytes: 2000, maxFileBytes: 500, maxFiles: 2 });
+    server = app.app.listen(0, "127.0.0.1");
+    await once(server, "listening");
+  });
+  after(async () => {
+    server.closeAllConnections();
+    server.close();
+    await app.close();
+  });
+
+  /** Posts the chunks as they are, and gives the status and the JSON of the answer. */
+  async function post(path: string, headers: Record<string, string>, chunks: Buffer[]) {
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`;
+    const body = new ReadableStream({
+      start(controller) {
+        for (const chunk of chunks) controller.enqueue(chunk);
+        controller.close();
+      },
+    });
+    const reply = await fetch(url, { method: "POST", headers, body, duplex: "half" } as RequestInit);
+    return { status: reply.status, body: (await reply.json()) as { detail?: unknown } };
+  }
+
+  const check = async (reply: Awaited<ReturnType<typeof post>>) => {
+    expect(reply.status).to.be.oneOf([200, 400, 401, 415]);
+    if (reply.status !== 200) expect(reply.body.detail).to.be.a("string");
+    expect(await app.storedFiles()).to.deep.equal([]);
+    expect(app.faults).to.deep.equal([]);
+  };
+
+  const path = fc.constantFrom("/releaseTask", "/queryResult", "/textService", "/command");
+  const key = fc.constantFrom<Record<string, string>>(
+    {},
+    { authorization: "Bearer k1" },
+    { authorization: "no" },
+  );
+  const type = fc.oneof(
+    fc.constantFrom(
+      ...["application/json", "application/json; charset=utf-16le", "application/x-www-form-urlencoded"],
+      ...[
+        "multipart/form-data; boundary=b",
+        "multipart/form-data",
+        "multipart/form-data; boundary=",
+        "text/xml",
+      ],
+    ),
+    fc.stringMatching(/^[!-~]{1,40}$/),
+  );
+  const octets = fc.oneof(
+    fc.uint8Array({ maxLength: 3000 }).map((bytes) => Buffer.from(bytes)),
+    fc.string().map((text) => Buffer.from(text)),
+    fc.json().map((text) => Buffer.from(text)),
+    fc.webQueryParameters().map((text) => Buffer.from(text)),
+  );
+
+  it("of any type and content get an answer and leave nothing behind", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        path,
+        key,
+        type,
+        fc.array(octets, { maxLength: 3 }),
+        async (where, auth, contentType, chunks) => {
+          await check(await post(where, { ...auth, "content-type": contentType }, chunks));
+        },
+      ),
+      { numRuns: 400 },
+    );
+  });
+
+  const field = fc.constantFrom(
+    "prompt",
+    "ai_token",
+    "src_audio",
+    "ref_audio",
+    "ctx_audio",
+    "reference_audio",
+    "x",
+  );
+  const part = fc
+    .record({
+      field,
+      fileName: fc.option(fc.constantFrom("", "a.wav", "../../x.exe", "n\\ul.wav"), { nil: undefined }),
+      content: fc.oneof(fc.constantFrom("k1", "k2", "--b", "\r\n--b"), fc.string({ maxLength: 700 })),
+    })
+    .map(({ field, fileName, content }) => {
+      const file = fileName === undefined ? "" : `; filename="${fileName}"\r\nContent-Type: audio/wav`;
+      return `--b\r\nContent-Disposition: form-data; name="${field}"${file}\r\n\r\n${content}\r\n`;
+    });
+  const multipart = fc
+    .array(part, { maxLength: 5 })
+    .map((parts) => Buffer.from(`${parts.join("")}--b--\r\n`));
+  /** Cuts a piece out, puts noise in its place, and splits the result into chunks. */
+  const damaged = fc
+    .tuple(
+      multipart,
+      fc.nat(),
+      fc.nat({ max: 40 }),
+      fc.oneof(fc.constant(""), fc.string({ maxLength: 5 })),
+      fc.nat(),
+    )
+    .map(([whole, at, length, noise, split]) => {
+      const start = at % (whole.length + 1);
+      const bytes = Buffer.concat([
+        whole.subarray(0, start),
+        Buffer.from(noise),
+        whole.subarray(start + length),
+      ]);
+      const middle = split % (bytes.length + 1);
+      return [bytes.subarray(0, middle), bytes.subarray(middle)].filter((chunk) => chunk.length > 0);
+    });
+
+  for (const [name, chunks] of [
+    ["whole", multipart.map((bytes) => [bytes])],
+    ["damaged", damaged],
+  ] as const) {
+    it(`in ${name} multipart get an answer and leave nothing behind`, async () => {
+      await fc.assert(
+        fc.asyncProperty(path, key, chunks, async (where, auth, bytes) => {
+          await check(
+            await post(where, { ...auth, "content-type": "multipart/form-data; boundary=b" }, bytes),
+          );
+        }),
+        { numRuns: 500 },
+      );
+    });
+  }
+
+  it("that break off anywhere leave nothing behind and harm no later request", async () => {
+    const { port } = server.address() as AddressInfo;
+    await fc.assert(
+      fc.asyncProperty(multipart, fc.nat(), async (bytes, at) => {
+        const socket = connect(port, "127.0.0.1");
+        await once(socket, "connect");
+        const head = `POST /releaseTask HTTP/1.1\r\nHost: x\r\nAuthorization: k1\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: ${bytes.length + 1}\r\n\r\n`;
+        socket.write(Buffer.concat([Buffer.from(head), bytes.subarray(0, at % (bytes.length + 1))]));
+        socket.end();
+        socket.resume();
+        await once(socket, "close");
+      }),
+      { numRuns: 200 },
+    );
+    while ((await app.storedFiles()).length > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    expect(app.faults).to.deep.equal([]);
+    expect(
+      (
+        await post("/releaseTask", { authorization: "k1", "content-type": "application/json" }, [
+          Buffer.from("{}"),
+        ])
+      ).status,
+    ).to.equal(200);
+  });
+});
