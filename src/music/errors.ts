@@ -78,7 +78,6 @@ export function errorHandler(log: (message: string, error: unknown) => void): Er
       next(error);
       return;
     }
-    if (!request.complete) response.set("Connection", "close");
     response.set(failure.headers).status(failure.status).json({ detail: failure.detail });
   };
 }
