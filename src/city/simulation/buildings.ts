@@ -8,7 +8,7 @@ import { NO_PROBLEMS, type SimBuilding } from "./entities.js";
 import { footprintRadius } from "./geometry.js";
 import { boundsAround } from "./grid.js";
 import type { World } from "./world.js";
-import { forgetOccupiedNear } from "./zone-blocks.js";
+import { forgetOccupiedNear, occupyNear } from "./zone-blocks.js";
 
 export const CREATED = flagBit("Created");
 export const HIGH_DENSITY = flagBit("HighDensity");
@@ -81,7 +81,7 @@ export function createBuilding(
   world.putBuilding(building);
   world.buildIndex += 1;
   attach(world, building);
-  forgetOccupiedNear(world, boundsAround(point, footprintRadius(building)));
+  occupyNear(world, boundsAround(point, footprintRadius(building)), building);
   return building;
 }
 

@@ -100,7 +100,7 @@ export function reasonToAbandon(world: World, building: SimBuilding): ProblemNam
 
 export function abandon(world: World, building: SimBuilding): void {
   empty(world, building);
-  building.flags = (building.flags & ~ACTIVE) | ABANDONED;
+  world.changeFlags(building, (building.flags & ~ACTIVE) | ABANDONED);
   building.declineFrame = world.frame;
 }
 
@@ -134,7 +134,7 @@ function fallDown(world: World, building: SimBuilding, flags: number): void {
   empty(world, building);
   clearProblems(building);
   building.burning = 0;
-  building.flags = (building.flags & ~(ACTIVE | ABANDONED)) | flags;
+  world.changeFlags(building, (building.flags & ~(ACTIVE | ABANDONED)) | flags);
   building.declineFrame = world.frame;
 }
 

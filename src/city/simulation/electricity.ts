@@ -97,8 +97,8 @@ function markDeadLines(world: World, isLive: (point: GroundPoint) => boolean): v
 
 /** Union-find over the cells that fields cover. */
 class PowerField {
-  /** Parent per cell; -1 where there is no field. */
-  private readonly parent = new Int32Array(CELLS * CELLS).fill(-1);
+  /** Per cell its parent plus one; 0 where there is no field. */
+  private readonly parent = new Int32Array(CELLS * CELLS);
 
   spread(center: GroundPoint, radius: number): void {
     const middle = cellOf(center.x, center.z);
@@ -124,21 +124,21 @@ class PowerField {
   }
 
   private claim(cell: number): void {
-    if (this.parent[cell] === -1) this.parent[cell] = cell;
+    if (this.parent[cell] === 0) this.parent[cell] = cell + 1;
   }
 
   private union(a: number, b: number): void {
     const rootA = this.find(a);
     const rootB = this.find(b);
-    this.parent[Math.max(rootA, rootB)] = Math.min(rootA, rootB);
+    this.parent[Math.max(rootA, rootB)] = Math.min(rootA, rootB) + 1;
   }
 
   private find(cell: number): number {
     let root = cell;
-    while (this.parent[root] !== root) root = this.parent[root] as number;
+    while (this.parent[root] !== root + 1) root = (this.parent[root] as number) - 1;
     for (let at = cell; at !== root; ) {
-      const next = this.parent[at] as number;
-      this.parent[at] = root;
+      const next = (this.parent[at] as number) - 1;
+      this.parent[at] = root + 1;
       at = next;
     }
     return root;

@@ -7,6 +7,8 @@ import { MAP_HALF_METERS } from "./terrain.js";
 
 const CELL_METERS = 64;
 const CELLS = (2 * MAP_HALF_METERS) / CELL_METERS;
+/** Ids are 16-bit. */
+const LARGEST_ID = 65_535;
 
 export interface Bounds {
   readonly minX: number;
@@ -31,6 +33,9 @@ export function boundsAround(point: GroundPoint, radius: number): Bounds {
 
 export class SpatialGrid {
   private readonly cells: (number[] | undefined)[] = new Array(CELLS * CELLS);
+  /** Per id the last query that found it, so that each is found once. */
+  private readonly seen = new Uint32Array(LARGEST_ID + 1);
+  private query = 0;
 
   insert(id: number, bounds: Bounds): void {
     this.forCells(bounds, (index) => {
@@ -60,12 +65,22 @@ export class SpatialGrid {
   /** Ids whose bounds may touch the given ones, ascending, each once. */
   near(bounds: Bounds): number[] {
     const found: number[] = [];
-    this.forCells(bounds, (index) => {
-      const cell = this.cells[index];
-      if (cell) for (const id of cell) found.push(id);
-    });
-    found.sort((a, b) => a - b);
-    return found.filter((id, i) => i === 0 || id !== found[i - 1]);
+    this.query++;
+    const minColumn = cellCoordinate(bounds.minX);
+    const maxColumn = cellCoordinate(bounds.maxX);
+    const maxRow = cellCoordinate(bounds.maxZ);
+    for (let row = cellCoordinate(bounds.minZ); row <= maxRow; row++) {
+      for (let column = minColumn; column <= maxColumn; column++) {
+        const cell = this.cells[row * CELLS + column];
+        if (!cell) continue;
+        for (const id of cell) {
+          if (this.seen[id] === this.query) continue;
+          this.seen[id] = this.query;
+          found.push(id);
+        }
+      }
+    }
+    return found.sort(ascending);
   }
 
   private removeFromCell(index: number, id: number): void {
@@ -94,6 +109,10 @@ export class SpatialGrid {
       for (let column = minColumn; column <= maxColumn; column++) visit(row * CELLS + column);
     }
   }
+}
+
+function ascending(a: number, b: number): number {
+  return a - b;
 }
 
 function cellCoordinate(meters: number): number {

@@ -10,6 +10,8 @@ import type { World } from "./world.js";
 
 /** The same thing is not said again for this long. */
 const QUIET_FRAMES = FRAMES_PER_WEEK / 2;
+/** What the city lacks changes slowly and is said seldom. */
+const DEMAND_QUIET_FRAMES = 4 * FRAMES_PER_WEEK;
 /** An affected citizen speaks up with this chance in a cycle. */
 const COMPLAINT_PERCENT = 25;
 const HIGH_DEMAND = 80;
@@ -135,11 +137,12 @@ export function reportCity(world: World): void {
   }
   if (world.citizens.size === 0) return;
   const { residential, commercial, workplace } = world.demand;
-  if (residential >= HIGH_DEMAND)
-    announce(world, "CHIRP_RESIDENTIAL_DEMAND", "Families are looking for homes here.");
-  if (commercial >= HIGH_DEMAND)
-    announce(world, "CHIRP_COMMERCIAL_DEMAND", "The town could do with more shops.");
-  if (workplace >= HIGH_DEMAND) announce(world, "CHIRP_INDUSTRIAL_DEMAND", "Many are looking for work here.");
+  const lacks = (bar: number, messageId: string, text: string) => {
+    if (bar >= HIGH_DEMAND) announce(world, messageId, text, DEMAND_QUIET_FRAMES);
+  };
+  lacks(residential, "CHIRP_RESIDENTIAL_DEMAND", "Families are looking for homes here.");
+  lacks(commercial, "CHIRP_COMMERCIAL_DEMAND", "The town could do with more shops.");
+  lacks(workplace, "CHIRP_INDUSTRIAL_DEMAND", "Many are looking for work here.");
 }
 
 function speak(world: World, building: SimBuilding, messageId: string, texts: readonly string[]): void {
@@ -158,7 +161,7 @@ function speak(world: World, building: SimBuilding, messageId: string, texts: re
   world.board.post(message, world.frame + QUIET_FRAMES);
 }
 
-function announce(world: World, messageId: string, text: string): void {
+function announce(world: World, messageId: string, text: string, quietFrames = QUIET_FRAMES): void {
   if (world.board.isQuiet(messageId, world.frame)) return;
   world.board.post(
     {
@@ -170,7 +173,7 @@ function announce(world: World, messageId: string, text: string): void {
       senderKey: "",
       randomId: world.random.below(100),
     },
-    world.frame + QUIET_FRAMES,
+    world.frame + quietFrames,
   );
 }
 

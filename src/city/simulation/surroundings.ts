@@ -1,7 +1,7 @@
 /** What a place is worth: the services that reach it, less pollution, ruins, crime and taxes. */
 
 import type { Coverage } from "./building-prefab.js";
-import { COLLAPSED, DOWN, isActive } from "./buildings.js";
+import { ABANDONED, isActive } from "./buildings.js";
 import type { SimBuilding } from "./entities.js";
 import { distance } from "./geometry.js";
 import { boundsAround } from "./grid.js";
@@ -63,16 +63,12 @@ function demandOn(kind: Coverage, people: number): number {
 function nuisances(world: World, building: SimBuilding): { pollution: number; ruins: number } {
   let pollution = 0;
   let ruins = 0;
-  for (const id of world.buildingGrid.near(boundsAround(building.position, NUISANCE_METERS))) {
-    if (id === building.id) continue;
+  for (const id of world.nuisanceGrid.near(boundsAround(building.position, NUISANCE_METERS))) {
     const other = world.buildings.at(id);
-    const strength = pollutionOf(other);
-    const isRuin = (other.flags & DOWN) !== 0 && (other.flags & COLLAPSED) === 0;
-    if (strength === 0 && !isRuin) continue;
     const away = distance(other.position, building.position);
-    if (away > NUISANCE_METERS) continue;
-    pollution += strength * (1 - away / NUISANCE_METERS);
-    if (isRuin) ruins++;
+    if (id === building.id || away > NUISANCE_METERS) continue;
+    pollution += pollutionOf(other) * (1 - away / NUISANCE_METERS);
+    if ((other.flags & ABANDONED) !== 0) ruins++;
   }
   return { pollution: Math.min(pollution, 100), ruins };
 }

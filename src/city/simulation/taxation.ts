@@ -6,8 +6,8 @@ import { setProblem } from "./problems.js";
 import type { World } from "./world.js";
 
 /** Taxable income per cycle at level 1; each level adds a quarter. */
-const INCOME_PER_RESIDENT = 2.1;
-const INCOME_PER_WORKER = 2.5;
+const INCOME_PER_RESIDENT = 3;
+const INCOME_PER_WORKER = 4;
 const INCOME_PER_LEVEL = 0.25;
 
 const TOLERATED_RATE = 11;

@@ -3,6 +3,7 @@
  * only holds the records and the indexes that find them.
  */
 import type { ClockState } from "../game.js";
+import { flagBit } from "../terms.js";
 import { COVERAGES, type Coverage } from "./building-prefab.js";
 import { gameTimeMs } from "./calendar.js";
 import { Ledger, TaxTable } from "./economy.js";
@@ -23,6 +24,8 @@ const LIMITS = {
   citizens: 1_048_575,
   households: 524_287,
 } as const;
+
+const ABANDONED = flagBit("Abandoned");
 
 /** A zone block's cells all lie within this distance of its stored position. */
 export const BLOCK_REACH_METERS = 8 * Math.hypot(4, 4);
@@ -56,6 +59,8 @@ export class World {
   readonly segmentGrid = new SpatialGrid();
   readonly blockGrid = new SpatialGrid();
   readonly buildingGrid = new SpatialGrid();
+  /** Only the buildings that spoil their surroundings: polluters and abandoned ones. */
+  readonly nuisanceGrid = new SpatialGrid();
 
   /** Rises with every change to nodes or segments. */
   networkRevision = 0;
@@ -121,13 +126,23 @@ export class World {
     this.buildingGrid.insert(building.id, boundsAround(building.position, footprintRadius(building)));
     this.buildingRevision++;
     for (const list of this.listsOf(building)) list.add(building);
+    if (isNuisance(building)) this.nuisanceGrid.insert(building.id, boundsAround(building.position, 0));
   }
 
   dropBuilding(building: SimBuilding): void {
     for (const list of this.listsOf(building)) list.remove(building);
+    if (isNuisance(building)) this.nuisanceGrid.remove(building.id, boundsAround(building.position, 0));
     this.buildings.remove(building.id);
     this.buildingGrid.remove(building.id, boundsAround(building.position, footprintRadius(building)));
     this.buildingRevision++;
+  }
+
+  /** Changes flags that decide whether a building is a nuisance. */
+  changeFlags(building: SimBuilding, flags: number): void {
+    const bounds = boundsAround(building.position, 0);
+    if (isNuisance(building)) this.nuisanceGrid.remove(building.id, bounds);
+    building.flags = flags;
+    if (isNuisance(building)) this.nuisanceGrid.insert(building.id, bounds);
   }
 
   private listsOf(building: SimBuilding): SortedById<SimBuilding>[] {
@@ -138,4 +153,8 @@ export class World {
     if (building.prefab.service === "Commercial") lists.push(this.shops);
     return lists;
   }
+}
+
+function isNuisance({ prefab, flags }: SimBuilding): boolean {
+  return prefab.service === "Industrial" || (prefab.civic?.pollution ?? 0) > 0 || (flags & ABANDONED) !== 0;
 }

@@ -6,7 +6,14 @@
  */
 import type { GroundPoint } from "../game.js";
 import type { SimSegment, SimZoneBlock } from "./entities.js";
-import { CELL_METERS, distanceToSegment, insideFootprint } from "./geometry.js";
+import {
+  CELL_METERS,
+  distance,
+  distanceToSegment,
+  type Footprint,
+  footprintRadius,
+  insideFootprint,
+} from "./geometry.js";
 import { type Bounds, boundsAround, boxOf } from "./grid.js";
 import { BLOCK_REACH_METERS, type World } from "./world.js";
 
@@ -64,9 +71,17 @@ export function forgetUsableNear(world: World, segment: SimSegment): void {
   }
 }
 
-/** After a building came or went: which cells it covers has to be worked out anew. */
+/** After a building went: which cells are covered has to be worked out anew. */
 export function forgetOccupiedNear(world: World, bounds: Bounds): void {
   for (const id of world.blockGrid.near(bounds)) world.blocks.at(id).occupied = null;
+}
+
+/** After a building came: what is known to be covered now includes its cells. */
+export function occupyNear(world: World, bounds: Bounds, building: Footprint): void {
+  for (const id of world.blockGrid.near(bounds)) {
+    const block = world.blocks.at(id);
+    if (block.occupied !== null) block.occupied |= coveredCells(block, building);
+  }
 }
 
 /** Centre of cell (column, row). */
@@ -100,13 +115,18 @@ export function usableCells(world: World, block: SimZoneBlock): number {
 /** Cells under a building. A bit per cell. */
 export function occupiedCells(world: World, block: SimZoneBlock): number {
   if (block.occupied === null) {
-    const bounds = boundsAround(block.position, BLOCK_REACH_METERS);
-    const buildings = world.buildingGrid.near(bounds).map((id) => world.buildings.at(id));
-    block.occupied = cellsWhere(block, (center) =>
-      buildings.some((building) => insideFootprint(center, building, EDGE_TOLERANCE_METERS)),
-    );
+    block.occupied = 0;
+    for (const id of world.buildingGrid.near(boundsAround(block.position, BLOCK_REACH_METERS))) {
+      block.occupied |= coveredCells(block, world.buildings.at(id));
+    }
   }
   return block.occupied;
+}
+
+function coveredCells(block: SimZoneBlock, building: Footprint): number {
+  const away = distance(block.position, building.position);
+  if (away > BLOCK_REACH_METERS + footprintRadius(building)) return 0;
+  return cellsWhere(block, (center) => insideFootprint(center, building, EDGE_TOLERANCE_METERS));
 }
 
 function usabilityTest(world: World, block: SimZoneBlock): (center: GroundPoint) => boolean {

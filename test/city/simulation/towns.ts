@@ -1,0 +1,124 @@
+/** Towns to test with, built through the city's own commands. */
+import type { BuildNetwork, City } from "../../../src/city/game.js";
+import { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
+import { layStarterMap } from "../../../src/city/simulation/starter-map.js";
+import { tick } from "../../../src/city/simulation/tick.js";
+import { World } from "../../../src/city/simulation/world.js";
+
+/** A new city that cannot save, advanced by `advance` only. */
+export function newCity(map: "highway" | "empty" = "highway", seed = 7): SimulatedCity {
+  const world = new World(seed);
+  if (map === "highway") layStarterMap(world);
+  return cityOf(world);
+}
+
+export function cityOf(world: World): SimulatedCity {
+  return new SimulatedCity(world, () => {
+    throw new Error("this city has nowhere to be saved");
+  });
+}
+
+export function advance(city: SimulatedCity, frames: number): void {
+  for (let i = 0; i < frames; i++) tick(city.world);
+}
+
+export function road(x: number, z: number, toX: number, toZ: number, prefab = "Basic Road"): BuildNetwork {
+  return {
+    type: "build-network",
+    dryRun: false,
+    prefab,
+    start: { x, y: 0, z },
+    end: { x: toX, y: 0, z: toZ },
+    name: "",
+  };
+}
+
+export function place(city: City, prefab: string, x: number, z: number): number {
+  const command = {
+    type: "place-building",
+    dryRun: false,
+    prefab,
+    position: { x, z },
+    angleDegrees: 0,
+  } as const;
+  return city.apply(command).buildingId as number;
+}
+
+export function zone(city: City, name: string, x: number, z: number, radius = 40): number {
+  const command = {
+    type: "set-zone",
+    dryRun: false,
+    preserveOccupied: false,
+    zone: name,
+    center: { x, z },
+    radius,
+  } as const;
+  return city.apply(command).changedCells;
+}
+
+/** Square blocks of 80 m between crossings; the first crossing at (x0, z0). */
+export function layLattice(city: City, x0: number, z0: number, columns: number, rows: number): void {
+  const step = 80;
+  for (let row = 0; row <= rows; row++) {
+    for (let i = 0; i < columns; i++) {
+      const z = z0 + row * step;
+      city.apply(road(x0 + i * step, z, x0 + (i + 1) * step, z));
+    }
+  }
+  for (let column = 0; column <= columns; column++) {
+    for (let i = 0; i < rows; i++) {
+      const x = x0 + column * step;
+      city.apply(road(x, z0 + i * step, x, z0 + (i + 1) * step));
+    }
+  }
+}
+
+export function connectToHighway(city: City, x: number, z: number): void {
+  city.apply(road(x, z, 422.737, 522.957));
+  city.apply(road(x, z, 423.614, 554.945));
+}
+
+/** A wind turbine, a water tower and a treatment plant beside a pipe that runs along the given road. */
+export function supply(city: City, x: number, z: number, toX: number): void {
+  city.apply(road(x, z, toX, z, "Water Pipe"));
+  place(city, "Wind Turbine", x - 20, z + 20);
+  place(city, "Wind Turbine", x - 20, z + 50);
+  place(city, "Water Tower", x - 20, z - 20);
+  place(city, "Inland Water Treatment Plant 01", x - 20, z - 60);
+}
+
+/** Three blocks of homes, shops and workshops on one street, supplied and connected to the outside. */
+export function smallTown(city: City): void {
+  layLattice(city, 160, 0, 3, 1);
+  city.apply(road(400, 80, 400, 300));
+  connectToHighway(city, 400, 300);
+  supply(city, 160, 40, 400);
+  zone(city, "ResidentialLow", 200, 40, 60);
+  zone(city, "ResidentialLow", 280, 40, 30);
+  zone(city, "CommercialLow", 360, 20, 20);
+  zone(city, "Industrial", 360, 60, 20);
+}
+
+/** At least 5,000 segments and 10,000 buildings, supplied, connected, and grown by force of full demand. */
+export function largeCity(): SimulatedCity {
+  const city = newCity();
+  layLattice(city, -3440, -2000, 50, 30);
+  layLattice(city, -3440, 800, 50, 20);
+  connectToHighway(city, 400, 400);
+  connectToHighway(city, 400, 800);
+  for (let z = -2000; z <= 2400; z += 80) {
+    for (let x = -3440; x < 560; x += 800) city.apply(road(x, z, x + 800, z, "Water Pipe"));
+    if (z < 2400) city.apply(road(-3440, z, -3440, z + 80, "Water Pipe"));
+    place(city, "Water Tower", -3470, z);
+    place(city, "Inland Water Treatment Plant 01", -3480, z + 40);
+  }
+  place(city, "Fusion Power Plant", -3500, -2040);
+  for (const block of city.world.blocks.all()) {
+    if (block.id % 2 === 0) block.cells.fill(block.id % 14 === 0 ? 4 : block.id % 14 === 2 ? 6 : 2);
+  }
+  for (let cycle = 0; cycle < 40; cycle++) {
+    Object.assign(city.world.demand, { residential: 100, commercial: 100, workplace: 100 });
+    advance(city, 256);
+  }
+  return city;
+}
