@@ -1,14 +1,16 @@
 #include "core/lm/generate.h"
 
 #include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 
-#include "core/runtime/error.h"
+#include "core/checkpoint/safetensors.h"
+#include "test/checkpoint_files.h"
 #include "test/lm_vocabulary.h"
 #include "test/test.h"
 
@@ -288,4 +290,116 @@ TEST("generate: a job that cannot run is refused with what to change") {
   EXPECT_THROWS(refused([](LanguageJob& job) { job.temperature = std::nan(""); }), "temperature");
   EXPECT_THROWS(refused([](LanguageJob& job) { job.repetition_penalty = 0.0; }), "repetitionPenalty");
   EXPECT_THROWS(refused([](LanguageJob& job) { job.program = {PatternSegment{"a", false, 0}}; }), "maxTokens");
+}
+
+namespace {
+
+const Placement kFloat32{at::kCPU, at::kFloat};
+
+/// A random two-layer model over the small vocabulary, read from a checkpoint as any other.
+CausalLm tiny_model() {
+  constexpr int64_t kHidden = 32, kHeads = 4, kKvHeads = 2, kDim = 16, kIntermediate = 48;
+  auto random = at::detail::createCPUGenerator(5);
+  const auto matrix = [&](int64_t rows, int64_t columns) {
+    return at::randn({rows, columns}, random) / std::sqrt(static_cast<double>(columns));
+  };
+  Tensors tensors = {{"embed_tokens.weight", at::randn({kVocabularySize, kHidden}, random) * 0.4}, {"norm.weight", at::ones({kHidden})}};
+  for (int64_t i = 0; i < 2; ++i) {
+    const std::string layer = "layers." + std::to_string(i) + ".";
+    for (const char* norm : {"input_layernorm", "post_attention_layernorm"}) tensors[layer + norm + ".weight"] = at::ones({kHidden});
+    for (const char* norm : {"self_attn.q_norm", "self_attn.k_norm"}) tensors[layer + norm + ".weight"] = at::ones({kDim});
+    tensors[layer + "self_attn.q_proj.weight"] = matrix(kHeads * kDim, kHidden);
+    tensors[layer + "self_attn.k_proj.weight"] = matrix(kKvHeads * kDim, kHidden);
+    tensors[layer + "self_attn.v_proj.weight"] = matrix(kKvHeads * kDim, kHidden);
+    tensors[layer + "self_attn.o_proj.weight"] = matrix(kHidden, kHeads * kDim);
+    tensors[layer + "mlp.gate_proj.weight"] = matrix(kIntermediate, kHidden);
+    tensors[layer + "mlp.up_proj.weight"] = matrix(kIntermediate, kHidden);
+    tensors[layer + "mlp.down_proj.weight"] = matrix(kHidden, kIntermediate);
+  }
+  const auto directory = fixture_directory();
+  write_safetensors(directory + "/model.safetensors", tensors);
+  write_file(directory + "/config.json",
+             "{\"vocab_size\": " + std::to_string(kVocabularySize) +
+                 R"(, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+                    "num_key_value_heads": 2, "head_dim": 16, "rope_theta": 10000, "max_position_embeddings": 1024})");
+  return CausalLm::load(directory, kFloat32, Control());
+}
+
+/// Feeds a real model one token at a time, whatever the loop asks for.
+class OneByOneDecoder : public Decoder {
+ public:
+  OneByOneDecoder(const CausalLm& model, int64_t rows) : model_(model), cache_(model.make_cache(rows, 400)) {}
+  at::Tensor feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows) override {
+    at::Tensor hidden;
+    for (int64_t i = 0; i < ids.size(1); ++i) hidden = model_.feed(ids.narrow(1, i, 1).contiguous(), rows, cache_);
+    return hidden;
+  }
+  at::Tensor logits(const at::Tensor& hidden, int64_t first, int64_t count) override {
+    return model_.logits(hidden).narrow(1, first, count);
+  }
+  void copy_row(int64_t from, int64_t to) override { cache_.copy_row(from, to); }
+
+ private:
+  const CausalLm& model_;
+  KvCache cache_;
+};
+
+}  // namespace
+
+TEST("generate: a real model gives the same rows fed in runs or token by token, with the whole head or a slice") {
+  const auto model = tiny_model();
+  auto job = job_of(kMixed, {1, 2, 3, 4});
+  job.negative_prompt = {5, 6};
+  job.cfg_scale = 1.8;
+  job.top_p = 0.9;
+  MaskCache cache(vocabulary(), at::kCPU);
+  const auto result = generate(model, vocabulary(), cache, job, 300, Control());
+  OneByOneDecoder decoder(model, 8);
+  const auto expected = generate(decoder, vocabulary(), cache, job, Control());
+  EXPECT(result.token_ids == expected.token_ids);
+  for (const auto reason : result.finished) EXPECT(reason == FinishReason::kProgram);
+}
+
+TEST("generate: a real model gives a seed the same ids in every batch") {
+  const auto model = tiny_model();
+  MaskCache cache(vocabulary(), at::kCPU);
+  auto job = job_of(kMixed, {1, 2, 3, 4, 5, 6, 7, 8});
+  job.negative_prompt = {5, 6};
+  job.cfg_scale = 2.5;
+  const auto all = generate(model, vocabulary(), cache, job, 300, Control());
+  for (size_t row = 0; row < 8; ++row) {
+    job.seeds = {row + 1};
+    EXPECT(generate(model, vocabulary(), cache, job, 300, Control()).token_ids[0] == all.token_ids[row]);
+  }
+}
+
+TEST("generate: a tokenizer larger than the model is refused") {
+  const auto model = tiny_model();
+  const Vocabulary larger({}, std::vector<int32_t>(kVocabularySize + 2, 0), {0}, 1, 10);
+  MaskCache cache(larger, at::kCPU);
+  EXPECT_THROWS(generate(model, larger, cache, job_of({CodesSegment{1}}), 300, Control()),
+                "the tokenizer has 377 tokens, but the language model 376");
+}
+
+TEST("generate: without constraint at temperature 0 it follows the reference's greedy sequence") {
+  const char* root = std::getenv("CARILLON_PARITY_ROOT");
+  if (!root) return;  // the golden is part of the parity set, which is not in the repository
+  const auto golden = Safetensors::open(std::string(root) + "/goldens/lm_greedy.safetensors");
+  const auto model = CausalLm::load(std::string(root) + "/checkpoints/" + golden.metadata().at("checkpoint"), kFloat32, Control());
+  const auto prompt = golden.tensor("in.input_ids").to(at::kInt).flatten(), sequence = golden.tensor("out.sequence").to(at::kInt).flatten();
+  const auto size = static_cast<int32_t>(model.config().vocab_size);
+  // No token of the sequence ends it: the reference ran on to its token count.
+  const Vocabulary plain({}, std::vector<int32_t>(static_cast<size_t>(size) + 1, 0), {size - 1}, 0, 0);
+  MaskCache cache(plain, at::kCPU);
+  LanguageJob job;
+  job.prompt = {prompt.const_data_ptr<int32_t>(), prompt.const_data_ptr<int32_t>() + prompt.numel()};
+  job.program = {FreeSegment{}};
+  job.seeds = {0, 1};
+  job.temperature = 0.0;
+  job.max_new_tokens = sequence.numel() - prompt.numel();
+  for (const auto& ids : generate(model, plain, cache, job, 512, Control()).token_ids) {
+    auto whole = job.prompt;
+    whole.insert(whole.end(), ids.begin(), ids.end());
+    EXPECT(at::tensor(whole, at::kInt).equal(sequence));
+  }
 }

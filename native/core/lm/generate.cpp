@@ -240,6 +240,11 @@ LanguageResult generate(Decoder& decoder, const Vocabulary& vocabulary, MaskCach
 
 LanguageResult generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& job,
                         int64_t max_context_tokens, const Control& control) {
+  if (vocabulary.size() > model.config().vocab_size) {
+    fail(ErrorCode::kBadArgument, "the tokenizer has " + std::to_string(vocabulary.size()) +
+                                      " tokens, but the language model " + std::to_string(model.config().vocab_size) +
+                                      ": they do not belong together");
+  }
   check_job(job, vocabulary, max_context_tokens);
   const auto prompt = static_cast<int64_t>(std::max(job.prompt.size(), job.negative_prompt.size()));
   const auto rows = static_cast<int64_t>(job.seeds.size()) * (job.cfg_scale > 1.0 ? 2 : 1);
