@@ -47,6 +47,16 @@ struct Matmul {
   }
 };
 
+/// x with rows that do not lie a multiple of 1 KiB apart: such rows would share few sets of the L1 cache and
+/// drive each other out of it.
+at::Tensor spread_rows(const at::Tensor& x) {
+  constexpr int64_t kAliasElements = 512, kLineElements = 32;
+  const int64_t depth = x.size(1);
+  if (depth % kAliasElements != 0) return x;
+  const at::Tensor spread = at::empty({x.size(0), depth + kLineElements}, x.options()).narrow(1, 0, depth);
+  return spread.copy_(x);
+}
+
 }  // namespace
 
 PackedMatrix pack(const at::Tensor& weight) {
@@ -88,11 +98,12 @@ void matmul(const PackedMatrix& matrix, const TileInput& input, int64_t rows, co
 void matmul_unpacked(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& out) {
   const int64_t rows = x.size(0), outputs = weight.size(0);
   const int64_t words = weight.size(1) / 2;
+  const at::Tensor spread = spread_rows(x);
   TileEpilogue epilogue;
   if (bias.defined()) epilogue.bias = bias.const_data_ptr<float>();
   epilogue.out = static_cast<uint16_t*>(out.data_ptr());
   epilogue.out_stride = outputs;
-  const TileInput input{static_cast<const uint32_t*>(x.const_data_ptr()), words, 0, 1, words};
+  const TileInput input{static_cast<const uint32_t*>(spread.const_data_ptr()), spread.stride(0) / 2, 0, 1, words};
   const Matmul job{input, epilogue, outputs};
   const auto* source = static_cast<const uint32_t*>(weight.const_data_ptr());
   // Two panels share each tile of x while it is in the L1 or L2 cache.
