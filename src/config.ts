@@ -38,7 +38,7 @@ const directory = (fallback: string) =>
     .default(fallback)
     .transform((path) => resolve(path));
 const oneOf = <const T extends string>(values: readonly [T, ...T[]], fallback: T) =>
-  z.preprocess(lowerCase, z.enum(values)).default(fallback as never);
+  z.preprocess(lowerCase, z.enum(values)).prefault(fallback);
 const list = (separator: string, fallback: string) =>
   z
     .string()

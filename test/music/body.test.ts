@@ -371,6 +371,21 @@ describe("request bodies", () => {
       expect(reply.body.source).to.equal("withheld");
     });
 
+    it("ignores an untouched file input that comes before the key", async () => {
+      const { app } = await start({ apiKey: "k1" });
+      const body = [
+        '--b\r\nContent-Disposition: form-data; name="src_audio"; filename=""',
+        "Content-Type: application/octet-stream\r\n\r\n\r\n--b",
+        'Content-Disposition: form-data; name="ai_token"\r\n\r\nk1\r\n--b--\r\n',
+      ].join("\r\n");
+      const reply = await request(app)
+        .post("/releaseTask")
+        .set("Content-Type", "multipart/form-data; boundary=b")
+        .send(body);
+      expect(reply.status).to.equal(200);
+      expect(reply.body.source).to.equal(null);
+    });
+
     it("writes nothing for an unauthenticated upload", async () => {
       const { app, directory } = await start({ apiKey: "k1" });
       const none = await request(app).post("/releaseTask").attach("src_audio", audio, "a.wav");

@@ -137,16 +137,13 @@ class MultipartReader {
     try {
       if (kind === null || uploads === null) {
         await drain(content);
-      } else if (!this.mayStore) {
-        await drain(content);
-        this.received.set(field, { path: null });
-      } else {
-        const path = uploadPath(uploads.directory, kind, clientName ?? "");
-        this.paths.push(path);
-        const bytes = await storeUpload(content, path);
-        // Browsers send an empty, unnamed part for a file input that nobody touched.
-        if (bytes > 0 || clientName) this.received.set(field, { path });
+        return;
       }
+      const path = this.mayStore ? uploadPath(uploads.directory, kind, clientName ?? "") : null;
+      if (path !== null) this.paths.push(path);
+      const bytes = path === null ? await drain(content) : await storeUpload(content, path);
+      // Browsers send an empty, unnamed part for a file input that nobody touched.
+      if (bytes > 0 || clientName) this.received.set(field, { path });
     } catch (error) {
       this.fail(error);
     }
@@ -193,8 +190,10 @@ export function bodyTooLarge(maxBytes: number): RequestError {
   return new RequestError(`The request body is larger than the limit of ${maxBytes} bytes`);
 }
 
-async function drain(content: Readable): Promise<void> {
-  for await (const _ of content);
+async function drain(content: Readable): Promise<number> {
+  let bytes = 0;
+  for await (const chunk of content) bytes += chunk.length;
+  return bytes;
 }
 
 function malformed(error: unknown): RequestError {
