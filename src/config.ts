@@ -38,14 +38,14 @@ const directory = (fallback: string) =>
     .default(fallback)
     .transform((path) => resolve(path));
 const oneOf = <const T extends string>(values: readonly [T, ...T[]], fallback: T) =>
-  z.preprocess(lowerCase, z.enum(values)).prefault(fallback);
+  z.preprocess(lowerCase, z.enum(values, `must be one of ${values.join(", ")}`)).prefault(fallback);
 const list = (separator: string, fallback: string) =>
   z
     .string()
     .default(fallback)
     .transform((value) => value.split(separator).flatMap((item) => item.trim() || []));
 
-/** Decimal text in the range; `format` guards against text that Number() would read as something else. */
+/** Decimal text; the pattern keeps out what Number() would read otherwise, such as 0x50. */
 const numberText = z
   .string()
   .regex(/^[+-]?(\d+\.?\d*|\.\d+)$/, "must be a number")
