@@ -69,7 +69,7 @@ export class TaskQueue {
   async recover(): Promise<void> {
     for await (const task of this.store.scan()) {
       this.#nextSequence = Math.max(this.#nextSequence, task.sequence + 1);
-      const current = task.state === "running" ? await this.#takeUpInterrupted(task) : task;
+      const current = task.state === "running" ? await this.#takeUpInterrupted(task.id) : task;
       this.statistics.moved(null, current.state);
       if (current.state === "queued") this.#waiting.push(task.id);
     }
@@ -81,21 +81,15 @@ export class TaskQueue {
     this.#startNext();
   }
 
-  async #takeUpInterrupted(task: Task): Promise<Task> {
-    const interruptions = task.interruptions + 1;
-    const next: Task =
-      interruptions < MAX_INTERRUPTIONS
-        ? { ...task, state: "queued", interruptions }
-        : {
-            ...task,
-            state: "failed",
-            interruptions,
-            finishedAtMs: Date.now(),
-            error: `the server stopped ${interruptions} times while this task ran; it is not tried again`,
-          };
-    this.log.warn({ task: task.id, interruptions, state: next.state }, "task was interrupted");
-    await this.store.put(next);
-    return next;
+  async #takeUpInterrupted(id: string): Promise<Task> {
+    const task = await this.#change(id, (current) => {
+      const interruptions = current.interruptions + 1;
+      if (interruptions < MAX_INTERRUPTIONS) return { ...current, state: "queued", interruptions };
+      const error = `the server stopped ${interruptions} times while this task ran; it is not tried again`;
+      return { ...current, state: "failed", interruptions, finishedAtMs: Date.now(), error };
+    });
+    this.log.warn({ task: id, interruptions: task.interruptions, state: task.state }, "task was interrupted");
+    return task;
   }
 
   get waitingCount(): number {
@@ -128,7 +122,7 @@ export class TaskQueue {
     this.#admitting++;
     const position = this.waitingCount;
     try {
-      await this.store.put(task);
+      await this.store.add(task);
     } finally {
       this.#admitting--;
     }
@@ -223,7 +217,12 @@ export class TaskQueue {
 
   async #begin(id: string): Promise<Task> {
     this.statistics.moved("queued", "running");
-    const task = await this.store.update(id, (current) => ({ ...current, state: "running" }));
+    return this.#change(id, (task) => ({ ...task, state: "running" }));
+  }
+
+  /** @throws where the task is gone, which no task that has not finished may be */
+  async #change(id: string, change: (task: Task) => Task): Promise<Task> {
+    const task = await this.store.update(id, change);
     if (task === undefined) throw new Error(`task ${id} is no longer in the store`);
     return task;
   }
@@ -233,7 +232,7 @@ export class TaskQueue {
     const cause: unknown = signal.aborted ? signal.reason : error;
     try {
       if (cause instanceof JobAborted && cause.why === "shutdown") {
-        await this.store.update(id, (task) => ({ ...task, state: "queued" }));
+        await this.#change(id, (task) => ({ ...task, state: "queued" }));
         this.#waiting.unshift(id);
         this.statistics.moved("running", "queued");
         return;
@@ -248,7 +247,7 @@ export class TaskQueue {
   }
 
   async #finish(id: string, from: TaskState, change: Partial<Task> & { state: TaskState }): Promise<void> {
-    await this.store.update(id, (task) => ({ ...task, ...change, finishedAtMs: Date.now() }));
+    await this.#change(id, (task) => ({ ...task, ...change, finishedAtMs: Date.now() }));
     this.statistics.moved(from, change.state);
   }
 }

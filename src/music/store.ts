@@ -54,9 +54,18 @@ export interface Task {
   progress: number;
 }
 
-/** Every promise resolves once the change would survive the end of the process. */
+/** A change that could not be made to last, for example because the disk is full. */
+export class StoreError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "StoreError";
+  }
+}
+
+/** Every promise resolves once the change would survive the end of the process, or rejects with StoreError. */
 export interface TaskStore {
-  put(task: Task): Promise<void>;
+  /** Adds a new task. */
+  add(task: Task): Promise<void>;
   get(id: string): Promise<Task | undefined>;
   /** One entry per id, in order; undefined where there is no such task. */
   list(ids: readonly string[]): Promise<(Task | undefined)[]>;

@@ -25,7 +25,7 @@ describe("LmdbTaskStore", () => {
 
   it("gives back what was put, also after it was closed and opened again", async () => {
     const task = makeTask({ state: "succeeded", result: makeResult({ prompt: "ゆっくり 🎷" }) });
-    await store.put(task);
+    await store.add(task);
     await store.close();
     store = LmdbTaskStore.open(directory);
     expect(await store.get(task.id)).to.deep.equal(task);
@@ -34,8 +34,8 @@ describe("LmdbTaskStore", () => {
   it("answers a list in the order asked, with gaps for unknown ids", async () => {
     const first = makeTask();
     const second = makeTask();
-    await store.put(first);
-    await store.put(second);
+    await store.add(first);
+    await store.add(second);
     const found = await store.list([second.id, "nobody", "", "x".repeat(5000), first.id, second.id]);
     expect(found.map((task) => task?.id)).to.deep.equal([
       second.id,
@@ -49,7 +49,7 @@ describe("LmdbTaskStore", () => {
 
   it("applies concurrent updates one after the other", async () => {
     const task = makeTask({ interruptions: 0 });
-    await store.put(task);
+    await store.add(task);
     const increment = (current: Task) => ({ ...current, interruptions: current.interruptions + 1 });
     await Promise.all(Array.from({ length: 50 }, () => store.update(task.id, increment)));
     expect((await store.get(task.id))?.interruptions).to.equal(50);
@@ -63,7 +63,7 @@ describe("LmdbTaskStore", () => {
   it("scans in order of acceptance and forgets what was removed", async () => {
     const fresh = LmdbTaskStore.open(temporaryDirectory());
     const tasks = [3, 1, 2].map((sequence) => makeTask({ sequence }));
-    for (const task of tasks) await fresh.put(task);
+    for (const task of tasks) await fresh.add(task);
     await fresh.remove((tasks[2] as Task).id);
     const sequences: number[] = [];
     for await (const task of fresh.scan()) sequences.push(task.sequence);

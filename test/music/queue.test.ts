@@ -207,7 +207,7 @@ describe("TaskQueue", () => {
     const once = makeTask({ sequence: 1, state: "running" });
     const often = makeTask({ sequence: 2, state: "running", interruptions: 2 });
     const done = makeTask({ sequence: 3, state: "succeeded", finishedAtMs: 1, result: makeResult() });
-    for (const task of [once, often, done]) await store.put(task);
+    for (const task of [once, often, done]) await store.add(task);
     await openQueue();
     expect((await bench.startedAtLeast(1)).task).to.include({ id: once.id, interruptions: 1 });
     expect((await store.get(often.id))?.error).to.include("stopped 3 times");

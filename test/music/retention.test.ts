@@ -31,7 +31,7 @@ describe("Retention", () => {
     const name = files.nameOf(task.id, 0, "mp3");
     writeFileSync(files.pathOf(name), Buffer.alloc(bytes));
     task.result = makeResult({ audioFiles: [{ name, bytes }] });
-    await store.put(task);
+    await store.add(task);
     statistics.moved(null, "succeeded");
     return task;
   }
@@ -75,7 +75,7 @@ describe("Retention", () => {
     await sweep({});
     expect(await isKept(old)).to.equal(true);
     const waiting = makeTask({ createdAtMs: 0 });
-    await store.put(waiting);
+    await store.add(waiting);
     await sweep({ maxAgeSeconds: 1 });
     expect((await store.get(waiting.id))?.state).to.equal("queued");
   });

@@ -7,7 +7,7 @@ import type { Task } from "../../src/music/store.js";
 
 const store = LmdbTaskStore.open(process.argv[2] as string);
 for (let sequence = 1; ; sequence++) {
-  await store.put({ id: `task-${sequence}`, sequence, state: "queued" } as Task);
+  await store.add({ id: `task-${sequence}`, sequence, state: "queued" } as Task);
   await store.update(`task-${sequence}`, (task) => ({ ...task, state: "succeeded" }));
   process.stdout.write(`${sequence}\n`);
 }

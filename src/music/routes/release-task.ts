@@ -4,6 +4,7 @@ import { QueueFullError } from "../queue.js";
 import { BODY_RULES } from "../request/body.js";
 import { parseGenerationRequest } from "../request/parse.js";
 import { drawSeed } from "../seeds.js";
+import { StoreError } from "../store.js";
 import type { Route } from "./route.js";
 
 /** POST /release_task: accepts a generation task. */
@@ -18,13 +19,16 @@ export const releaseTask: Route =
         uploads: body.uploads,
         drawSeed,
       });
-      sendEnvelope(response, await service.submit(generation).catch(busy));
+      sendEnvelope(response, await service.submit(generation).catch(refusal));
     } finally {
       await body.dispose();
     }
   };
 
-function busy(error: unknown): never {
-  if (!(error instanceof QueueFullError)) throw error;
-  throw new HttpError(429, error.message, { "Retry-After": String(error.retryAfterSeconds) });
+function refusal(error: unknown): never {
+  if (error instanceof QueueFullError) {
+    throw new HttpError(429, error.message, { "Retry-After": String(error.retryAfterSeconds) });
+  }
+  if (error instanceof StoreError) throw new HttpError(500, error.message, {}, { cause: error });
+  throw error;
 }
