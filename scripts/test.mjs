@@ -48,6 +48,7 @@ await main(async () => {
   const counts = [
     await suite("lint", bin("biome"), ["check", "."]),
     await suite("types", bin("tsc"), ["--noEmit"]),
+    await suite("readme", process.execPath, ["--import", "tsx", "scripts/readme.ts", "--check"]),
     await suite("native", join(projectRoot, "build/native/test/carillon-test"), [], nativeCounts),
   ];
   if (existsSync(parityRoot)) {
