@@ -4,6 +4,7 @@
  */
 import { mkdir, open, readdir, readFile, rename, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { CommandRefusedError, type SaveDirectory, type SaveFile, type SaveResult } from "../game.js";
 import { packCity, SaveFileError, unpackCity } from "./crp.js";
 import { restoreSnapshot, SNAPSHOT_VERSION, type Snapshot, takeSnapshot } from "./snapshot.js";
@@ -36,8 +37,7 @@ export class SaveFiles {
       throw new CommandRefusedError("save-in-progress", "Another save is still being written");
     const saveName = fileNameFor(name);
     const path = join(this.directory, saveName + EXTENSION);
-    const content = Buffer.from(JSON.stringify(takeSnapshot(world)), "utf8");
-    this.writing = this.write(path, content)
+    this.writing = this.write(path, takeSnapshot(world))
       .catch((error: unknown) => {
         const reason = error instanceof Error ? error.message : String(error);
         this.onFailed(new Error(`Saving the city to ${path} failed: ${reason}`, { cause: error }));
@@ -71,8 +71,8 @@ export class SaveFiles {
     return { name, path, lastWriteTimeMs: info.mtimeMs, lengthBytes: info.size };
   }
 
-  private async write(path: string, content: Buffer): Promise<void> {
-    const bytes = await packCity(content, SNAPSHOT_VERSION);
+  private async write(path: string, snapshot: Snapshot): Promise<void> {
+    const bytes = await packCity(await encode(snapshot), SNAPSHOT_VERSION);
     await mkdir(this.directory, { recursive: true });
     const part = path + PART_SUFFIX;
     const file = await open(part, "w");
@@ -105,6 +105,16 @@ export async function loadWorld(path: string): Promise<World> {
 export function fileNameFor(name: string): string {
   const safe = name.trim().replace(/[^\p{L}\p{Nd}\-_ ]/gu, "_");
   return [...safe].slice(0, MAX_NAME_CHARACTERS).join("").trim() || DEFAULT_NAME;
+}
+
+/** The snapshot as JSON, one field per turn of the event loop, so that reads are not held up by a large city. */
+async function encode(snapshot: Snapshot): Promise<Buffer> {
+  const fields: string[] = [];
+  for (const [name, value] of Object.entries(snapshot)) {
+    fields.push(`${JSON.stringify(name)}:${JSON.stringify(value)}`);
+    await setImmediate();
+  }
+  return Buffer.from(`{${fields.join(",")}}`, "utf8");
 }
 
 /** Makes the new name itself survive a power cut, where the system allows to flush a directory. */

@@ -6,7 +6,7 @@ import type { Message, Position, Problems } from "../game.js";
 import { attach } from "./attachments.js";
 import { findBuildingPrefab } from "./building-prefabs.js";
 import { Ledger, type LedgerAccount, TaxTable } from "./economy.js";
-import type { SimBuilding, SimNode, SimSegment, SimZoneBlock, Supply } from "./entities.js";
+import type { Citizen, SimBuilding, SimNode, SimSegment, SimZoneBlock, Supply } from "./entities.js";
 import { findFaults } from "./integrity.js";
 import { findNetworkPrefab } from "./network-prefabs.js";
 import { Random } from "./random.js";
@@ -41,6 +41,14 @@ const BUILDING_NUMBERS = [
   "lastLoad",
 ] as const satisfies readonly (keyof SimBuilding)[];
 
+const CITIZEN_NUMBERS = [
+  "id",
+  "householdId",
+  "bornFrame",
+  "education",
+  "workId",
+] as const satisfies (keyof Citizen)[];
+
 type SavedPoint = [number, number, number];
 
 export interface Snapshot {
@@ -64,9 +72,14 @@ export interface Snapshot {
   readonly buildings: readonly SavedBuilding[];
   /** id, home, wealth, members. */
   readonly households: readonly (readonly [number, number, number, readonly number[]])[];
-  /** id, household, born at frame, education, workplace. */
-  readonly citizens: readonly (readonly [number, number, number, number, number])[];
+  /** Rows of id, household, born at frame, education, workplace. */
+  readonly citizens: PackedNumbers;
+  /** Rows of BUILDING_NUMBERS, in the order of `buildings`. */
+  readonly buildingNumbers: PackedNumbers;
 }
+
+/** Doubles in base64: the bulk of a city, which as decimal text would take several times as long to write. */
+type PackedNumbers = string;
 
 interface SavedNode {
   readonly id: number;
@@ -100,7 +113,6 @@ interface SavedBlock {
 interface SavedBuilding {
   readonly prefab: string;
   readonly at: SavedPoint;
-  readonly numbers: readonly number[];
   readonly problems: Problems;
   readonly problemSince: readonly number[];
   readonly switchedOff: boolean;
@@ -129,8 +141,9 @@ export function takeSnapshot(world: World): Snapshot {
     segments: world.segments.all().map(saveSegment),
     blocks: world.blocks.all().map(saveBlock),
     buildings: world.buildings.all().map(saveBuilding),
+    buildingNumbers: pack(world.buildings.all(), BUILDING_NUMBERS),
     households: world.households.all().map((h) => [h.id, h.homeId, h.wealth, [...h.memberIds]]),
-    citizens: world.citizens.all().map((c) => [c.id, c.householdId, c.bornFrame, c.education, c.workId]),
+    citizens: pack(world.citizens.all(), CITIZEN_NUMBERS),
   };
 }
 
@@ -156,13 +169,14 @@ export function restoreSnapshot(snapshot: Snapshot): World {
   for (const node of snapshot.nodes) world.putNode(loadNode(node));
   for (const segment of snapshot.segments) world.putSegment(loadSegment(world, segment));
   for (const block of snapshot.blocks) world.putBlock(loadBlock(block));
-  for (const building of snapshot.buildings) world.putBuilding(loadBuilding(building));
+  const numbers = unpack(snapshot.buildingNumbers, BUILDING_NUMBERS);
+  snapshot.buildings.forEach((building, i) => {
+    world.putBuilding(loadBuilding(building, numbers[i] as (typeof numbers)[number]));
+  });
   for (const [id, homeId, wealth, members] of snapshot.households) {
     world.households.put({ id, homeId, wealth, memberIds: [...members] });
   }
-  for (const [id, householdId, bornFrame, education, workId] of snapshot.citizens) {
-    world.citizens.put({ id, householdId, bornFrame, education, workId });
-  }
+  for (const citizen of unpack(snapshot.citizens, CITIZEN_NUMBERS)) world.citizens.put(citizen);
   const [fault] = findFaults(world);
   if (fault) throw new Error(fault);
   for (const building of world.buildings.all()) attach(world, building);
@@ -245,7 +259,6 @@ function saveBuilding(building: SimBuilding): SavedBuilding {
   return {
     prefab: building.prefab.name,
     at: savePoint(building.position),
-    numbers: BUILDING_NUMBERS.map((field) => building[field]),
     problems,
     problemSince,
     switchedOff,
@@ -255,11 +268,10 @@ function saveBuilding(building: SimBuilding): SavedBuilding {
   };
 }
 
-function loadBuilding(saved: SavedBuilding): SimBuilding {
-  const numbers = Object.fromEntries(BUILDING_NUMBERS.map((field, i) => [field, saved.numbers[i]])) as Record<
-    (typeof BUILDING_NUMBERS)[number],
-    number
-  >;
+function loadBuilding(
+  saved: SavedBuilding,
+  numbers: Record<(typeof BUILDING_NUMBERS)[number], number>,
+): SimBuilding {
   return {
     ...numbers,
     prefab: known(findBuildingPrefab, saved.prefab),
@@ -274,6 +286,28 @@ function loadBuilding(saved: SavedBuilding): SimBuilding {
     waterPipeIds: [],
     heatPipeIds: [],
   };
+}
+
+function pack<K extends string>(
+  rows: readonly Readonly<Record<K, number>>[],
+  fields: readonly K[],
+): PackedNumbers {
+  const values = new Float64Array(rows.length * fields.length);
+  let at = 0;
+  for (const row of rows) for (const field of fields) values[at++] = row[field];
+  return Buffer.from(values.buffer).toString("base64");
+}
+
+function unpack<K extends string>(packed: PackedNumbers, fields: readonly K[]): Record<K, number>[] {
+  const bytes = Buffer.from(packed, "base64");
+  const count = bytes.length / (8 * fields.length);
+  return Array.from({ length: count }, (_, row) => {
+    const record = {} as Record<K, number>;
+    fields.forEach((field, i) => {
+      record[field] = bytes.readDoubleLE(8 * (row * fields.length + i));
+    });
+    return record;
+  });
 }
 
 function savePoint({ x, y, z }: Position): SavedPoint {
