@@ -9,6 +9,7 @@ import { keyModes, languages } from "../../src/engine/think-fields.js";
 import type {
   EngineOptions,
   Metadata,
+  Plan,
   PlanRequest,
   RenderRequest,
   SamplingOptions,
@@ -238,6 +239,21 @@ describe("engine on the embedded model", () => {
         .map(({ name }) => name),
     ).to.deep.equal(["carillon-nano", "mine"]);
     expect((await engine.render({ ...renderRequest, slot: 2 }, {})).audio).to.have.length(1);
+  });
+
+  it("swaps the language model without disturbing a plan in progress", async () => {
+    const { directory: nano } = new Checkpoints(directory).languageModel("carillon-nano/lm");
+    await cp(nano, join(directory, "acestep-5Hz-lm-mine"), { recursive: true });
+    let during: Promise<Plan> | null = null;
+    const onProgress = (): void => {
+      during ??= engine.plan(planRequest, {});
+    };
+    const before = await engine.plan(planRequest, {});
+    expect(await engine.loadLanguageModel("acestep-5Hz-lm-mine", { onProgress })).to.equal(
+      "acestep-5Hz-lm-mine",
+    );
+    expect(await during).to.deep.include({ audioCodes: before.audioCodes });
+    expect(await engine.plan(planRequest, {})).to.deep.include({ audioCodes: before.audioCodes });
   });
 
   it("refuses what it cannot do, each with its code", async () => {
