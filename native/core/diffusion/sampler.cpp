@@ -13,7 +13,7 @@ namespace {
 /// Conditions as the model reads them at every step.
 struct PreparedConditions {
   CrossCache cross;
-  at::Tensor context_tokens;  // [B, S, H]
+  ContextTokens context;
 };
 
 class Sampler {
@@ -78,10 +78,11 @@ at::Tensor Sampler::velocity(size_t step) {
   const Modulation modulation = modulation_.at(static_cast<int64_t>(step));
   const at::Tensor input = state_.to(dtype_);
   const bool guides = guided() && job_.guidance.interval_start <= time && time <= job_.guidance.interval_end;
-  if (!guides) return dit_.velocity(input, prepared_.context_tokens, modulation, prepared_.cross).to(at::kFloat);
+  const auto& [cross, context] = prepared_;
+  if (!guides) return dit_.velocity(input, context, modulation, cross).to(at::kFloat);
 
   const auto twice = [](const at::Tensor& x) { return at::cat({x, x}); };
-  const at::Tensor both = dit_.velocity(twice(input), twice(prepared_.context_tokens), modulation, prepared_.cross);
+  const at::Tensor both = dit_.velocity(twice(input), {twice(context.tokens), context.rotary}, modulation, cross);
   const auto halves = both.to(at::kFloat).chunk(2);
   return job_.guidance.by_angle ? guide_by_angle(state_, halves[0], halves[1], time, job_.guidance.scale)
                                 : projected_.guide(halves[0], halves[1], job_.guidance.scale);

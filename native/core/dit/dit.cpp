@@ -118,12 +118,16 @@ CrossCache Dit::attend_to(const at::Tensor& encoder_states, const at::Tensor& nu
   return cache;
 }
 
-at::Tensor Dit::velocity(const at::Tensor& state, const at::Tensor& context_tokens, const Modulation& modulation,
+ContextTokens Dit::embed_context(const at::Tensor& context) const {
+  const at::Tensor tokens = patch_in_.embed_context(context);
+  return {tokens, nn::Rotary::make(tokens.size(1), head_dim_, rope_theta_, {tokens.device(), tokens.scalar_type()})};
+}
+
+at::Tensor Dit::velocity(const at::Tensor& state, const ContextTokens& context, const Modulation& modulation,
                          const CrossCache& cross) const {
-  at::Tensor h = context_tokens + patch_in_.embed_state(state);
-  const auto rotary = nn::Rotary::make(h.size(1), head_dim_, rope_theta_, {h.device(), h.scalar_type()});
+  at::Tensor h = context.tokens + patch_in_.embed_state(state);
   for (size_t index = 0; index < layers_.size(); ++index) {
-    h = layers_[index](h, modulation.layers[static_cast<int64_t>(index)], rotary, cross.layers[index]);
+    h = layers_[index](h, modulation.layers[static_cast<int64_t>(index)], context.rotary, cross.layers[index]);
   }
   h = modulated(norm_out_(h), modulation.output.narrow(1, kOutputShift, 1), modulation.output.narrow(1, kOutputScale, 1));
   return patch_out_(h, state.size(1));

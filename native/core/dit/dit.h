@@ -9,6 +9,7 @@
 #include "core/dit/time_embedding.h"
 #include "core/nn/attention.h"
 #include "core/nn/rms_norm.h"
+#include "core/nn/rotary.h"
 #include "core/nn/swiglu.h"
 #include "core/runtime/control.h"
 
@@ -21,6 +22,12 @@ struct Modulation {
 
   /// The modulation of one time, which every item of a batch shares.
   Modulation at(int64_t index) const { return {layers.narrow(1, index, 1), output.narrow(0, index, 1)}; }
+};
+
+/// The part of the DiT's tokens that stays the same over the steps of a run.
+struct ContextTokens {
+  at::Tensor tokens;  // [B, S, H]
+  nn::Rotary rotary;  // positions 0 .. S - 1
 };
 
 /// What cross-attention needs of one set of conditions, per layer; constant over the steps of a run.
@@ -62,16 +69,16 @@ class Dit {
   /// The same with a second time: `reference_times` [N], r of mean flow.
   Modulation modulate(const at::Tensor& times, const at::Tensor& reference_times) const;
 
-  /// The part of the tokens that context [B, T, context channels] (source latents, chunk mask) makes: [B, S, H].
-  at::Tensor embed_context(const at::Tensor& context) const { return patch_in_.embed_context(context); }
+  /// context [B, T, context channels]: source latents, then the chunk mask.
+  ContextTokens embed_context(const at::Tensor& context) const;
 
   /// Keys and values of encoder states [B, L, E]; with `null_condition` [1, 1, E] also what a row without
   /// conditions gets. All positions of a null sequence are equal, so attention over it is one constant vector.
   CrossCache attend_to(const at::Tensor& encoder_states, const at::Tensor& null_condition = {}) const;
 
-  /// state [B, T, C], context_tokens [B, S, H], modulation of 1 or B times -> velocity [B, T, C].
+  /// state [B, T, C], context of the same rows, modulation of 1 or B times -> velocity [B, T, C].
   /// The first rows read the R rows of `cross`; rows beyond R are unconditional.
-  at::Tensor velocity(const at::Tensor& state, const at::Tensor& context_tokens, const Modulation& modulation,
+  at::Tensor velocity(const at::Tensor& state, const ContextTokens& context, const Modulation& modulation,
                       const CrossCache& cross) const;
 
  private:
