@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -12,57 +13,67 @@ namespace carillon {
 
 namespace {
 
-struct Candidate {
-  float weight;
-  int32_t column;
-  bool operator<(const Candidate& other) const {
-    return weight != other.weight ? weight > other.weight : column < other.column;
-  }
-};
-
-/// Candidates by falling weight, sorted only as far as they are asked for.
+/// The columns by falling weight, equal ones by rising column, without sorting them: weights are
+/// counted into buckets by exponent and leading mantissa bits, and only one bucket is ever sorted.
+/// Columns of weight 0 are left out.
 class FallingOrder {
  public:
-  explicit FallingOrder(std::vector<Candidate> candidates) : candidates_(std::move(candidates)) {}
+  explicit FallingOrder(std::span<const float> weights) : weights_(weights), mass_(kBuckets) {
+    for (const float weight : weights) {
+      if (weight > 0.0f) mass_[bucket_of(weight)] += weight;
+      unordered_ |= std::isnan(weight);
+    }
+    for (const double mass : mass_) total_ += mass;
+  }
 
-  size_t size() const { return candidates_.size(); }
-  const Candidate& operator[](size_t index) {
-    while (index >= sorted_) sort_more();
-    return candidates_[index];
+  /// The sum of the weights; NaN when one of them is.
+  double total() const { return unordered_ ? std::numeric_limits<double>::quiet_NaN() : total_; }
+
+  struct Place {
+    int64_t column;
+    double mass;  // of all columns up to and including this one
+  };
+
+  /// The first column at which the running mass reaches `target`; the last one when rounding keeps it below.
+  Place find(double target) const {
+    size_t bucket = 0;
+    double before = 0.0, reached = 0.0;
+    for (size_t next = kBuckets; next-- > 0 && (reached < target || reached == 0.0);) {
+      if (mass_[next] == 0.0) continue;
+      bucket = next;
+      before = reached;
+      reached += mass_[next];
+    }
+    const auto columns = columns_of(bucket);
+    Place place{columns.front(), before};
+    for (const int64_t column : columns) {
+      place = {column, place.mass + weights_[static_cast<size_t>(column)]};
+      if (place.mass >= target) break;
+    }
+    return place;
   }
 
  private:
-  void sort_more() {
-    const size_t end = std::min(candidates_.size(), std::max<size_t>(64, sorted_ * 4));
-    const auto begin = candidates_.begin() + sorted_, middle = candidates_.begin() + end;
-    if (middle != candidates_.end()) std::nth_element(begin, middle, candidates_.end());
-    std::sort(begin, middle);
-    sorted_ = end;
+  static constexpr size_t kBuckets = 4096;  // sign 0, 8 bits of exponent, 4 of mantissa
+
+  static size_t bucket_of(float weight) { return std::bit_cast<uint32_t>(weight) >> 19; }
+
+  std::vector<int64_t> columns_of(size_t bucket) const {
+    std::vector<int64_t> columns;
+    for (size_t i = 0; i < weights_.size(); ++i) {
+      if (weights_[i] > 0.0f && bucket_of(weights_[i]) == bucket) columns.push_back(static_cast<int64_t>(i));
+    }
+    std::stable_sort(columns.begin(), columns.end(), [this](int64_t a, int64_t b) {
+      return weights_[static_cast<size_t>(a)] > weights_[static_cast<size_t>(b)];
+    });
+    return columns;
   }
 
-  std::vector<Candidate> candidates_;
-  size_t sorted_ = 0;
+  std::span<const float> weights_;
+  std::vector<double> mass_;  // per bucket
+  double total_ = 0.0;
+  bool unordered_ = false;
 };
-
-double sum(std::span<const float> weights) {
-  double lanes[8] = {};
-  size_t i = 0;
-  for (; i + 8 <= weights.size(); i += 8) {
-    for (size_t lane = 0; lane < 8; ++lane) lanes[lane] += weights[i + lane];
-  }
-  for (; i < weights.size(); ++i) lanes[i % 8] += weights[i];
-  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
-}
-
-/// The columns of at least `floor`. Columns of weight 0 are never drawn.
-std::vector<Candidate> columns_above(std::span<const float> weights, double floor) {
-  const float least = std::max(static_cast<float>(floor), std::numeric_limits<float>::denorm_min());
-  std::vector<Candidate> candidates;
-  for (size_t i = 0; i < weights.size(); ++i) {
-    if (weights[i] >= least) candidates.push_back({weights[i], static_cast<int32_t>(i)});
-  }
-  return candidates;
-}
 
 }  // namespace
 
@@ -100,23 +111,11 @@ at::Tensor candidate_weights(const at::Tensor& scores, double temperature, int64
 }
 
 int64_t draw(std::span<const float> weights, double top_p, double uniform) {
-  const double total = sum(weights);
+  const FallingOrder order(weights);
+  const double total = order.total();
   if (!(total > 0.0) || !std::isfinite(total)) fail(ErrorCode::kNotFinite, "the language model's logits are not finite");
-  const bool truncates = top_p > 0.0 && top_p < 1.0;
-  // Columns below this weight hold less than 1 - top_p together, so none of them is in the set.
-  const double floor = truncates ? (1.0 - top_p) * total / static_cast<double>(weights.size()) : 0.0;
-  FallingOrder order(columns_above(weights, floor));
-  double mass = total;
-  if (truncates) {
-    mass = 0.0;
-    for (size_t i = 0; i < order.size() && mass < top_p * total; ++i) mass += order[i].weight;
-  }
-  double before = 0.0;
-  for (size_t i = 0; i < order.size(); ++i) {
-    before += order[i].weight;
-    if (before > uniform * mass) return order[i].column;
-  }
-  return order[order.size() - 1].column;
+  const double mass = top_p > 0.0 && top_p < 1.0 ? order.find(top_p * total).mass : total;
+  return order.find(uniform * mass).column;
 }
 
 }  // namespace carillon

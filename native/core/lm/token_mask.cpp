@@ -14,15 +14,18 @@ namespace {
 constexpr size_t kMaxListed = 4096;
 constexpr size_t kMaxPatterns = 64;
 
+/// `ids` are different, in any order.
 TokenMask make_mask(std::vector<int64_t> ids, at::Device device) {
   TokenMask mask;
   mask.count = static_cast<int64_t>(ids.size());
   if (ids.empty()) return mask;
-  mask.first = ids.front();
-  mask.last = ids.back();
+  const auto [first, last] = std::minmax_element(ids.begin(), ids.end());
+  mask.first = *first;
+  mask.last = *last;
   const int64_t width = mask.last - mask.first + 1;
   if (width == mask.count) return mask;
   if (ids.size() <= kMaxListed) {
+    std::sort(ids.begin(), ids.end());
     mask.id_tensor = at::tensor(ids, at::kLong).to(device);
     mask.ids = std::move(ids);
     return mask;
@@ -41,8 +44,7 @@ std::vector<int64_t> id_range(int64_t first, int64_t count) {
 }
 
 std::vector<int64_t> with(std::vector<int64_t> ids, int64_t id) {
-  const auto place = std::lower_bound(ids.begin(), ids.end(), id);
-  if (place == ids.end() || *place != id) ids.insert(place, id);
+  if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
   return ids;
 }
 
@@ -79,16 +81,14 @@ std::vector<int64_t> PatternMasks::allowed_ids(int32_t state) {
     }
     state_at[node.depth] = next;
     ++i;
-    ids.insert(ids.end(), sorted.begin() + node.first_token, sorted.begin() + nodes[i].first_token);
+    for (uint32_t token = node.first_token; token < nodes[i].first_token; ++token) ids.push_back(sorted[token]);
   }
-  std::sort(ids.begin(), ids.end());
   return ids;
 }
 
 MaskCache::MaskCache(const Vocabulary& vocabulary, at::Device device) : vocabulary_(vocabulary), device_(device) {
   auto codes = id_range(vocabulary.first_code(), vocabulary.code_count());
   std::vector<int64_t> text(vocabulary.sorted_ids().begin(), vocabulary.sorted_ids().end());
-  std::sort(text.begin(), text.end());
   codes_or_end_ = make_mask(with(codes, vocabulary.end_id()), device);
   codes_ = make_mask(std::move(codes), device);
   text_ = make_mask(with(std::move(text), vocabulary.end_id()), device);
