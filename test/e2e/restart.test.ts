@@ -30,8 +30,8 @@ describe("a server that stops", () => {
     const before = await first.client.finished(done);
     const [song] = before.records as [SongRecord];
     const bytes = await first.client.download(song);
-    // Finished in the second life within seconds, but long enough to be caught running in the first.
-    const running = await first.client.submit({ ...shortSong, audio_duration: 200, inference_steps: 20 });
+    // Long enough to be caught running, short enough to be finished in the second life.
+    const running = await first.client.submit({ ...shortSong, audio_duration: 30, inference_steps: 8 });
     const waiting = await first.client.submit(shortSong);
     await untilRunning(first, running);
     await first.end("SIGKILL");
@@ -39,6 +39,7 @@ describe("a server that stops", () => {
     const second = await ServedProcess.start(directory);
     expect(await second.client.query(done)).to.deep.equal(before);
     expect((await second.client.download(song)).equals(bytes)).to.equal(true);
+    expect((await second.client.query(running)).item.status).to.equal(0);
     const files = [fileName(song)];
     for (const id of [running, waiting]) {
       const { item, records } = await second.client.finished(id);

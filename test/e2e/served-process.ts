@@ -25,6 +25,7 @@ export class ServedProcess {
   /** Resolves once it serves. */
   static async start(directory: string, settings: Record<string, string> = {}): Promise<ServedProcess> {
     const child = spawnCli(["serve", "--port", "0"], { SVC_TMPDIR: directory, ...settings });
+    after(() => child.kill("SIGKILL"));
     let complaint = "";
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       complaint += text;

@@ -68,9 +68,7 @@ describe("songs with the language model", () => {
   });
 
   it("think for every item of a batch", async () => {
-    const stages = new Set<string>();
-    const id = await client.submit({ ...seeded, thinking: true, batch_size: 2, seed: "1,2" });
-    const { records } = await client.finished(id, (task) => stages.add(task.records[0]?.stage as string));
+    const records = await client.make({ ...seeded, thinking: true, batch_size: 2, seed: "1,2" });
     expect(records).to.have.length(2);
     const bytes = await Promise.all(records.map((record) => client.download(record)));
     expect((bytes[0] as Buffer).equals(bytes[1] as Buffer)).to.equal(false);
@@ -113,10 +111,6 @@ describe("songs with the language model", () => {
     const record = await client.makeOne({ ...seeded, prompt: "polka", lyrics, use_format: true });
     expect(record.metas).to.include({ prompt: "polka", lyrics });
     expect(record.warnings).to.deep.equal([]);
-  });
-
-  it("work without constraints on what the model writes", async () => {
-    expect(await client.make({ ...seeded, thinking: true, constrained_decoding: false })).to.have.length(1);
   });
 
   it("name a language model that is not installed in a warning", async () => {
