@@ -1,0 +1,128 @@
+// The denoising loop on a tiny model: what the options promise, not what the numbers are.
+#include <ATen/ATen.h>
+
+#include <atomic>
+#include <limits>
+
+#include "core/diffusion/sampler.h"
+#include "core/runtime/error.h"
+#include "test/tiny_ace_step.h"
+
+using namespace carillon;
+using namespace carillon::test;
+
+namespace {
+
+constexpr int64_t kFrames = 16;
+
+DenoiseJob job_for(const AceStep& model, int64_t batch, uint64_t seed = 1) {
+  DenoiseJob job;
+  job.conditions = {random_tensor({1, 6, kTinyEncoder}, seed).expand({batch, -1, -1}),
+                    random_tensor({1, kFrames, 2 * kTinyLatent}, seed + 1).expand({batch, -1, -1})};
+  job.null_condition = model.null_condition;
+  job.schedule = shifted_schedule(5, 3.0);
+  return job;
+}
+
+at::Tensor run(const AceStep& model, const DenoiseJob& job, const std::vector<uint64_t>& seeds) {
+  NoiseStreams noise(seeds);
+  return denoise(model.dit, job, noise, Control());
+}
+
+}  // namespace
+
+TEST("denoise: an item of a batch is what it is alone, guided or not, ode or sde") {
+  const AceStep model = tiny_ace_step({});
+  for (const double scale : {1.0, 5.0}) {
+    for (const bool by_angle : {false, true}) {
+      for (const auto method : {InferMethod::kOde, InferMethod::kSde}) {
+        DenoiseJob both = job_for(model, 2), alone = job_for(model, 1);
+        both.guidance = alone.guidance = {.scale = scale, .by_angle = by_angle};
+        both.method = alone.method = method;
+        const at::Tensor pair = run(model, both, {3, 4});
+        EXPECT(largest_difference(pair.narrow(0, 1, 1), run(model, alone, {4})) < 2e-4);
+        EXPECT(largest_difference(pair[0], pair[1]) > 1e-2);
+      }
+    }
+  }
+}
+
+TEST("denoise: guidance acts inside its interval only, and never on turbo") {
+  const AceStep base = tiny_ace_step({}), turbo = tiny_ace_step({.is_turbo = true});
+  DenoiseJob plain = job_for(base, 1), outside = plain, inside = plain;
+  outside.guidance = {.scale = 7.0, .interval_start = 0.01, .interval_end = 0.02};
+  inside.guidance = {.scale = 7.0, .interval_start = 0.7, .interval_end = 1.0};
+  EXPECT_EQ(largest_difference(run(base, plain, {1}), run(base, outside, {1})), 0.0);
+  EXPECT(largest_difference(run(base, plain, {1}), run(base, inside, {1})) > 1e-3);
+  EXPECT_EQ(largest_difference(run(turbo, plain, {1}), run(turbo, inside, {1})), 0.0);
+}
+
+TEST("denoise: one step jumps along the velocity to the data") {
+  const AceStep model = tiny_ace_step({});
+  DenoiseJob job = job_for(model, 1);
+  job.schedule = {1.0};
+  const at::Tensor noise = NoiseStreams({9}).next(kFrames, kTinyLatent, at::kCPU);
+  const at::Tensor velocity =
+      model.dit.velocity(noise, model.dit.embed_context(job.conditions.context), model.dit.modulate(at::ones({1})),
+                         model.dit.attend_to(job.conditions.encoder_states));
+  EXPECT(largest_difference(run(model, job, {9}), noise - velocity) < 1e-5);
+}
+
+TEST("denoise: the cover switch falls at int(steps * strength)") {
+  const AceStep model = tiny_ace_step({.is_turbo = true});
+  DenoiseJob cover = job_for(model, 1), other = job_for(model, 1, 50);
+  cover.conditions_after_cover = other.conditions;
+  EXPECT_EQ(largest_difference(run(model, cover, {1}), run(model, job_for(model, 1), {1})), 0.0);
+  cover.cover_strength = 0.0;
+  EXPECT_EQ(largest_difference(run(model, cover, {1}), run(model, other, {1})), 0.0);
+  cover.cover_strength = 0.19;  // of 5 steps: none
+  EXPECT_EQ(largest_difference(run(model, cover, {1}), run(model, other, {1})), 0.0);
+  cover.cover_strength = 0.5;
+  EXPECT(largest_difference(run(model, cover, {1}), run(model, other, {1})) > 1e-3);
+  cover.conditions_after_cover.reset();
+  EXPECT_THROWS(run(model, cover, {1}), "conditions that follow");
+}
+
+TEST("denoise: repaint keeps the source outside its window") {
+  const AceStep model = tiny_ace_step({});
+  DenoiseJob job = job_for(model, 1);
+  const at::Tensor clean = random_tensor({1, kFrames, kTinyLatent}, 30);
+  at::Tensor mask = at::zeros({1, kFrames}, at::kBool);
+  mask.narrow(1, 4, 6).fill_(true);
+  job.repaint = Repaint{.mask = mask, .clean = clean, .injection_ratio = 1.0, .crossfade_frames = 0};
+  const at::Tensor painted = run(model, job, {1});
+  EXPECT_EQ(largest_difference(painted.narrow(1, 0, 4), clean.narrow(1, 0, 4)), 0.0);
+  EXPECT_EQ(largest_difference(painted.narrow(1, 10, 6), clean.narrow(1, 10, 6)), 0.0);
+  EXPECT(largest_difference(painted.narrow(1, 4, 6), clean.narrow(1, 4, 6)) > 1e-2);
+}
+
+TEST("denoise: the edges of a window fade outside it, and no further than the clip") {
+  at::Tensor mask = at::zeros({2, 12}, at::kBool);
+  mask[0].narrow(0, 2, 3).fill_(true);
+  mask[1].fill_(true);
+  const at::Tensor soft = soft_window(mask, 5);
+  const at::Tensor expected = at::tensor({1.0f / 3, 2.0f / 3, 1.0f, 1.0f, 1.0f, 5.0f / 6, 4.0f / 6, 3.0f / 6, 2.0f / 6, 1.0f / 6, 0.0f, 0.0f});
+  EXPECT(largest_difference(soft[0], expected) < 1e-6);
+  EXPECT(soft[1].equal(at::ones({12})));
+}
+
+TEST("denoise: a broken checkpoint gives an error and no latents") {
+  const AceStep model = tiny_ace_step({}, [](Tensors& tensors) {
+    tensors["decoder.proj_out.1.bias"].fill_(std::numeric_limits<float>::quiet_NaN());
+  });
+  EXPECT_THROWS(run(model, job_for(model, 1), {1}), "not finite at step 1 of 5");
+}
+
+TEST("denoise: reports every step and stops when told to") {
+  const AceStep model = tiny_ace_step({});
+  std::atomic<bool> cancelled = false;
+  std::vector<int64_t> done;
+  const Control control(&cancelled, [&](const Progress& progress) {
+    EXPECT_EQ(progress.total, 5);
+    done.push_back(progress.done);
+    if (progress.done == 2) cancelled = true;
+  });
+  NoiseStreams noise({1});
+  EXPECT_THROWS(denoise(model.dit, job_for(model, 1), noise, control), "cancelled");
+  EXPECT(done == std::vector<int64_t>({0, 1, 2}));
+}

@@ -1,0 +1,122 @@
+#include "core/dit/dit.h"
+
+#include <ATen/ATen.h>
+
+#include "core/diffusion/flow_matching.h"
+#include "test/tiny_ace_step.h"
+
+using namespace carillon;
+using namespace carillon::test;
+
+namespace {
+
+const TinySize kSizes[] = {{.is_xl = false, .is_turbo = false}, {.is_xl = true, .is_turbo = false}};
+
+/// One velocity of random inputs.
+struct Inputs {
+  at::Tensor state, context, encoder_states, times;
+  Inputs(int64_t batch, int64_t frames, int64_t length)
+      : state(random_tensor({batch, frames, kTinyLatent}, 1)),
+        context(random_tensor({batch, frames, 2 * kTinyLatent}, 2)),
+        encoder_states(random_tensor({batch, length, kTinyEncoder}, 3)),
+        times(at::full({1}, 0.6)) {}
+};
+
+at::Tensor velocity(const Dit& dit, const Inputs& in) {
+  return dit.velocity(in.state, dit.embed_context(in.context), dit.modulate(in.times), dit.attend_to(in.encoder_states));
+}
+
+}  // namespace
+
+TEST("dit: the sinusoid has the reference's values, cosines first") {
+  const at::Tensor one = sinusoid(at::full({1}, 1.0), 256)[0], third = sinusoid(at::full({1}, 0.3), 256)[0];
+  EXPECT_NEAR(one[0].item<double>(), 0.562379, 2e-5);
+  EXPECT_NEAR(one[1].item<double>(), 0.789627, 2e-4);
+  EXPECT_NEAR(one[64].item<double>(), -0.839072, 2e-5);
+  EXPECT_NEAR(one[128].item<double>(), 0.826880, 2e-5);
+  EXPECT_NEAR(third[0].item<double>(), -0.022097, 2e-5);
+  EXPECT_NEAR(third[192].item<double>(), 0.141120, 2e-5);
+}
+
+TEST("dit: the split patch embedding is the strided convolution") {
+  Tensors weights;
+  const AceStep model = tiny_ace_step({}, [&](Tensors& tensors) { weights = tensors; });
+  const Inputs in(2, 8, 3);
+  const at::Tensor joint = at::conv1d(at::cat({in.context, in.state}, 2).transpose(1, 2), weights["decoder.proj_in.1.weight"],
+                                      weights["decoder.proj_in.1.bias"], 2).transpose(1, 2);
+  const at::Tensor by_frame = weights["decoder.proj_in.1.weight"].permute({0, 2, 1});
+  PatchEmbedding split{2,
+                       {by_frame.narrow(2, 0, 2 * kTinyLatent).reshape({-1, 4 * kTinyLatent}), weights["decoder.proj_in.1.bias"]},
+                       {by_frame.narrow(2, 2 * kTinyLatent, kTinyLatent).reshape({-1, 2 * kTinyLatent}), {}}};
+  EXPECT(largest_difference(split.embed_context(in.context) + split.embed_state(in.state), joint) < 1e-5);
+  EXPECT(largest_difference(model.dit.embed_context(in.context).tokens, split.embed_context(in.context)) < 1e-6);
+}
+
+TEST("dit: an odd length is the even one with a zero frame, cropped") {
+  for (const auto& size : kSizes) {
+    const AceStep model = tiny_ace_step(size);
+    Inputs odd(2, 13, 5), even = odd;
+    even.state = at::constant_pad_nd(odd.state, {0, 0, 0, 1});
+    even.context = at::constant_pad_nd(odd.context, {0, 0, 0, 1});
+    EXPECT_EQ(velocity(model.dit, odd).size(1), 13);
+    EXPECT_EQ(largest_difference(velocity(model.dit, odd), velocity(model.dit, even).narrow(1, 0, 13)), 0.0);
+  }
+}
+
+TEST("dit: a row without conditions equals cross-attention over the null sequence, whatever its length") {
+  for (const auto& size : kSizes) {
+    const AceStep model = tiny_ace_step(size);
+    const Inputs in(2, 12, 7);
+    const auto twice = [](const at::Tensor& x) { return at::cat({x, x}); };
+    const ContextTokens context = model.dit.embed_context(twice(in.context));
+    const at::Tensor both = model.dit.velocity(twice(in.state), context, model.dit.modulate(in.times),
+                                               model.dit.attend_to(in.encoder_states, model.null_condition));
+    for (const int64_t length : {1, 9}) {
+      Inputs null = in;
+      null.encoder_states = model.null_condition.expand({2, length, -1});
+      EXPECT(largest_difference(both.narrow(0, 2, 2), velocity(model.dit, null)) < 1e-5);
+    }
+    EXPECT(largest_difference(both.narrow(0, 0, 2), velocity(model.dit, in)) < 1e-5);
+    EXPECT(largest_difference(both.narrow(0, 0, 2), both.narrow(0, 2, 2)) > 1e-3);
+  }
+}
+
+TEST("dit: items of a batch do not see each other") {
+  for (const auto& size : kSizes) {
+    const AceStep model = tiny_ace_step(size);
+    const Inputs in(3, 20, 6);
+    const at::Tensor together = velocity(model.dit, in);
+    for (int64_t item = 0; item < 3; ++item) {
+      Inputs alone = in;
+      alone.state = in.state.narrow(0, item, 1);
+      alone.context = in.context.narrow(0, item, 1);
+      alone.encoder_states = in.encoder_states.narrow(0, item, 1);
+      EXPECT(largest_difference(together.narrow(0, item, 1), velocity(model.dit, alone)) < 1e-5);
+    }
+  }
+}
+
+TEST("dit: equal times take the constant second branch, different ones do not") {
+  const AceStep model = tiny_ace_step({});
+  const at::Tensor times = at::tensor({1.0f, 0.3f});
+  const Modulation constant = model.dit.modulate(times), computed = model.dit.modulate(times, times);
+  EXPECT(largest_difference(constant.layers, computed.layers) < 1e-5);
+  EXPECT(largest_difference(constant.output, computed.output) < 1e-5);
+  EXPECT(largest_difference(constant.layers, model.dit.modulate(times, at::zeros({2})).layers) > 1e-2);
+  EXPECT(largest_difference(constant.at(1).layers, model.dit.modulate(times.narrow(0, 1, 1)).layers) < 1e-5);
+}
+
+TEST("dit: the loss of flow matching has a gradient with respect to the conditions") {
+  const AceStep model = tiny_ace_step({.is_xl = true});
+  Inputs in(2, 10, 4);
+  in.encoder_states.requires_grad_(true);
+  const at::Tensor loss = flow_matching_loss(model.dit, random_tensor({2, 10, kTinyLatent}, 7), in.state,
+                                             at::tensor({0.3f, 0.8f}), in.context, in.encoder_states);
+  loss.backward();
+  EXPECT(in.encoder_states.grad().abs().max().item<double>() > 0.0);
+}
+
+TEST("dit: a missing tensor is named") {
+  EXPECT_THROWS(tiny_ace_step({}, [](Tensors& tensors) { tensors.erase("decoder.layers.1.mlp.up_proj.weight"); }),
+                "decoder.layers.1.mlp.up_proj.weight");
+}
