@@ -22,6 +22,9 @@ const HILL_AMPLITUDE_METERS = 60;
 const RIVER_BED_METERS = 18;
 const RIVER_HALF_WIDTH_METERS = 70;
 const RIVER_BANK_METERS = 190;
+/** Hills keep this far from the river and reach their height this much further on. */
+const VALLEY_METERS = 300;
+const VALLEY_SIDE_METERS = 1500;
 
 export class Terrain {
   /** Height steps plus one; 0 means not computed yet. */
@@ -76,8 +79,9 @@ function shape(seed: number, x: number, z: number): number {
   );
   const hills =
     (valueNoise(seed, x, z, 1800) * 0.75 + valueNoise(seed + 1, x, z, 700) * 0.25) * HILL_AMPLITUDE_METERS;
-  const land = PLAIN_METERS + wildness * hills;
   const offCenter = Math.abs(x - riverCenter(seed, z));
+  const valley = smoothStep((offCenter - VALLEY_METERS) / VALLEY_SIDE_METERS);
+  const land = PLAIN_METERS + wildness * valley * hills;
   const bank = smoothStep((offCenter - RIVER_HALF_WIDTH_METERS) / RIVER_BANK_METERS);
   return RIVER_BED_METERS + (land - RIVER_BED_METERS) * bank;
 }

@@ -1,9 +1,11 @@
 /** Towns to test with, built through the city's own commands. */
 import type { BuildNetwork, City } from "../../../src/city/game.js";
 import { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
+import { takeSnapshot } from "../../../src/city/simulation/snapshot.js";
 import { layStarterMap } from "../../../src/city/simulation/starter-map.js";
 import { tick } from "../../../src/city/simulation/tick.js";
 import { World } from "../../../src/city/simulation/world.js";
+import { type BuildingFlag, flagBit, type ProblemName } from "../../../src/city/terms.js";
 
 /** A new city that cannot save, advanced by `advance` only. */
 export function newCity(map: "highway" | "empty" = "highway", seed = 7): SimulatedCity {
@@ -121,4 +123,18 @@ export function largeCity(): SimulatedCity {
     advance(city, 256);
   }
   return city;
+}
+
+/** Everything the city is, as one string: equal exactly when two cities are. */
+export function fingerprint(city: SimulatedCity): string {
+  return JSON.stringify(takeSnapshot(city.world));
+}
+
+/** How many buildings have a problem. */
+export function countProblem(city: City, name: ProblemName): number {
+  return city.buildings().filter(({ problems }) => problems.names.includes(name)).length;
+}
+
+export function countFlag(city: City, flag: BuildingFlag): number {
+  return city.buildings().filter(({ flags }) => (flags & flagBit(flag)) !== 0).length;
 }

@@ -1,0 +1,163 @@
+import { expect } from "chai";
+import { CommandRefusedError } from "../../../src/city/game.js";
+import { findFaults } from "../../../src/city/simulation/integrity.js";
+import { advance, connectToHighway, fingerprint, layLattice, newCity, place, road, zone } from "./towns.js";
+
+describe("the embedded city's networks", () => {
+  it("adds two nodes, one segment, four zone blocks and four to the build index for a first road", () => {
+    const city = newCity("empty");
+    const { built } = city.apply(road(0, 0, 80, 0));
+    expect(built).to.deep.equal({ segmentId: 1, startNodeId: 1, endNodeId: 2 });
+    expect([city.nodes().length, city.segments().length, city.zoneBlocks().length]).to.deep.equal([2, 1, 4]);
+    expect(city.buildIndex).to.equal(4);
+    expect(city.laneCount).to.equal(6);
+    const positions = city
+      .zoneBlocks()
+      .map(({ position, rows }) => [position.x, position.z, rows].map(Math.round));
+    expect(positions).to.deep.equal([
+      [32, 40, 5],
+      [8, -40, 5],
+      [48, -40, 5],
+      [72, 40, 5],
+    ]);
+  });
+
+  it("uses a compatible node within 2 m and makes a new one beyond", () => {
+    const city = newCity("empty");
+    city.apply(road(0, 0, 80, 0));
+    expect(city.apply(road(80.9, 1, 160, 0)).built?.startNodeId).to.equal(2);
+    expect(city.apply(road(80, 2.5, 80, 90)).built?.startNodeId).to.equal(4);
+    expect(city.apply(road(80, 0, 80, -90, "Water Pipe")).built?.startNodeId).to.equal(6);
+  });
+
+  it("builds the published starter lattice with the published counts", () => {
+    const city = newCity("empty");
+    layLattice(city, 160, -160, 4, 4);
+    const cells = () => city.zoneBlocks().reduce((sum, { rows }) => sum + rows * 4, 0);
+    expect([city.nodes().length, city.segments().length, city.zoneBlocks().length, cells()]).to.deep.equal([
+      25, 40, 160, 3200,
+    ]);
+    const touched = [
+      ["ResidentialLow", 200, -120, 48],
+      ["ResidentialLow", 200, 120, 48],
+      ["ResidentialLow", 320, 40, 48],
+      ["CommercialLow", 400, -80, 42],
+      ["Office", 440, 80, 42],
+      ["Industrial", 480, 0, 36],
+    ].map(([name, x, z, radius]) => zone(city, name as string, x as number, z as number, radius as number));
+    expect(touched).to.deep.equal([200, 200, 240, 240, 200, 120]);
+    city.apply(road(400, 160, 400, 300));
+    connectToHighway(city, 400, 300);
+    expect([city.nodes().length, city.segments().length, city.zoneBlocks().length, cells()]).to.deep.equal([
+      28, 43, 172, 3584,
+    ]);
+  });
+
+  it("joins the starter highway, which reaches the map edge on both carriageways", () => {
+    const city = newCity("highway");
+    const nodes = city.nodes().length;
+    connectToHighway(city, 400, 300);
+    expect(city.nodes().length).to.equal(nodes + 1);
+    const outside = city.nodes().filter((node) => node.outside);
+    expect(outside.map(({ position }) => Math.abs(position.x))).to.deep.equal([8640, 8640, 8640, 8640]);
+  });
+
+  it("refuses what the bridge refuses, and stays as it was", () => {
+    const city = newCity("empty");
+    city.apply(road(0, 0, 80, 0));
+    const before = fingerprint(city);
+    const refusals: [() => unknown, string, RegExp][] = [
+      [() => city.apply(road(0, 10, 3.9, 10)), "too-short", /3\.90 m/],
+      [() => city.apply(road(0, 10, 80, 10, "Rainbow Road")), "unknown-prefab", /Rainbow Road/],
+      [() => city.apply(road(Number.NaN, 0, 80, 0)), "bad-value", /NaN/],
+      [() => city.apply(road(0, 0, 1e300, 0)), "bad-value", /1e\+300/],
+      [() => city.apply({ ...road(79, 0, 81, 0), end: { x: 81, y: 50, z: 0 } }), "too-short", /node 2/],
+      [() => place(city, "Block Services - Utility Yard_Data", 0, 0), "blocked-prefab", /Block Services/],
+      [() => place(city, "Castle", 0, 0), "unknown-prefab", /Castle/],
+    ];
+    for (const [attempt, code, message] of refusals) {
+      expect(attempt).to.throw(CommandRefusedError, message).with.property("code", code);
+    }
+    expect(fingerprint(city)).to.equal(before);
+    city.apply(road(0, 10, 4, 10));
+  });
+
+  it("holds at most eight segments at a node", () => {
+    const city = newCity("empty");
+    for (let i = 0; i < 8; i++) city.apply(road(0, 0, 80 * Math.cos(i), 80 * Math.sin(i)));
+    expect(() => city.apply(road(0, 0, 80, 80))).to.throw(CommandRefusedError, /already has 8/);
+  });
+
+  it("takes orphaned nodes and zone blocks away with a segment, unless nodes are to be kept", () => {
+    const city = newCity("empty");
+    city.apply(road(0, 0, 80, 0));
+    city.apply(road(80, 0, 160, 0));
+    const bulldoze = { type: "bulldoze", dryRun: false, entityType: "netSegment" } as const;
+    city.apply({ ...bulldoze, id: 2, keepNodes: false });
+    expect(city.nodes().map(({ id }) => id)).to.deep.equal([1, 2]);
+    expect(city.zoneBlocks().every(({ segmentId }) => segmentId === 1)).to.equal(true);
+    city.apply({ ...bulldoze, id: 1, keepNodes: true });
+    expect([city.nodes().length, city.zoneBlocks().length]).to.deep.equal([2, 0]);
+    expect(() => city.apply({ ...bulldoze, id: 1, keepNodes: false })).to.throw(CommandRefusedError, /id 1/);
+  });
+
+  it("takes every attached segment away with a node", () => {
+    const city = newCity("empty");
+    layLattice(city, 0, 0, 2, 2);
+    const middle = city.nodes().find(({ position }) => position.x === 80 && position.z === 80);
+    city.apply({
+      type: "bulldoze",
+      dryRun: false,
+      entityType: "netNode",
+      id: middle?.id as number,
+      keepNodes: false,
+    });
+    expect([city.nodes().length, city.segments().length]).to.deep.equal([8, 8]);
+    expect(findFaults(city.world)).to.deep.equal([]);
+  });
+
+  it("gives the lowest free ids first", () => {
+    const city = newCity("empty");
+    for (let i = 0; i < 4; i++) city.apply(road(i * 200, 0, i * 200 + 80, 0));
+    city.apply({ type: "bulldoze", dryRun: false, entityType: "netSegment", id: 2, keepNodes: false });
+    expect(city.apply(road(0, 500, 80, 500)).built).to.deep.equal({
+      segmentId: 2,
+      startNodeId: 3,
+      endNodeId: 4,
+    });
+  });
+
+  it("follows the ground, and the water surface over the river", () => {
+    const city = newCity("empty");
+    expect(city.surfaceHeight(0, 0)).to.equal(60);
+    const wet = Array.from({ length: 60 }, (_, i) => 700 + i * 16).filter(
+      (x) => city.groundHeight(x, 0) < 40,
+    );
+    expect(wet.length).to.be.greaterThan(5);
+    const x = wet[0] as number;
+    city.apply(road(x, 0, x + 40, 0));
+    expect(city.nodes().map(({ position }) => position.y)).to.deep.equal([40, 40]);
+  });
+
+  it("rises gently enough everywhere that no road on the ground counts as a cliff", () => {
+    const city = newCity("empty");
+    const steepest = (meters: number) => {
+      let most = 0;
+      for (let x = -8600; x < 8300; x += 47) {
+        for (let z = -8600; z < 8600; z += 211) {
+          most = Math.max(most, Math.abs(city.surfaceHeight(x + meters, z) - city.surfaceHeight(x, z)));
+        }
+      }
+      return most;
+    };
+    expect(steepest(30)).to.be.within(2, 14);
+    expect(steepest(192)).to.be.within(15, 28);
+  });
+
+  it("stands still while nothing is built", () => {
+    const city = newCity("highway");
+    advance(city, 600);
+    expect([city.buildings().length, city.citizenCount]).to.deep.equal([0, 0]);
+    expect(city.demand).to.deep.equal({ residential: 100, commercial: 0, workplace: 0 });
+  });
+});

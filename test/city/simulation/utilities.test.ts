@@ -1,0 +1,118 @@
+import { expect } from "chai";
+import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
+import { advance, connectToHighway, countProblem, layLattice, newCity, place, road, zone } from "./towns.js";
+
+const WEEK = 4096;
+
+/** Homes along one street, connected to the outside, without any utility. */
+function bareStreet(): SimulatedCity {
+  const city = newCity();
+  layLattice(city, 160, 0, 3, 1);
+  city.apply(road(400, 80, 400, 300));
+  connectToHighway(city, 400, 300);
+  zone(city, "ResidentialLow", 200, 40, 60);
+  return city;
+}
+
+function homes(city: SimulatedCity): number {
+  return city.buildings().filter(({ prefab }) => prefab.service === "Residential").length;
+}
+
+describe("the embedded city's utilities", () => {
+  it("leave homes without plants dark and dry", () => {
+    const city = bareStreet();
+    advance(city, WEEK);
+    expect(homes(city)).to.be.greaterThan(3);
+    expect(countProblem(city, "Electricity")).to.equal(homes(city));
+    expect(countProblem(city, "Water")).to.equal(homes(city));
+    expect(countProblem(city, "Sewage")).to.equal(homes(city));
+  });
+
+  it("reach homes over a power line, and no longer once it is cut", () => {
+    const city = bareStreet();
+    place(city, "Wind Turbine", -300, 40);
+    const line = city.apply(road(-290, 40, 150, 40, "Power Line")).built;
+    advance(city, WEEK);
+    expect(countProblem(city, "Electricity")).to.equal(0);
+    city.apply({
+      type: "bulldoze",
+      dryRun: false,
+      entityType: "netSegment",
+      id: line?.segmentId as number,
+      keepNodes: false,
+    });
+    advance(city, 600);
+    expect(countProblem(city, "Electricity")).to.equal(homes(city));
+  });
+
+  it("spread power from building to building, but not across open land", () => {
+    const city = bareStreet();
+    place(city, "Wind Turbine", 140, 40);
+    place(city, "Medical Clinic", 2000, -1500);
+    advance(city, WEEK);
+    const dark = city.buildings().filter(({ problems }) => problems.names.includes("Electricity"));
+    expect(dark.map(({ prefab }) => prefab.name)).to.deep.equal(["Medical Clinic"]);
+  });
+
+  it("carry water through joined pipes only", () => {
+    const city = bareStreet();
+    place(city, "Wind Turbine", 140, 40);
+    place(city, "Wind Turbine", -300, 0);
+    place(city, "Water Tower", -300, 40);
+    place(city, "Inland Water Treatment Plant 01", -300, 80);
+    city.apply(road(-300, 40, -300, 84, "Basic Road"));
+    city.apply(road(-300, 40, 0, 40, "Water Pipe"));
+    city.apply(road(10, 40, 400, 40, "Water Pipe"));
+    advance(city, WEEK);
+    expect(countProblem(city, "Water")).to.be.greaterThan(3);
+    const ends = city.nodes().filter(({ problems }) => problems.names.includes("WaterNotConnected"));
+    expect(ends.map(({ position }) => position.x)).to.deep.equal([10, 400]);
+    city.apply(road(0, 40, 10, 40, "Water Pipe"));
+    advance(city, 600);
+    expect(countProblem(city, "Water")).to.equal(0);
+    expect(countProblem(city, "Sewage")).to.equal(0);
+  });
+
+  it("keep pumps dry that do not stand at the water", () => {
+    const city = bareStreet();
+    place(city, "Wind Turbine", 140, 40);
+    place(city, "Water Intake", 150, 0);
+    city.apply(road(150, 0, 400, 0, "Water Pipe"));
+    advance(city, WEEK);
+    expect(countProblem(city, "Water")).to.equal(homes(city));
+  });
+
+  it("leave the farthest without when there is not enough", () => {
+    const city = newCity();
+    layLattice(city, 0, 0, 12, 4);
+    connectToHighway(city, 400, 320);
+    for (const block of city.world.blocks.all()) block.cells.fill(3);
+    place(city, "Wind Turbine", -20, 40);
+    advance(city, 2 * WEEK);
+    const all = city.buildings().filter(({ prefab }) => prefab.service === "Residential");
+    const dark = all.filter(({ problems }) => problems.names.includes("Electricity"));
+    expect(dark.length).to.be.greaterThan(0);
+    expect(dark.length).to.be.lessThan(all.length);
+    const mean = (list: typeof all) => list.reduce((sum, { position }) => sum + position.x, 0) / list.length;
+    expect(mean(dark)).to.be.greaterThan(mean(all));
+  });
+
+  it("report a plant without its network, and a building switched off", () => {
+    const city = newCity();
+    const tower = place(city, "Water Tower", 0, 0);
+    place(city, "Boiler Station", 200, 0);
+    advance(city, 600);
+    expect(countProblem(city, "WaterNotConnected")).to.equal(1);
+    expect(countProblem(city, "HeatingNotConnected")).to.equal(1);
+    const off = city.apply({ type: "set-building-active", id: tower, active: false });
+    expect(off.beforeFlags).to.deep.equal(["Created", "Completed", "Active"]);
+    expect(off.afterFlags).to.deep.equal(["Created", "Completed"]);
+    advance(city, 600);
+    expect(countProblem(city, "TurnedOff")).to.equal(1);
+    expect(city.apply({ type: "set-building-active", id: tower, active: true }).afterFlags).to.include(
+      "Active",
+    );
+    advance(city, 600);
+    expect(countProblem(city, "TurnedOff")).to.equal(0);
+  });
+});
