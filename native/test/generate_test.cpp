@@ -50,7 +50,9 @@ class ScriptedDecoder : public Decoder {
     return at::stack(lines);
   }
 
-  void copy_row(int64_t from, int64_t to) override { histories_[static_cast<size_t>(to)] = histories_[static_cast<size_t>(from)]; }
+  void copy_row(int64_t from, int64_t to) override {
+    histories_[static_cast<size_t>(to)] = histories_[static_cast<size_t>(from)];
+  }
 
   const History& history(size_t row) const { return histories_[row]; }
 
@@ -95,15 +97,16 @@ LanguageResult run(const LanguageJob& job, std::function<at::Tensor(const Histor
   return generate(decoder, vocabulary(), cache, job, Control());
 }
 
-const std::vector<Segment> kMixed = {TokensSegment{{kThink, 10}}, PatternSegment{" [^\n]{1,4}\n(  [^\n]*\n)*", false, 12},
-                                     TokensSegment{{100, 101, 102}}, PatternSegment{"(en|yue)", true, 4}, CodesSegment{7}};
+const std::vector<Segment> kMixed = {
+    TokensSegment{{kThink, 10}}, PatternSegment{" [^\n]{1,4}\n(  [^\n]*\n)*", false, 12},
+    TokensSegment{{100, 101, 102}}, PatternSegment{"(en|yue)", true, 4}, CodesSegment{7}};
 
 }  // namespace
 
 TEST("generate: a forced run takes one forward pass, also together with the token before it") {
   MaskCache cache(vocabulary(), at::kCPU);
-  const auto job = job_of({TokensSegment{{20, 21, 22, 23}}, PatternSegment{"a|b", false, 3}, TokensSegment{{30, 31, 32}},
-                           PatternSegment{"c|d", false, 3}, TokensSegment{{40, 41}}});
+  const auto job = job_of({TokensSegment{{20, 21, 22, 23}}, PatternSegment{"a|b", false, 3},
+                           TokensSegment{{30, 31, 32}}, PatternSegment{"c|d", false, 3}, TokensSegment{{40, 41}}});
   ScriptedDecoder decoder(1, varied);
   const auto result = generate(decoder, vocabulary(), cache, job, Control());
   using Feeds = std::vector<std::pair<int64_t, int64_t>>;
@@ -162,8 +165,9 @@ TEST("generate: guidance steers from the unconditional prompt, and its rows see 
   const auto guided = generate(decoder, vocabulary(), cache, job, Control());
   EXPECT(guided.token_ids[0] == History(5, kFirstCode + 4));
   for (size_t row = 0; row < 2; ++row) {
-    EXPECT(decoder.history(row) == (History{1, 2, 3, 4, kFirstCode + 4, kFirstCode + 4, kFirstCode + 4, kFirstCode + 4}));
-    EXPECT(decoder.history(row + 2) == (History{9, kFirstCode + 4, kFirstCode + 4, kFirstCode + 4, kFirstCode + 4}));
+    const int32_t four = kFirstCode + 4;
+    EXPECT(decoder.history(row) == (History{1, 2, 3, 4, four, four, four, four}));
+    EXPECT(decoder.history(row + 2) == (History{9, four, four, four, four}));
   }
   job.cfg_scale = 1.0;
   ScriptedDecoder unguided(2, logits);  // has no rows for unconditional prompts
@@ -227,7 +231,8 @@ TEST("generate: long prompts are fed in pieces, once, however many rows there ar
   MaskCache cache(vocabulary(), at::kCPU);
   ScriptedDecoder decoder(6, varied);
   std::vector<Progress> reports;
-  generate(decoder, vocabulary(), cache, job, Control(nullptr, [&](const Progress& progress) { reports.push_back(progress); }));
+  const Control control(nullptr, [&](const Progress& progress) { reports.push_back(progress); });
+  generate(decoder, vocabulary(), cache, job, control);
   using Feeds = std::vector<std::pair<int64_t, int64_t>>;
   EXPECT(decoder.feeds == (Feeds{{1, 512}, {1, 512}, {1, 76}, {1, 2}}));
   EXPECT(reports.front().stage == Stage::kPrefill && reports.front().done == 0 && reports.front().total == 1102);
@@ -279,9 +284,10 @@ TEST("generate: a job that cannot run is refused with what to change") {
   };
   refused([](LanguageJob&) {});
   EXPECT_THROWS(refused([](LanguageJob& job) { job.prompt.assign(60, 1); }),
-                "the prompt of 60 tokens and 50 new tokens do not fit into the language model's 100 positions: shorten");
+                "the prompt of 60 tokens and 50 new tokens do not fit into the language model's 100 positions");
   EXPECT_THROWS(refused([](LanguageJob& job) { job.program = {TextSegment{}}; }), "200 new tokens do not fit");
-  EXPECT_THROWS(refused([](LanguageJob& job) { job.max_new_tokens = 49; }), "the program has 50 tokens, but maxNewTokens is 49");
+  EXPECT_THROWS(refused([](LanguageJob& job) { job.max_new_tokens = 49; }),
+                "the program has 50 tokens, but maxNewTokens is 49");
   EXPECT_THROWS(refused([](LanguageJob& job) { job.seeds.clear(); }), "no seeds");
   EXPECT_THROWS(refused([](LanguageJob& job) { job.prompt.clear(); }), "the prompt is empty");
   EXPECT_THROWS(refused([](LanguageJob& job) { job.prompt[0] = kVocabularySize; }), "the vocabulary ends at");
@@ -303,11 +309,14 @@ CausalLm tiny_model() {
   const auto matrix = [&](int64_t rows, int64_t columns) {
     return at::randn({rows, columns}, random) / std::sqrt(static_cast<double>(columns));
   };
-  Tensors tensors = {{"embed_tokens.weight", at::randn({kVocabularySize, kHidden}, random) * 0.4}, {"norm.weight", at::ones({kHidden})}};
+  Tensors tensors = {{"embed_tokens.weight", at::randn({kVocabularySize, kHidden}, random) * 0.4},
+                     {"norm.weight", at::ones({kHidden})}};
   for (int64_t i = 0; i < 2; ++i) {
     const std::string layer = "layers." + std::to_string(i) + ".";
-    for (const char* norm : {"input_layernorm", "post_attention_layernorm"}) tensors[layer + norm + ".weight"] = at::ones({kHidden});
-    for (const char* norm : {"self_attn.q_norm", "self_attn.k_norm"}) tensors[layer + norm + ".weight"] = at::ones({kDim});
+    tensors[layer + "input_layernorm.weight"] = at::ones({kHidden});
+    tensors[layer + "post_attention_layernorm.weight"] = at::ones({kHidden});
+    tensors[layer + "self_attn.q_norm.weight"] = at::ones({kDim});
+    tensors[layer + "self_attn.k_norm.weight"] = at::ones({kDim});
     tensors[layer + "self_attn.q_proj.weight"] = matrix(kHeads * kDim, kHidden);
     tensors[layer + "self_attn.k_proj.weight"] = matrix(kKvHeads * kDim, kHidden);
     tensors[layer + "self_attn.v_proj.weight"] = matrix(kKvHeads * kDim, kHidden);
@@ -385,8 +394,10 @@ TEST("generate: without constraint at temperature 0 it follows the reference's g
   const char* root = std::getenv("CARILLON_PARITY_ROOT");
   if (!root) return;  // the golden is part of the parity set, which is not in the repository
   const auto golden = Safetensors::open(std::string(root) + "/goldens/lm_greedy.safetensors");
-  const auto model = CausalLm::load(std::string(root) + "/checkpoints/" + golden.metadata().at("checkpoint"), kFloat32, Control());
-  const auto prompt = golden.tensor("in.input_ids").to(at::kInt).flatten(), sequence = golden.tensor("out.sequence").to(at::kInt).flatten();
+  const auto directory = std::string(root) + "/checkpoints/" + golden.metadata().at("checkpoint");
+  const auto model = CausalLm::load(directory, kFloat32, Control());
+  const auto prompt = golden.tensor("in.input_ids").to(at::kInt).flatten();
+  const auto sequence = golden.tensor("out.sequence").to(at::kInt).flatten();
   const auto size = static_cast<int32_t>(model.config().vocab_size);
   // No token of the sequence ends it: the reference ran on to its token count.
   const Vocabulary plain({}, std::vector<int32_t>(static_cast<size_t>(size) + 1, 0), {size - 1}, 0, 0);

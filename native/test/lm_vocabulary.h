@@ -15,7 +15,8 @@ inline const std::vector<std::string> kWords = {
     "song",  " song", "en",   " en",     "yue",   " yue",   "--",   "\r\n",   " piano", "slow",   " é",   "caption",
 };
 constexpr int32_t kFirstSpecial = kFirstWord + 36;
-constexpr int32_t kPad = kFirstSpecial, kTurnEnd = kFirstSpecial + 1, kThink = kFirstSpecial + 2, kThinkEnd = kFirstSpecial + 3;
+constexpr int32_t kPad = kFirstSpecial, kTurnEnd = kFirstSpecial + 1;
+constexpr int32_t kThink = kFirstSpecial + 2, kThinkEnd = kFirstSpecial + 3;
 constexpr int32_t kFirstCode = kFirstSpecial + 4;
 constexpr int32_t kCodes = 64, kCodeTokens = 80;
 constexpr int32_t kVocabularySize = kFirstCode + kCodeTokens;

@@ -52,12 +52,13 @@ TEST("pattern: classes hold ASCII, ranges and escapes") {
 
 TEST("pattern: a dot and a negated class read one whole well-formed character, no control character") {
   for (const char* pattern : {".", "[^x]"}) {
-    for (const char* character : {"a", " ", "\x7f", "é", "♭", "中", "\xF0\x9F\x8E\xB9", "\xEF\xBF\xBF", "\xF4\x8F\xBF\xBF"}) {
+    for (const char* character :
+         {"a", " ", "\x7f", "é", "♭", "中", "\xF0\x9F\x8E\xB9", "\xEF\xBF\xBF", "\xF4\x8F\xBF\xBF"}) {
       EXPECT(matches(pattern, character));
     }
     // truncated, overlong, surrogate, above U+10FFFF, stray continuation, C0 controls
-    for (const char* fault : {"\xC3", "\xC0\xAF", "\xE0\x80\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\x80", "\xFF", "\n",
-                              "\r", "\t", "\x1b", "ab", ""}) {
+    for (const char* fault : {"\xC3", "\xC0\xAF", "\xE0\x80\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\x80", "\xFF",
+                              "\n", "\r", "\t", "\x1b", "ab", ""}) {
       EXPECT(!matches(pattern, fault));
     }
     EXPECT(!matches(pattern, std::string_view("\0", 1)));

@@ -64,7 +64,9 @@ Score always(int32_t id) {
 }
 
 Score follows(std::vector<int32_t> script) {
-  return [script](size_t position, int32_t id) { return position < script.size() && script[position] == id ? 1.0f : 0.0f; };
+  return [script](size_t position, int32_t id) {
+    return position < script.size() && script[position] == id ? 1.0f : 0.0f;
+  };
 }
 
 TokensSegment name(const char* text) { return {vocabulary().spell(text)}; }
@@ -127,8 +129,9 @@ TEST("program: a model that wants one token only still gives a valid block") {
   MaskCache cache(vocabulary(), at::kCPU);
   const auto program = metadata_program({});
   Pattern shape(metadata_shape({}));
-  for (const int32_t id : {word("\n"), word(" "), word("  "), word(".\n"), word(" \n"), word("\n  "), word("\n\n"), word("`"),
-                           word(":"), word("duration"), 0xC3, 0xFF, kPad, kTurnEnd, kThinkEnd, kFirstCode, kVocabularySize - 1}) {
+  for (const int32_t id :
+       {word("\n"), word(" "), word("  "), word(".\n"), word(" \n"), word("\n  "), word("\n\n"), word("`"), word(":"),
+        word("duration"), 0xC3, 0xFF, kPad, kTurnEnd, kThinkEnd, kFirstCode, kVocabularySize - 1}) {
     ProgramCursor cursor(program, 1024, vocabulary(), cache);
     drive(cursor, always(id));
     expect_valid(cursor, shape);
@@ -270,7 +273,8 @@ TEST("program: a pattern the vocabulary cannot spell is an error, not a hang") {
 
 TEST("program: greedy patterns say so, and nothing else does") {
   MaskCache cache(vocabulary(), at::kCPU);
-  const std::vector<Segment> program = {PatternSegment{"a|b", true, 4}, PatternSegment{"a|b", false, 4}, CodesSegment{1}};
+  const std::vector<Segment> program = {PatternSegment{"a|b", true, 4}, PatternSegment{"a|b", false, 4},
+                                        CodesSegment{1}};
   ProgramCursor cursor(program, 10, vocabulary(), cache);
   EXPECT(cursor.greedy());
   cursor.push('a');

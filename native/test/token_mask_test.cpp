@@ -36,8 +36,8 @@ std::set<int32_t> allowed_one_by_one(Pattern& pattern, int32_t state, const Voca
 TEST("token mask: the trie walk allows what token by token tries allow, in every state") {
   const auto vocabulary = small_vocabulary();
   MaskCache cache(vocabulary, at::kCPU);
-  for (const char* text : {kCaption, " ([3-9][0-9]|[12][0-9][0-9]|300)\n", " [A-G](#|b|♯|♭)? (major|minor)\n", " (en|yue|de)\n",
-                           ".*", "(song|son)", "[^x]{3}"}) {
+  for (const char* text : {kCaption, " ([3-9][0-9]|[12][0-9][0-9]|300)\n", " [A-G](#|b|♯|♭)? (major|minor)\n",
+                           " (en|yue|de)\n", ".*", "(song|son)", "[^x]{3}"}) {
     const auto masks = cache.pattern(text);
     std::set<int32_t> open = {masks->pattern().start()}, seen;
     while (!open.empty()) {
@@ -100,7 +100,8 @@ TEST("token mask: a window of logits gives the same columns as the whole") {
   MaskCache cache(vocabulary, at::kCPU);
   const auto logits = at::randn({2, kVocabularySize});
   const auto masks = cache.pattern("(bp|maj)\n");
-  for (const auto* mask : {&masks->mask(masks->pattern().start()), &cache.codes(), &cache.codes_or_end(), &cache.text()}) {
+  const auto& start = masks->mask(masks->pattern().start());
+  for (const auto* mask : {&start, &cache.codes(), &cache.codes_or_end(), &cache.text()}) {
     const int64_t width = mask->last - mask->first + 1;
     const auto window = logits.narrow(1, mask->first, width);
     EXPECT(mask->columns(window, mask->first).equal(mask->columns(logits, 0)));

@@ -220,7 +220,9 @@ class CausalDecoder : public Decoder {
   CausalDecoder(const CausalLm& model, int64_t rows, int64_t max_tokens)
       : model_(model), cache_(model.make_cache(rows, max_tokens)) {}
 
-  at::Tensor feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows) override { return model_.feed(ids, rows, cache_); }
+  at::Tensor feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows) override {
+    return model_.feed(ids, rows, cache_);
+  }
   at::Tensor logits(const at::Tensor& hidden, int64_t first, int64_t count) override {
     return model_.logits(hidden, first, count);
   }

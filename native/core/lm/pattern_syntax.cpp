@@ -158,7 +158,9 @@ class Parser {
     } else {
       return inner;
     }
-    if (next_is('?') || next_is('*') || next_is('+') || next_is('{')) error("a repetition cannot be repeated; use a group");
+    if (next_is('?') || next_is('*') || next_is('+') || next_is('{')) {
+      error("a repetition cannot be repeated; use a group");
+    }
     Expression result{Expression::Kind::kRepeat};
     result.children.push_back(std::move(inner));
     result.min = min;

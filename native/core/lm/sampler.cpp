@@ -13,6 +13,10 @@ namespace carillon {
 
 namespace {
 
+[[noreturn]] void fail_not_finite() {
+  fail(ErrorCode::kNotFinite, "the language model's logits are not finite: its weights may be damaged");
+}
+
 /// The columns by falling weight, equal ones by rising column, without sorting them: weights are
 /// counted into buckets by exponent and leading mantissa bits, and only one bucket is ever sorted.
 /// Columns of weight 0 are left out.
@@ -96,7 +100,7 @@ at::Tensor guide(const at::Tensor& conditional, const at::Tensor& unconditional,
 
 std::vector<int64_t> most_likely(const at::Tensor& scores) {
   const auto [value, column] = scores.max(1);
-  if (!value.isfinite().all().item<bool>()) fail(ErrorCode::kNotFinite, "the language model's logits are not finite");
+  if (!value.isfinite().all().item<bool>()) fail_not_finite();
   const auto host = column.cpu().contiguous();
   return {host.const_data_ptr<int64_t>(), host.const_data_ptr<int64_t>() + host.numel()};
 }
@@ -113,7 +117,7 @@ at::Tensor candidate_weights(const at::Tensor& scores, double temperature, int64
 int64_t draw(std::span<const float> weights, double top_p, double uniform) {
   const FallingOrder order(weights);
   const double total = order.total();
-  if (!(total > 0.0) || !std::isfinite(total)) fail(ErrorCode::kNotFinite, "the language model's logits are not finite");
+  if (!(total > 0.0) || !std::isfinite(total)) fail_not_finite();
   const double mass = top_p > 0.0 && top_p < 1.0 ? order.find(top_p * total).mass : total;
   return order.find(uniform * mass).column;
 }

@@ -31,7 +31,8 @@ Vocabulary::Vocabulary(std::vector<uint8_t> bytes, std::vector<int32_t> offsets,
 }
 
 std::string_view Vocabulary::bytes(int32_t id) const {
-  return {reinterpret_cast<const char*>(bytes_.data()) + offsets_[id], static_cast<size_t>(offsets_[id + 1] - offsets_[id])};
+  const auto* begin = reinterpret_cast<const char*>(bytes_.data()) + offsets_[id];
+  return {begin, static_cast<size_t>(offsets_[id + 1] - offsets_[id])};
 }
 
 bool Vocabulary::is_end(int32_t id) const { return std::find(end_ids_.begin(), end_ids_.end(), id) != end_ids_.end(); }
@@ -54,9 +55,12 @@ void Vocabulary::build_trie() {
   std::string_view previous;
   for (uint32_t index = 0; index < sorted_ids_.size(); ++index) {
     const auto text = bytes(sorted_ids_[index]);
-    if (text.size() > std::numeric_limits<uint16_t>::max()) fail(ErrorCode::kBadArgument, "vocabulary: a token is too long");
+    if (text.size() > std::numeric_limits<uint16_t>::max()) {
+      fail(ErrorCode::kBadArgument, "vocabulary: a token is too long");
+    }
     longest_token_ = std::max(longest_token_, text.size());
-    const size_t shared = std::mismatch(previous.begin(), previous.end(), text.begin(), text.end()).first - previous.begin();
+    const auto differs = std::mismatch(previous.begin(), previous.end(), text.begin(), text.end()).first;
+    const auto shared = static_cast<size_t>(differs - previous.begin());
     close_to(shared);
     for (size_t depth = shared; depth < text.size(); ++depth) {
       path.push_back(static_cast<uint32_t>(nodes_.size()));
@@ -83,7 +87,8 @@ std::vector<int32_t> Vocabulary::spell(std::string_view text) const {
       ++depth;
     }
     if (longest < 0) {
-      fail(ErrorCode::kBadArgument, "the vocabulary has no token for byte " + std::to_string(static_cast<uint8_t>(text[0])));
+      const auto byte = static_cast<uint8_t>(text[0]);
+      fail(ErrorCode::kBadArgument, "the vocabulary has no token for byte " + std::to_string(byte));
     }
     ids.push_back(longest);
     text.remove_prefix(bytes(longest).size());
