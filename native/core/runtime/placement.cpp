@@ -7,6 +7,8 @@
 
 namespace carillon {
 
+const char* dtype_name(at::ScalarType dtype) { return dtype == at::kBFloat16 ? "bfloat16" : "float32"; }
+
 bool cpu_has_bfloat16() {
 #if defined(__x86_64__)
   __builtin_cpu_init();

@@ -18,6 +18,9 @@ struct Placement {
 /// bfloat16 dot products, else float32. Throws kBadArgument for a device that is not there.
 Placement choose_placement(const std::string& device, const std::string& dtype);
 
+/// The wire name of a placement's dtype: float32 or bfloat16.
+const char* dtype_name(at::ScalarType dtype);
+
 /// True when this CPU multiplies bfloat16 in hardware (AVX512-BF16 or AMX).
 bool cpu_has_bfloat16();
 
