@@ -119,6 +119,16 @@ TEST("nn: rotary tables by slice and by position per row agree") {
   EXPECT_EQ(distance(by_row[1], nn::apply_rotary(x.narrow(0, 1, 1), rotary.slice(1, 3))[0]), 0.0);
 }
 
+TEST("nn: norm and rotary give a gradient the same values as one without") {
+  const auto rotary = nn::Rotary::make(5, 8, 100.0, kFloat32);
+  const at::Tensor x = at::randn({2, 5, 3, 8}), weight = at::rand({3, 8});
+  const at::Tensor tracked = x.clone().set_requires_grad(true);
+  const at::Tensor normed = nn::rms_norm(tracked, weight, 1e-6), turned = nn::apply_rotary(tracked, rotary);
+  EXPECT(normed.requires_grad() && turned.requires_grad());
+  EXPECT(distance(normed.detach(), nn::rms_norm(x, weight, 1e-6)) < 1e-6);
+  EXPECT(distance(turned.detach(), nn::apply_rotary(x, rotary)) < 1e-6);
+}
+
 TEST("nn: attention groups heads, over all keys or those up to the query") {
   for (const auto& [queries, keys] : {std::pair<int64_t, int64_t>{7, 7}, {3, 9}, {1, 9}, {1, 1}}) {
     const Heads x = random_heads(2, queries, keys);

@@ -1,8 +1,68 @@
 #include "core/nn/rotary.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+
+#include "core/nn/clones.h"
 
 namespace carillon::nn {
+
+namespace {
+
+constexpr int64_t kElementsPerTask = 1 << 15;
+
+template <typename T>
+inline __attribute__((always_inline)) void rotate_heads(const T* x, const T* cos, const T* sin, T* y, int64_t heads, int64_t half) {
+  for (int64_t head = 0; head < heads; ++head, x += 2 * half, y += 2 * half) {
+    for (int64_t j = 0; j < half; ++j) {
+      const float first = static_cast<float>(x[j]), second = static_cast<float>(x[j + half]);
+      const float c = static_cast<float>(cos[j]), s = static_cast<float>(sin[j]);
+      y[j] = static_cast<T>(first * c - second * s);
+      y[j + half] = static_cast<T>(second * c + first * s);
+    }
+  }
+}
+
+CARILLON_CLONES void rotate_float(const float* x, const float* cos, const float* sin, float* y, int64_t heads, int64_t half) {
+  rotate_heads(x, cos, sin, y, heads, half);
+}
+CARILLON_CLONES void rotate_bfloat16(const at::BFloat16* x, const at::BFloat16* cos, const at::BFloat16* sin, at::BFloat16* y,
+                                     int64_t heads, int64_t half) {
+  rotate_heads(x, cos, sin, y, heads, half);
+}
+
+template <typename T, typename Rotate>
+void rotate_positions(const at::Tensor& x, const Rotary& rotary, at::Tensor& y, Rotate rotate) {
+  const int64_t heads = x.size(2), half = x.size(3) / 2, width = heads * 2 * half, tables = rotary.cos.numel() / half;
+  const T *from = x.const_data_ptr<T>(), *cos = rotary.cos.const_data_ptr<T>(), *sin = rotary.sin.const_data_ptr<T>();
+  T* to = y.mutable_data_ptr<T>();
+  at::parallel_for(0, x.size(0) * x.size(1), std::max<int64_t>(1, kElementsPerTask / width), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t table = i % tables * half;  // per row of the batch, or shared by all
+      rotate(from + i * width, cos + table, sin + table, to + i * width, heads, half);
+    }
+  });
+}
+
+bool fits_fused(const at::Tensor& x, const Rotary& rotary) {
+  const bool type = x.scalar_type() == rotary.cos.scalar_type() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
+  return x.is_cpu() && type && x.is_contiguous() && rotary.cos.is_contiguous() && rotary.sin.is_contiguous() && !x.requires_grad();
+}
+
+/// One pass over the data; for what needs no gradient.
+at::Tensor fused_on_cpu(const at::Tensor& x, const Rotary& rotary) {
+  at::Tensor y = at::empty(x.sizes(), x.options());
+  if (x.scalar_type() == at::kFloat) {
+    rotate_positions<float>(x, rotary, y, rotate_float);
+  } else {
+    rotate_positions<at::BFloat16>(x, rotary, y, rotate_bfloat16);
+  }
+  return y;
+}
+
+}  // namespace
 
 Rotary Rotary::make(int64_t positions, int64_t head_dim, double theta, const Placement& placement) {
   const at::Tensor exponents = at::arange(0, head_dim, 2, at::kFloat) / static_cast<double>(head_dim);
@@ -21,6 +81,7 @@ Rotary Rotary::at(const at::Tensor& positions) const {
 }
 
 at::Tensor apply_rotary(const at::Tensor& x, const Rotary& rotary) {
+  if (fits_fused(x, rotary)) return fused_on_cpu(x, rotary);
   const int64_t half = x.size(-1) / 2;
   const at::Tensor first = x.narrow(-1, 0, half), second = x.narrow(-1, half, half);
   const at::Tensor cos = rotary.cos.unsqueeze(-2), sin = rotary.sin.unsqueeze(-2);
