@@ -96,7 +96,7 @@ function learn(world: World, home: SimBuilding, citizen: Citizen, age: number): 
 }
 
 function schoolFor(education: number, age: number): Coverage | null {
-  if (education === 0 && age < TEEN_AGE * 2) return "elementary";
+  if (education === 0 && age < PARENT_AGE_LIMIT) return "elementary";
   if (education === 1 && age >= TEEN_AGE && age < ADULT_AGE * 2) return "highSchool";
   if (education === 2 && age >= ADULT_AGE && age < ADULT_AGE * 3) return "university";
   return null;

@@ -97,8 +97,8 @@ export function smallTown(city: City): void {
   supply(city, 160, 40, 400);
   zone(city, "ResidentialLow", 200, 40, 60);
   zone(city, "ResidentialLow", 280, 40, 30);
-  zone(city, "CommercialLow", 360, 20, 20);
-  zone(city, "Industrial", 360, 60, 20);
+  zone(city, "CommercialLow", 360, 20, 30);
+  zone(city, "Industrial", 360, 60, 30);
 }
 
 /** At least 5,000 segments and 10,000 buildings, supplied, connected, and grown by force of full demand. */

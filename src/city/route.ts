@@ -1,0 +1,27 @@
+/** What an endpoint of the bridge is: a path, the line that the overlay shows for it, and the work. */
+import type { City, Game } from "./game.js";
+import type { Body } from "./wire/fields.js";
+import type { JsonObject } from "./wire/json.js";
+import type { Query } from "./wire/query.js";
+
+export interface ReadContext {
+  readonly game: Game;
+  readonly city: City;
+  readonly query: Query;
+}
+
+/** GET: what the city is. Whatever it reads before its first await is one consistent state. */
+export interface ReadRoute {
+  readonly path: string;
+  readonly label: string;
+  readonly read: (context: ReadContext) => JsonObject | Promise<JsonObject>;
+}
+
+/** POST: one change, made in one turn of the event loop, so commands never interleave. */
+export interface CommandRoute {
+  readonly path: string;
+  /** Told of the body as sent, which may be anything. */
+  readonly label: (body: Body) => string;
+  /** @throws CommandRefusedError, FieldError */
+  readonly run: (city: City, body: Body) => JsonObject;
+}

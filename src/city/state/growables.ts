@@ -1,0 +1,37 @@
+import type { Building } from "../game.js";
+import type { ReadRoute } from "../route.js";
+import { flagBit, levelName } from "../terms.js";
+import { countServices, flagText, isActive, isGrowable, siteOf } from "./buildings.js";
+import { ENTITY_LIMIT, paginate } from "./listing.js";
+
+const ABANDONED = flagBit("Abandoned");
+
+/** GET /state/growables: homes, shops, industry and offices. */
+export const growables: ReadRoute = {
+  path: "/state/growables",
+  label: "Read growable buildings",
+  read: ({ city, query }) => {
+    const service = query.text("service");
+    const found = city
+      .buildings()
+      .filter((building) => isGrowable(building) && (service === "" || building.prefab.service === service));
+    const { page, rows } = paginate(found, query, ENTITY_LIMIT);
+    return { ok: true, ...page, serviceFilter: service, ...countServices(found), growables: rows.map(row) };
+  },
+};
+
+function row(building: Building) {
+  const { id, prefab, flags } = building;
+  return {
+    id,
+    prefab: prefab.name,
+    displayName: prefab.displayName,
+    active: isActive(building),
+    abandoned: (flags & ABANDONED) !== 0,
+    flags: flagText(flags),
+    service: prefab.service,
+    subService: prefab.subService,
+    level: levelName(prefab.level),
+    ...siteOf(building),
+  };
+}

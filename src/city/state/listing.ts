@@ -1,0 +1,67 @@
+/** What the lists of the bridge have in common: limits, counts, and how places and problems are written. */
+import type { Position, Problems } from "../game.js";
+import { PROBLEMS_1 } from "../terms.js";
+import type { JsonObject } from "../wire/json.js";
+import type { Query } from "../wire/query.js";
+
+export interface Page {
+  readonly [key: string]: number;
+  readonly total: number;
+  readonly returned: number;
+  readonly limit: number;
+}
+
+export interface LimitRule {
+  readonly fallback: number;
+  readonly max: number;
+}
+
+export const ENTITY_LIMIT: LimitRule = { fallback: 500, max: 5000 };
+export const PROBLEM_LIMIT: LimitRule = { fallback: 200, max: 1000 };
+export const SHORT_LIMIT: LimitRule = { fallback: 50, max: 200 };
+
+/** The rows that a request gets, and the numbers that go with them; the total counts past the limit. */
+export function paginate<T>(items: readonly T[], query: Query, rule: LimitRule): { page: Page; rows: T[] } {
+  const limit = Math.min(Math.max(query.integer("limit", rule.fallback), 0), rule.max);
+  const rows = items.slice(0, limit);
+  return { page: { total: items.length, returned: rows.length, limit }, rows };
+}
+
+/** How often each key occurs, in the order of first encounter. */
+export function countBy<T>(items: Iterable<T>, keyOf: (item: T) => string): Record<string, number> {
+  const counts = new Map<string, number>();
+  for (const item of items) {
+    const key = keyOf(item);
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  return Object.fromEntries(counts);
+}
+
+export function position({ x, y, z }: Position): JsonObject {
+  return { x, y, z };
+}
+
+export function middle(start: Position, end: Position): Position {
+  return { x: (start.x + end.x) / 2, y: (start.y + end.y) / 2, z: (start.z + end.z) / 2 };
+}
+
+const FIRST_SET: ReadonlySet<string> = new Set(PROBLEMS_1);
+
+/** Names in bit order: the severity marker is the highest bit of the first set, so it stands before the second. */
+export function problemNames({ names, severity }: Problems): string[] {
+  if (names.length === 0) return [];
+  const marker = severity === "major" ? ["MajorProblem"] : severity === "fatal" ? ["FatalProblem"] : [];
+  if (marker.length === 0) return [...names];
+  const first = names.filter((name) => FIRST_SET.has(name));
+  return [...first, ...marker, ...names.filter((name) => !FIRST_SET.has(name))];
+}
+
+/** Empty when all is well. */
+export function problemText(problems: Problems): string {
+  return problemNames(problems).join(", ");
+}
+
+/** `yyyy-MM-ddTHH:mm:ss`, without a zone. */
+export function timestamp(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 19);
+}

@@ -1,0 +1,45 @@
+/**
+ * The kinds of fields in command bodies. A missing field has its default; a field of the wrong type is refused, because
+ * a command must not run on defaults by accident. Numbers may be written as text. Unknown fields are ignored.
+ */
+import { z } from "zod";
+import { FieldError } from "../errors.js";
+
+export type Body = Readonly<Record<string, unknown>>;
+
+const NUMBER_TEXT = /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i;
+
+export const flag = (fallback: boolean) => z.boolean("must be true or false").default(fallback);
+export const text = (fallback: string) => z.string("must be text").default(fallback);
+
+const plainNumber = z.preprocess(fromText, z.number("must be a number"));
+export const number = (fallback: number) => plainNumber.default(fallback);
+export const optionalNumber = plainNumber.nullable().default(null);
+
+/** A missing axis is 0; the ground's own height replaces `y`. */
+export const point = z
+  .object({ x: number(0), y: number(0), z: number(0) }, "must be an object with x and z")
+  .default({ x: 0, y: 0, z: 0 });
+
+function fromText(value: unknown): unknown {
+  return typeof value === "string" && NUMBER_TEXT.test(value) ? Number(value) : value;
+}
+
+/** @throws FieldError naming the first field at fault and its value */
+export function parseFields<S extends z.ZodType>(schema: S, body: Body): z.output<S> {
+  const result = schema.safeParse(body);
+  if (result.success) return result.data;
+  const { path, message } = result.error.issues[0] as z.core.$ZodIssue;
+  const value = path.reduce<unknown>((object, key) => (object as Record<PropertyKey, unknown>)[key], body);
+  throw new FieldError(`${path.join(".")} ${message}, not ${shorten(JSON.stringify(value))}`);
+}
+
+function shorten(value: string): string {
+  return value.length > 80 ? `${value.slice(0, 77)}...` : value;
+}
+
+/** A field for a person to read, as it was sent: in what the overlay says. */
+export function shown(value: unknown, whenAbsent: string): string {
+  const isPlain = typeof value === "string" || typeof value === "number" || typeof value === "boolean";
+  return isPlain && value !== "" ? String(value) : whenAbsent;
+}

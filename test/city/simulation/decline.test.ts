@@ -1,0 +1,180 @@
+import { expect } from "chai";
+import { ABANDONED, ACTIVE } from "../../../src/city/simulation/buildings.js";
+import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
+import { GROWABLE_SERVICES, type Service } from "../../../src/city/terms.js";
+import { advance, countFlag, countProblem, newCity, place, smallTown, zone } from "./towns.js";
+
+const WEEK = 4096;
+
+function grownTown(): SimulatedCity {
+  const city = newCity();
+  smallTown(city);
+  place(city, "Cemetery", 450, 120);
+  place(city, "Landfill Site", 470, 20);
+  advance(city, 2 * WEEK);
+  return city;
+}
+
+function bulldozeAll(city: SimulatedCity, prefab: string): void {
+  for (const { id } of city.buildings().filter((building) => building.prefab.name === prefab)) {
+    city.apply({ type: "bulldoze", dryRun: false, entityType: "building", id, keepNodes: false });
+  }
+}
+
+function messageIds(city: SimulatedCity): string[] {
+  return city.messages().map(({ messageId }) => messageId);
+}
+
+describe("growth in the embedded city", () => {
+  it("fills a supplied, connected town with people who work and shop", () => {
+    const city = grownTown();
+    expect(city.citizenCount).to.be.greaterThan(40);
+    const { items: shops } = city.world.shops;
+    expect(city.world.citizens.all().filter(({ workId }) => workId !== 0).length).to.be.greaterThan(20);
+    expect(shops.reduce((sum, { visitors }) => sum + visitors, 0)).to.be.greaterThan(0);
+    expect(countFlag(city, "Abandoned")).to.equal(0);
+  });
+
+  it("stays out without demand", () => {
+    const city = newCity();
+    smallTown(city);
+    Object.assign(city.world.demand, { residential: 0, commercial: 0, workplace: 0 });
+    advance(city, 255);
+    expect(city.buildings().filter(({ prefab }) => prefab.service === "Residential")).to.have.length(0);
+  });
+
+  it("brings nobody while the roads do not lead outside", () => {
+    const city = newCity("empty");
+    smallTown(city);
+    advance(city, 2 * WEEK);
+    expect(city.buildings().length).to.be.greaterThan(8);
+    expect(city.citizenCount).to.equal(0);
+  });
+
+  it("raises homes where schools, parks and clinics are near, and not elsewhere", () => {
+    const levels = (city: SimulatedCity) =>
+      city
+        .buildings()
+        .reduce((best, { prefab }) => Math.max(best, isGrowable(prefab.service) ? prefab.level : 0), 0);
+    const poor = grownTown();
+    const rich = grownTown();
+    for (const [i, prefab] of [
+      "Elementary School",
+      "High School",
+      "University",
+      "Medical Clinic",
+      "Police Station",
+      "Fire House",
+    ].entries()) {
+      place(rich, prefab, 190 + i * 30, -50);
+    }
+    place(rich, "Regular Park", 280, 120);
+    place(rich, "Wind Turbine", 120, 0);
+    advance(poor, 12 * WEEK);
+    advance(rich, 12 * WEEK);
+    expect(levels(rich)).to.be.greaterThan(levels(poor));
+    expect(levels(rich)).to.be.at.least(3);
+  });
+});
+
+describe("decline in the embedded city", () => {
+  it("drives people out for want of power: a problem, then major, then abandoned, then collapsed", () => {
+    const city = grownTown();
+    bulldozeAll(city, "Wind Turbine");
+    advance(city, WEEK / 2);
+    const dark = city.buildings().filter(({ problems }) => problems.names.includes("Electricity"));
+    expect(dark.length).to.be.greaterThan(5);
+    expect(dark.every(({ problems }) => problems.severity === "warning")).to.equal(true);
+    advance(city, WEEK);
+    expect(dark.filter(({ problems }) => problems.severity === "major").length).to.be.greaterThan(5);
+    advance(city, 2 * WEEK);
+    expect(countFlag(city, "Abandoned")).to.be.greaterThan(5);
+    expect(dark.filter(({ flags }) => (flags & ABANDONED) !== 0 && (flags & ACTIVE) !== 0)).to.deep.equal([]);
+    expect(messageIds(city)).to.include.members(["CHIRP_NO_ELECTRICITY", "CHIRP_ABANDONED_BUILDINGS"]);
+    const before = city.buildings().length;
+    advance(city, 3 * WEEK + 600);
+    expect(countFlag(city, "Collapsed")).to.be.greaterThan(5);
+    advance(city, 2 * WEEK + 600);
+    expect(city.buildings().length).to.be.lessThan(before);
+  });
+
+  it("follows from water running dry", () => {
+    const city = grownTown();
+    bulldozeAll(city, "Water Tower");
+    advance(city, 4 * WEEK);
+    expect(countFlag(city, "Abandoned")).to.be.greaterThan(5);
+    expect(messageIds(city)).to.include("CHIRP_NO_WATER");
+  });
+
+  it("follows from losing the road", () => {
+    const city = grownTown();
+    const active = countFlag(city, "Active");
+    for (const { id, prefab } of city.segments()) {
+      if (prefab.name !== "Basic Road") continue;
+      city.apply({ type: "bulldoze", dryRun: false, entityType: "netSegment", id, keepNodes: false });
+    }
+    advance(city, 600);
+    expect(countProblem(city, "RoadNotConnected")).to.be.greaterThan(8);
+    expect(countFlag(city, "RoadAccessFailed")).to.equal(countProblem(city, "RoadNotConnected"));
+    advance(city, 4 * WEEK);
+    expect(countFlag(city, "Active")).to.be.lessThan(active / 2);
+  });
+
+  it("follows from taxes nobody bears, and not from those one does", () => {
+    const abandonedAt = (rate: number) => {
+      const city = grownTown();
+      const filters = { service: null, subService: null, level: null };
+      city.apply({ type: "set-tax-rate", dryRun: false, rate, ...filters });
+      advance(city, 2 * WEEK);
+      const protests = countProblem(city, "TaxesTooHigh");
+      advance(city, 4 * WEEK);
+      return { protests, abandoned: countFlag(city, "Abandoned"), citizens: city.citizenCount };
+    };
+    const fair = abandonedAt(10);
+    expect(fair.protests).to.equal(0);
+    expect(fair.citizens).to.be.greaterThan(40);
+    const dear = abandonedAt(25);
+    expect(dear.protests).to.be.greaterThan(5);
+    expect(dear.abandoned).to.be.greaterThan(5);
+    expect(dear.citizens).to.be.lessThan(20);
+  });
+
+  it("follows from rubbish that nobody collects", () => {
+    const city = grownTown();
+    bulldozeAll(city, "Landfill Site");
+    advance(city, 6 * WEEK);
+    expect(countProblem(city, "Garbage")).to.be.greaterThan(5);
+    advance(city, 4 * WEEK);
+    expect(countFlag(city, "Abandoned")).to.be.greaterThan(5);
+  });
+
+  it("follows from homes nobody wants", () => {
+    const city = newCity("empty");
+    smallTown(city);
+    zone(city, "Unzoned", 360, 40, 30);
+    place(city, "Landfill Site", 470, 20);
+    place(city, "Wind Turbine", 400, -20);
+    advance(city, 5 * WEEK);
+    expect(countFlag(city, "Abandoned")).to.equal(0);
+    advance(city, 3 * WEEK);
+    expect(countFlag(city, "Abandoned")).to.be.greaterThan(3);
+    expect(city.messages().some(({ text }) => text.includes("nobody wanted to move in"))).to.equal(true);
+  });
+
+  it("follows from fire where no engine comes", () => {
+    const burn = (withEngines: boolean) => {
+      const city = grownTown();
+      if (withEngines) place(city, "Fire House", 420, 60);
+      const homes = city.world.buildings.all().filter(({ prefab }) => prefab.growable);
+      for (const home of homes) home.burning = 1;
+      advance(city, 8 * 256);
+      return countFlag(city, "BurnedDown") / homes.length;
+    };
+    expect(burn(false)).to.equal(1);
+    expect(burn(true)).to.be.lessThan(0.5);
+  });
+});
+
+function isGrowable(service: Service): boolean {
+  return (GROWABLE_SERVICES as readonly Service[]).includes(service);
+}

@@ -1,0 +1,178 @@
+import { fork } from "node:child_process";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { CommandRefusedError } from "../../../src/city/game.js";
+import { SaveFileError } from "../../../src/city/simulation/crp.js";
+import { EmbeddedGame } from "../../../src/city/simulation/embedded-game.js";
+import { fileNameFor, loadWorld, SaveFiles } from "../../../src/city/simulation/save-files.js";
+import { advance, cityOf, fingerprint, newCity, smallTown } from "./towns.js";
+
+describe("saves of the embedded city", () => {
+  let directory: string;
+  let saves: SaveFiles;
+
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), "carillon-saves-"));
+    saves = new SaveFiles(directory, (error) => {
+      throw error;
+    });
+  });
+
+  afterEach(() => rm(directory, { recursive: true }));
+
+  async function savedTown(frames: number) {
+    const city = newCity();
+    smallTown(city);
+    advance(city, frames);
+    const { path } = saves.begin(city.world, "town");
+    await saves.settled();
+    return { city, path };
+  }
+
+  it("restore exactly the same city, which then goes on exactly alike", async () => {
+    const { city, path } = await savedTown(9_137);
+    const restored = cityOf(await loadWorld(path));
+    expect(restored.citizenCount).to.be.greaterThan(40);
+    expect(fingerprint(restored)).to.equal(fingerprint(city));
+    advance(city, 1000);
+    advance(restored, 1000);
+    expect(fingerprint(restored)).to.equal(fingerprint(city));
+    for (const each of [city, restored]) {
+      each.apply({ type: "bulldoze", dryRun: false, entityType: "building", id: 3, keepNodes: false });
+      advance(each, 13_000);
+    }
+    expect(fingerprint(restored)).to.equal(fingerprint(city));
+  });
+
+  it("hold the city as it was when the save began", async () => {
+    const city = newCity();
+    smallTown(city);
+    advance(city, 5000);
+    const before = fingerprint(city);
+    const { path } = saves.begin(city.world, "then");
+    advance(city, 3000);
+    await saves.settled();
+    expect(fingerprint(cityOf(await loadWorld(path)))).to.equal(before);
+  });
+
+  it("are listed once whole, newest first, by name, path and size", async () => {
+    expect((await new SaveFiles(join(directory, "missing"), () => {}).list()).saves).to.deep.equal([]);
+    const city = newCity("empty");
+    for (const name of ["first", "second"]) {
+      const began = saves.begin(city.world, name);
+      expect((await saves.list()).saves.map((save) => save.name)).to.not.include(name);
+      await saves.settled();
+      const [newest] = (await saves.list()).saves;
+      expect(newest).to.include({ name, path: began.path });
+      expect(newest?.lengthBytes).to.equal((await readFile(began.path)).length);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  });
+
+  it("are refused while another is being written", async () => {
+    const city = newCity("empty");
+    saves.begin(city.world, "one");
+    expect(() => saves.begin(city.world, "two")).to.throw(CommandRefusedError, /still being written/);
+    await saves.settled();
+    saves.begin(city.world, "two");
+    await saves.settled();
+    expect((await saves.list()).saves).to.have.length(2);
+  });
+
+  it("have harmless file names", () => {
+    expect(fileNameFor("a/b:c..")).to.equal("a_b_c__");
+    expect(fileNameFor("  ")).to.equal("AgentAutoSave");
+    expect(fileNameFor("../../etc/passwd")).to.equal("______etc_passwd");
+    expect(fileNameFor("Zürich 2-α_1")).to.equal("Zürich 2-α_1");
+    expect(fileNameFor("x".repeat(100))).to.have.length(64);
+  });
+
+  it("are refused with the reason when cut short anywhere, changed, or foreign", async () => {
+    const { path } = await savedTown(600);
+    const whole = await readFile(path);
+    const refusalOf = async (bytes: Buffer) => {
+      await writeFile(path, bytes);
+      const error = await loadWorld(path).then(
+        () => null,
+        (reason: Error) => reason,
+      );
+      expect(error).to.be.instanceOf(SaveFileError);
+      return (error as Error).message;
+    };
+    for (const share of [0, 0.001, 0.01, 0.5, 0.999]) {
+      expect(await refusalOf(whole.subarray(0, Math.floor(whole.length * share)))).to.match(/truncated/);
+    }
+    expect(await refusalOf(Buffer.concat([whole, Buffer.from("x")]))).to.match(/overlong/);
+    const flipped = Buffer.from(whole);
+    flipped[whole.length - 100] = (flipped[whole.length - 100] as number) ^ 1;
+    expect(await refusalOf(flipped)).to.match(/checksum/);
+    expect(await refusalOf(Buffer.from("PNG and some more bytes"))).to.match(/not a \.crp package/);
+    const foreign = Buffer.from(whole);
+    foreign.write("another-thing", foreign.indexOf("carillon-city"));
+    expect(await refusalOf(foreign)).to.match(/package of the game/);
+    await writeFile(path, whole);
+    expect((await loadWorld(path)).frame).to.equal(600);
+  });
+
+  it("survive a process killed while it overwrites them", async () => {
+    const { city, path } = await savedTown(3000);
+    const saver = fileURLToPath(new URL("./endless-saver.ts", import.meta.url));
+    for (let delayMs = 5; delayMs < 60; delayMs += 12) {
+      const child = fork(saver, [path, directory], { execArgv: ["--import", "tsx"] });
+      await new Promise((resolve) => child.once("message", resolve));
+      await new Promise((resolve) => setTimeout(resolve, delayMs));
+      child.kill("SIGKILL");
+      await new Promise((resolve) => child.once("exit", resolve));
+      expect(fingerprint(cityOf(await loadWorld(path)))).to.equal(fingerprint(city));
+      expect((await saves.list()).saves.map(({ name }) => name)).to.deep.equal(["town"]);
+    }
+    expect((await readdir(directory)).length).to.be.at.most(2);
+  });
+
+  it("are told about when they fail", async () => {
+    const file = join(directory, "a file");
+    await writeFile(file, "");
+    const failures: string[] = [];
+    const blocked = new SaveFiles(join(file, "saves"), ({ message }) => failures.push(message));
+    blocked.begin(newCity("empty").world, "town");
+    await blocked.settled();
+    expect(failures).to.have.length(1);
+    expect(failures[0]).to.match(/Saving the city to .*town\.crp failed/);
+  });
+});
+
+describe("the embedded game", () => {
+  it("runs a city in real time, pauses, saves, unloads and loads", async () => {
+    const savesDirectory = await mkdtemp(join(tmpdir(), "carillon-game-"));
+    const onSaveFailed = (error: Error) => {
+      throw error;
+    };
+    const game = new EmbeddedGame({ savesDirectory, onSaveFailed, framesPerSecond: 2000 });
+    const seen: boolean[] = [];
+    game.onCityChanged((city) => seen.push(city !== null));
+    const city = game.startCity({ seed: 3, map: "highway", paused: false });
+    const started = city.clock.gameTimeMs;
+    while (city.clock.gameTimeMs === started) await new Promise((resolve) => setTimeout(resolve, 10));
+    city.apply({ type: "set-simulation-speed", paused: true, speed: 9 });
+    expect(city.clock).to.include({ paused: true, selectedSpeed: 3, finalSpeed: 0 });
+    const paused = fingerprint(city);
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    expect(fingerprint(city)).to.equal(paused);
+    const { path } = city.apply({ type: "save", name: "" });
+    await game.savesSettled();
+    game.unloadCity();
+    expect(game.city).to.equal(null);
+    expect(fingerprint(await game.loadCity(path))).to.equal(paused);
+    expect((await game.listSaves()).saves.map(({ name }) => name)).to.deep.equal(["AgentAutoSave"]);
+    await writeFile(path, "broken");
+    const refused = await game.loadCity(path).catch((error: Error) => error);
+    expect(refused).to.be.instanceOf(SaveFileError);
+    expect(game.city).to.not.equal(null);
+    expect(seen).to.deep.equal([true, false, true]);
+    await game.close();
+    await rm(savesDirectory, { recursive: true });
+  });
+});

@@ -1,0 +1,138 @@
+import { expect } from "chai";
+import { CommandRefusedError, type RepairZoneClusters, type SetZone } from "../../../src/city/game.js";
+import { distanceToSegment } from "../../../src/city/simulation/geometry.js";
+import { ZONES } from "../../../src/city/terms.js";
+import { advance, fingerprint, layLattice, newCity, place, road, smallTown, zone } from "./towns.js";
+
+const paint: SetZone = {
+  type: "set-zone",
+  dryRun: false,
+  preserveOccupied: true,
+  zone: "Office",
+  center: { x: 0, z: 0 },
+  radius: 256,
+};
+
+const repair: RepairZoneClusters = {
+  type: "repair-zone-clusters",
+  dryRun: false,
+  includePatchy: true,
+  fillUnzoned: true,
+  preferGrowableZone: true,
+  gridSize: 80,
+  minMinorityCells: 3,
+  minUnzonedCells: 6,
+};
+
+describe("the embedded city's zones", () => {
+  it("paint whole blocks, and count only cells that change", () => {
+    const city = newCity("empty");
+    city.apply(road(0, 0, 80, 0));
+    const command = { ...paint, center: { x: 20, z: 24 }, radius: 1 };
+    expect(city.apply(command)).to.deep.equal({
+      matchingBlocks: 1,
+      skippedOccupiedBlocks: 0,
+      changedCells: 20,
+    });
+    expect(city.apply(command).changedCells).to.equal(0);
+    expect(city.zoneBlock(1)?.cells.every((cell) => ZONES[cell] === "Office")).to.equal(true);
+    expect(city.apply({ ...paint, center: { x: 5000, z: 0 } }).matchingBlocks).to.equal(0);
+  });
+
+  it("refuse a radius outside 0 to 256 m and names that are no paintable zone", () => {
+    const city = newCity("empty");
+    for (const radius of [0, -1, 257, Number.NaN]) {
+      expect(() => city.apply({ ...paint, radius })).to.throw(CommandRefusedError, `not ${radius}`);
+    }
+    for (const name of ["Commercial", "office", "Distant", ""]) {
+      expect(() => city.apply({ ...paint, zone: name })).to.throw(CommandRefusedError, `"${name}"`);
+    }
+    expect(() => city.apply({ ...paint, radius: 0, zone: "x" })).to.throw(CommandRefusedError, /radius/);
+  });
+
+  it("leave blocks near a building alone while they are to be preserved", () => {
+    const city = newCity("empty");
+    city.apply(road(0, 0, 80, 0));
+    place(city, "Water Tower", 32, 80);
+    const reach = { ...paint, center: { x: 32, z: 40 }, radius: 1 };
+    expect(city.apply(reach)).to.include({ matchingBlocks: 1, skippedOccupiedBlocks: 1, changedCells: 0 });
+    expect(city.apply({ ...reach, preserveOccupied: false }).changedCells).to.equal(20);
+  });
+
+  it("are not protected by pipe junctions, bus depots, or buildings too far away", () => {
+    const city = newCity("empty");
+    city.apply(road(0, 0, 80, 0));
+    place(city, "Water Pipe Junction", 32, 40);
+    place(city, "Bus Depot", 32, 40);
+    place(city, "Water Tower", 32, 40 + 38 + 8 + 0.1);
+    const reach = { ...paint, center: { x: 32, z: 40 }, radius: 1 };
+    expect(city.apply(reach)).to.include({ skippedOccupiedBlocks: 0, changedCells: 20 });
+  });
+
+  it("follow the nearest growable when repaired, unless two claim a block equally", () => {
+    const city = newCity("empty");
+    city.apply(road(0, 0, 40, 0));
+    zone(city, "Industrial", 20, 0, 60);
+    place(city, "L1 2x2 Shop02", 32, 24);
+    const repairGrowables = { type: "repair-zones-to-growables", dryRun: true } as const;
+    const before = fingerprint(city);
+    expect(city.apply(repairGrowables)).to.deep.equal({
+      inspectedBlocks: 2,
+      repairableBlocks: 1,
+      skippedMixedUseBlocks: 0,
+      changedCells: 0,
+    });
+    expect(fingerprint(city)).to.equal(before);
+    expect(city.apply({ ...repairGrowables, dryRun: false }).changedCells).to.equal(20);
+    expect([...(city.zoneBlock(1)?.cells ?? [])].every((cell) => ZONES[cell] === "CommercialLow")).to.equal(
+      true,
+    );
+    place(city, "L1 2x2 Detached01", 32, 56);
+    expect(city.apply(repairGrowables).skippedMixedUseBlocks).to.equal(1);
+  });
+
+  it("are evened out by cluster", () => {
+    const city = newCity("empty");
+    city.apply(road(0, 0, 80, 0));
+    zone(city, "ResidentialLow", 40, 0, 100);
+    city.world.blocks.at(1).cells.set([7, 7, 7, 0, 0, 0]);
+    const before = fingerprint(city);
+    const preview = city.apply({ ...repair, gridSize: 999, dryRun: true });
+    expect(preview).to.include({ gridSize: 160, clusterCount: 1, repairableClusters: 1, changedCells: 0 });
+    expect(fingerprint(city)).to.equal(before);
+    const done = city.apply({ ...repair, gridSize: 160, fillUnzoned: false });
+    expect(done).to.include({ repairedBlocks: 1, changedCells: 3 });
+    expect(city.apply({ ...repair, gridSize: 160, minUnzonedCells: 3 })).to.include({ changedCells: 3 });
+    expect(city.apply({ ...repair, gridSize: 160 }).repairableClusters).to.equal(0);
+  });
+
+  it("cannot be built on where blocks overlap or a road runs", () => {
+    const city = newCity("empty");
+    layLattice(city, 0, 0, 3, 3);
+    for (const block of city.world.blocks.all()) block.cells.fill(2);
+    advance(city, 8000);
+    const growables = city.buildings();
+    expect(growables.length).to.be.greaterThan(20);
+    for (const a of growables) {
+      for (const b of growables) {
+        if (a.id >= b.id) continue;
+        const apart = Math.hypot(a.position.x - b.position.x, a.position.z - b.position.z);
+        const shortSide = Math.min(a.prefab.width, a.prefab.length, b.prefab.width, b.prefab.length) * 8;
+        expect(apart, `${a.id} and ${b.id}`).to.be.at.least(shortSide - 0.01);
+      }
+      const toRoads = city.segments().map(({ start, end }) => distanceToSegment(a.position, start, end));
+      expect(Math.min(...toRoads), `building ${a.id}`).to.be.at.least(8 + 4 - 0.01);
+    }
+  });
+
+  it("make growables of another kind give way", () => {
+    const city = newCity();
+    smallTown(city);
+    advance(city, 4096);
+    const homes = () => city.buildings().filter(({ prefab }) => prefab.service === "Residential").length;
+    expect(homes()).to.be.greaterThan(3);
+    zone(city, "Unzoned", 240, 40, 200);
+    advance(city, 600);
+    expect(homes()).to.equal(0);
+  });
+});
