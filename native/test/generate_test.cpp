@@ -207,6 +207,21 @@ TEST("generate: the repetition penalty counts the row's own new tokens") {
   EXPECT(result.token_ids[0] == (History{kFirstCode + 2, kFirstCode + 1, kFirstCode + 2}));
 }
 
+TEST("generate: the penalty applies to the conditional logits before guidance") {
+  auto job = job_of({CodesSegment{3}});
+  job.negative_prompt = {9};
+  job.temperature = 0.0;
+  job.repetition_penalty = 2.0;
+  job.cfg_scale = 2.0;
+  const auto result = run(job, [](const History& history) {
+    auto logits = at::full({kVocabularySize}, -5.0);
+    logits[kFirstCode + 1] = history.front() == 9 ? 4.0 : 5.0;  // guided: 6, once penalized 4 + 2 (2.5 - 4) = 1
+    logits[kFirstCode + 2] = 2.0;                               // guided: 2, once penalized 2 + 2 (1 - 2) = 0
+    return logits;
+  });
+  EXPECT(result.token_ids[0] == (History{kFirstCode + 1, kFirstCode + 2, kFirstCode + 1}));
+}
+
 TEST("generate: rows end by themselves at the end token, with lengths of their own") {
   auto job = job_of({CodesSegment{}}, {1, 2, 3, 4, 5, 6});
   const auto result = run(job, [](const History& history) {
