@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** The command line. */
-import { extname, resolve } from "node:path";
+import { access, constants } from "node:fs/promises";
+import { dirname, extname, resolve } from "node:path";
 import cliProgress from "cli-progress";
 import { Command } from "commander";
 import {
@@ -70,26 +71,27 @@ async function serve(options: ServeOptions): Promise<void> {
   });
   const log = createLogger(config.logLevel);
   const engine = createEngine(config, (message) => log.info(message));
-  const music = await createMusicServer({ config, engine, log });
-  console.log(`music on ${music.url}`);
-  const services: Service[] = [music, engine];
-  await stopOnSignal(services, (signal) => log.info(`${signal}: stopping`));
+  // Closed from the last to the first: what uses another is started after it.
+  const services: Service[] = [engine];
+  try {
+    const music = await createMusicServer({ config, engine, log });
+    services.push(music);
+    console.log(`music on ${music.url}`);
+    log.info(`${await stopSignal()}: stopping`);
+  } finally {
+    for (const service of services.reverse()) await service.close();
+  }
 }
 
-/** Closes the services, in order, at the first SIGTERM or SIGINT; a second one ends the process at once. */
-function stopOnSignal(services: readonly Service[], announce: (signal: string) => void): Promise<void> {
-  return new Promise((done, failed) => {
+/** The first SIGTERM or SIGINT; a second one ends the process at once. */
+function stopSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
     const stop = (signal: NodeJS.Signals) => {
       process.off("SIGTERM", stop).off("SIGINT", stop);
-      announce(signal);
-      closeAll(services).then(done, failed);
+      resolve(signal);
     };
     process.on("SIGTERM", stop).on("SIGINT", stop);
   });
-}
-
-async function closeAll(services: readonly Service[]): Promise<void> {
-  for (const service of services) await service.close();
 }
 
 async function generate(prompt: string, options: GenerateOptions): Promise<void> {
@@ -117,6 +119,7 @@ async function generate(prompt: string, options: GenerateOptions): Promise<void>
       engine,
     );
     const path = resolve(options.out);
+    await access(dirname(path), constants.W_OK);
     const display = new ProgressDisplay();
     const song = await makeSongs(engine, request, {
       destination: () => ({ name: options.out, path }),

@@ -1,31 +1,42 @@
-import { mkdirSync } from "node:fs";
+import { mkdirSync, statfsSync } from "node:fs";
+import { setImmediate } from "node:timers/promises";
 import { open, type RootDatabase } from "lmdb";
 import { StoreError, type Task, type TaskStore } from "./store.js";
+
+/** Tasks that a scan reads before it lets others have their turn. */
+const SCAN_BATCH = 50;
+
+/** Disk space that must be left for a new task; those accepted may then still be finished. */
+const MIN_FREE_BYTES_TO_ADD = 16 * 2 ** 20;
+const MIN_FREE_BYTES_TO_CHANGE = 2 ** 20;
 
 /**
  * Tasks in an LMDB file. A write is on the disk before its promise resolves, so neither kill -9 nor a power
  * cut loses an accepted task, and a torn write is never seen.
  *
- * Writes are synchronous: there are three small ones a song, and the library's asynchronous ones end the
- * process when the disk is full, because one of its promises then rejects unheard.
+ * The library must not meet a full disk: its asynchronous writes then leave a promise rejected unheard, and
+ * the text of its error overruns a buffer, either of which ends the process. Hence writes are synchronous,
+ * three small ones a song, and refused while the disk is nearly full.
  */
 export class LmdbTaskStore implements TaskStore {
   readonly #database: RootDatabase<Task, string>;
 
-  private constructor(database: RootDatabase<Task, string>) {
+  private constructor(
+    database: RootDatabase<Task, string>,
+    private readonly freeBytes: () => number,
+  ) {
     this.#database = database;
   }
 
-  /** Opens or creates the store in `directory`. */
-  static open(directory: string): LmdbTaskStore {
+  /** Opens or creates the store in `directory`. `freeBytes` tells how much the disk still takes. */
+  static open(directory: string, freeBytes: () => number = () => freeBytesOf(directory)): LmdbTaskStore {
     mkdirSync(directory, { recursive: true });
-    return new LmdbTaskStore(
-      open<Task, string>({ path: directory, encoding: "json", overlappingSync: false }),
-    );
+    const database = open<Task, string>({ path: directory, encoding: "json", overlappingSync: false });
+    return new LmdbTaskStore(database, freeBytes);
   }
 
   async add(task: Task): Promise<void> {
-    this.#write(() => this.#database.putSync(task.id, task));
+    this.#write(MIN_FREE_BYTES_TO_ADD, () => this.#database.putSync(task.id, task));
   }
 
   async get(id: string): Promise<Task | undefined> {
@@ -40,17 +51,18 @@ export class LmdbTaskStore implements TaskStore {
     const current = this.#read(id);
     if (current === undefined) return undefined;
     const next = change(current);
-    this.#write(() => this.#database.putSync(id, next));
+    this.#write(MIN_FREE_BYTES_TO_CHANGE, () => this.#database.putSync(id, next));
     return next;
   }
 
   async remove(id: string): Promise<void> {
-    this.#write(() => this.#database.removeSync(id));
+    this.#write(MIN_FREE_BYTES_TO_CHANGE, () => this.#database.removeSync(id));
   }
 
   async *scan(): AsyncIterable<Task> {
-    const order = this.#database.getRange().map(({ value: { id, sequence } }) => ({ id, sequence }));
-    for (const { id } of [...order].sort((a, b) => a.sequence - b.sequence)) {
+    let count = 0;
+    for (const id of [...this.#database.getKeys()]) {
+      if (++count % SCAN_BATCH === 0) await setImmediate();
       const task = this.#read(id);
       if (task !== undefined) yield task;
     }
@@ -65,12 +77,22 @@ export class LmdbTaskStore implements TaskStore {
     return id.length > 0 && id.length <= 256 ? this.#database.get(id) : undefined;
   }
 
-  #write(write: () => void): void {
+  #write(minFreeBytes: number, write: () => void): void {
+    const freeBytes = this.freeBytes();
+    if (freeBytes < minFreeBytes) {
+      const left = Math.floor(freeBytes / 2 ** 20);
+      throw new StoreError(`the disk of the task store is full: ${left} MiB are left`);
+    }
     try {
       write();
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause);
-      throw new StoreError(`the task store cannot be written (${reason}); is its disk full?`, { cause });
+      throw new StoreError(`the task store cannot be written: ${reason}`, { cause });
     }
   }
+}
+
+function freeBytesOf(directory: string): number {
+  const { bavail, bsize } = statfsSync(directory);
+  return bavail * bsize;
 }

@@ -67,12 +67,14 @@ export class TaskQueue {
 
   /** Takes up what the store holds; call once, before anything else. A task found running will start again. */
   async recover(): Promise<void> {
+    const queued: Task[] = [];
     for await (const task of this.store.scan()) {
       this.#nextSequence = Math.max(this.#nextSequence, task.sequence + 1);
       const current = task.state === "running" ? await this.#takeUpInterrupted(task.id) : task;
       this.statistics.moved(null, current.state);
-      if (current.state === "queued") this.#waiting.push(task.id);
+      if (current.state === "queued") queued.push(current);
     }
+    this.#waiting = queued.sort((a, b) => a.sequence - b.sequence).map((task) => task.id);
   }
 
   /** Starts the workers. */

@@ -70,11 +70,11 @@ export async function startMusicServer(options: MusicServerOptions): Promise<Mus
   await removeStaleUploads(uploads);
   const server = createServer(buildApp(service, config, log));
   await service.open();
-  await listen(server, config.apiPort, config.apiHost);
   try {
+    await listen(server, config.apiPort, config.apiHost);
     await service.start();
   } catch (error) {
-    await closeServer(server);
+    server.close();
     await service.stop(0);
     throw error;
   }
@@ -86,6 +86,7 @@ export async function startMusicServer(options: MusicServerOptions): Promise<Mus
     close: async () => {
       const closed = closeServer(server);
       await service.stop(SHUTDOWN_GRACE_SECONDS);
+      server.closeAllConnections();
       await closed;
     },
   };
@@ -146,10 +147,9 @@ function listen(server: Server, port: number, host: string): Promise<void> {
   });
 }
 
-/** Idle connections are cut; requests under way get their answer. */
+/** Accepts no more connections and cuts idle ones; resolves once the others have ended. */
 function closeServer(server: Server): Promise<void> {
   return new Promise((resolve, reject) => {
     server.close((error) => (error ? reject(error) : resolve()));
-    server.closeIdleConnections();
   });
 }

@@ -75,7 +75,7 @@ export interface TaskStore {
    */
   update(id: string, change: (task: Task) => Task): Promise<Task | undefined>;
   remove(id: string): Promise<void>;
-  /** All tasks in order of acceptance. */
+  /** All tasks, in no order. */
   scan(): AsyncIterable<Task>;
   close(): Promise<void>;
 }

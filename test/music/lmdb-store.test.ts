@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { LmdbTaskStore } from "../../src/music/lmdb-store.js";
-import type { Task } from "../../src/music/store.js";
+import { StoreError, type Task } from "../../src/music/store.js";
 import { makeResult, makeTask, temporaryDirectory } from "./tasks.js";
 
 describe("LmdbTaskStore", () => {
@@ -60,15 +60,38 @@ describe("LmdbTaskStore", () => {
     expect(await store.get("nobody")).to.equal(undefined);
   });
 
-  it("scans in order of acceptance and forgets what was removed", async () => {
+  it("scans all that is there, and forgets what was removed", async () => {
     const fresh = LmdbTaskStore.open(temporaryDirectory());
-    const tasks = [3, 1, 2].map((sequence) => makeTask({ sequence }));
+    const tasks = Array.from({ length: 120 }, (_, sequence) => makeTask({ sequence }));
     for (const task of tasks) await fresh.add(task);
-    await fresh.remove((tasks[2] as Task).id);
-    const sequences: number[] = [];
-    for await (const task of fresh.scan()) sequences.push(task.sequence);
-    expect(sequences).to.deep.equal([1, 3]);
+    const [removed, ...others] = tasks as [Task, ...Task[]];
+    await fresh.remove(removed.id);
+    const found: string[] = [];
+    for await (const task of fresh.scan()) found.push(task.id);
+    expect(found).to.have.members(others.map((task) => task.id));
     await fresh.close();
+  });
+
+  it("takes no new tasks on a nearly full disk, finishes those it has, and goes on once there is room", async () => {
+    let freeBytes = 2 ** 30;
+    const small = LmdbTaskStore.open(temporaryDirectory(), () => freeBytes);
+    const failureOf = (write: Promise<unknown>) => write.catch((error: unknown) => error);
+    const task = makeTask();
+    await small.add(task);
+
+    freeBytes = 8 * 2 ** 20;
+    const refusal = await failureOf(small.add(makeTask()));
+    expect(refusal).to.be.instanceOf(StoreError);
+    expect((refusal as StoreError).message).to.equal("the disk of the task store is full: 8 MiB are left");
+    await small.update(task.id, (current) => ({ ...current, state: "failed" }));
+
+    freeBytes = 0;
+    expect(await failureOf(small.update(task.id, (current) => current))).to.be.instanceOf(StoreError);
+    expect((await small.get(task.id))?.state).to.equal("failed");
+
+    freeBytes = 2 ** 30;
+    await small.add(makeTask());
+    await small.close();
   });
 
   it("loses nothing that it promised to keep when its process is killed", async () => {

@@ -215,6 +215,6 @@ describe("TaskQueue", () => {
     await queue.submit(request);
     const sequences: number[] = [];
     for await (const task of store.scan()) sequences.push(task.sequence);
-    expect(sequences).to.deep.equal([1, 2, 3, 4]);
+    expect(sequences).to.have.members([1, 2, 3, 4]);
   });
 });
