@@ -166,3 +166,20 @@ describe("POST /release_task and /query_result", () => {
     expect((await client.post("/query_result", { task_id_list: [{}] })).status).to.equal(400);
   });
 });
+
+describe("a server that clamps", () => {
+  let server: LiveServer;
+
+  before(async () => {
+    server = await startLiveServer(temporaryDirectory(), { SVC_RANGE_POLICY: "clamp" });
+  });
+
+  after(() => server.close());
+
+  it("takes numbers out of range, and lists each change in the result", async () => {
+    const song = await server.client.makeOne({ ...shortSong, bpm: 9999, audio_duration: 2 });
+    expect(song.metas).to.include({ bpm: 300, duration: 10 });
+    expect(song.warnings).to.have.length(2);
+    expect(song.warnings.join()).to.include("bpm").and.include("audio_duration");
+  });
+});
