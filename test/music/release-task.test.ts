@@ -104,7 +104,7 @@ describe("POST /release_task and /query_result", () => {
   });
 
   it("reports progress that never falls, per task, from queued to succeeded", async () => {
-    const long = { ...shortSong, audio_duration: 20, inference_steps: 8 };
+    const long = { ...shortSong, audio_duration: 15, inference_steps: 4 };
     const first = await client.submit(long);
     const second = await client.submit(shortSong);
     const waiting = await client.query(second);
