@@ -1,0 +1,220 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import { type Command, CommandRefusedError } from "../../../src/city/game.js";
+import { findFaults } from "../../../src/city/simulation/integrity.js";
+import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
+import { restoreSnapshot } from "../../../src/city/simulation/snapshot.js";
+import { advance, cityOf, fingerprint, newCity, smallTown } from "./towns.js";
+
+/** Coordinates in and around the small town that meet often, with some that are odd. */
+const coordinate = fc.oneof(
+  { weight: 20, arbitrary: fc.integer({ min: -1, max: 11 }).map((i) => i * 40) },
+  { weight: 4, arbitrary: fc.double({ min: -100, max: 600, noNaN: true }) },
+  { weight: 1, arbitrary: fc.constantFrom(Number.NaN, 1e300, -9000, 20_000) },
+);
+const point = fc.record({ x: coordinate, z: coordinate });
+const position = fc.record({ x: coordinate, y: fc.constantFrom(0, 60), z: coordinate });
+/** Buildings have low ids; the town's nodes and segments come after those of the highway. */
+const id = fc.oneof(
+  fc.integer({ min: 1, max: 30 }),
+  fc.integer({ min: 215, max: 250 }),
+  fc.constantFrom(0, -1, 1.5, 65_536),
+);
+const dryRun = fc.boolean();
+
+const command: fc.Arbitrary<Command> = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      type: fc.constant("build-network" as const),
+      dryRun,
+      prefab: fc.constantFrom(
+        "Basic Road",
+        "Large Road",
+        "Highway",
+        "Water Pipe",
+        "Power Line",
+        "Heating Pipe",
+        "?",
+      ),
+      start: position,
+      end: position,
+      name: fc.constantFrom("", "Agent Street"),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      type: fc.constant("set-zone" as const),
+      dryRun,
+      preserveOccupied: fc.boolean(),
+      zone: fc.constantFrom(
+        "ResidentialLow",
+        "ResidentialHigh",
+        "CommercialLow",
+        "Industrial",
+        "Unzoned",
+        "?",
+      ),
+      center: point,
+      radius: fc.constantFrom(0, 30, 120, 256, 300),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      type: fc.constant("place-building" as const),
+      dryRun,
+      prefab: fc.constantFrom("Wind Turbine", "Water Tower", "Landfill Site", "L1 2x2 Detached01", "?"),
+      position: point,
+      angleDegrees: fc.constantFrom(0, 90, -725.5, Number.NaN),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      type: fc.constant("bulldoze" as const),
+      dryRun,
+      entityType: fc.constantFrom("building", "netSegment", "netNode", "tree"),
+      id,
+      keepNodes: fc.boolean(),
+    }),
+  },
+  fc.record({
+    type: fc.constant("move-building" as const),
+    dryRun,
+    id,
+    position: point,
+    angleDegrees: fc.constantFrom(null, 45),
+  }),
+  fc.record({ type: fc.constant("set-building-active" as const), id, active: fc.boolean() }),
+  fc.record({ type: fc.constant("repair-zones-to-growables" as const), dryRun }),
+  fc.record({
+    type: fc.constant("repair-zone-clusters" as const),
+    dryRun,
+    includePatchy: fc.boolean(),
+    fillUnzoned: fc.boolean(),
+    preferGrowableZone: fc.boolean(),
+    gridSize: fc.constantFrom(0, 80, 500),
+    minMinorityCells: fc.constantFrom(0, 3),
+    minUnzonedCells: fc.constantFrom(0, 6),
+  }),
+  fc.record({
+    type: fc.constant("set-tax-rate" as const),
+    dryRun,
+    rate: fc.constantFrom(-1, 0, 9, 28.7, 30),
+    service: fc.constantFrom(null, "Residential" as const, "Road" as const),
+    subService: fc.constantFrom(null, "CommercialLow" as const),
+    level: fc.constantFrom(null, 1 as const, 5 as const),
+  }),
+  fc.record({
+    type: fc.constant("set-simulation-speed" as const),
+    paused: fc.boolean(),
+    speed: fc.integer({ min: -9, max: 9 }),
+  }),
+  fc.record({ type: fc.constant("disable-blocked-assets" as const) }),
+);
+
+/** A command, then some frames. */
+const step = fc.record({ command, frames: fc.constantFrom(0, 0, 300, 2000) });
+
+/** The same grown small town every time, as its own city. */
+let town: string;
+
+function newTown(): SimulatedCity {
+  return cityOf(restoreSnapshot(JSON.parse(town)));
+}
+
+function tryApply(city: SimulatedCity, each: Command): "done" | "refused" {
+  try {
+    city.apply(each);
+    return "done";
+  } catch (error) {
+    expect(error).to.be.instanceOf(CommandRefusedError);
+    expect((error as Error).message).to.not.equal("");
+    return "refused";
+  }
+}
+
+describe("any sequence of commands", () => {
+  before(() => {
+    const city = newCity();
+    smallTown(city);
+    advance(city, 6000);
+    expect(city.citizenCount).to.be.greaterThan(30);
+    town = fingerprint(city);
+  });
+
+  it("leaves a sound city", () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const city = newTown();
+        for (const { command: each, frames } of steps) {
+          tryApply(city, each);
+          expect(findFaults(city.world)).to.deep.equal([]);
+          advance(city, frames);
+        }
+        expect(findFaults(city.world)).to.deep.equal([]);
+      }),
+      { numRuns: 60 },
+    );
+  }).timeout(120_000);
+
+  it("changes nothing when refused or run dry", () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
+        const city = newTown();
+        for (const { command: each, frames } of steps) {
+          const before = fingerprint(city);
+          const isDry = "dryRun" in each && each.dryRun;
+          if (tryApply(city, each) === "refused" || isDry) expect(fingerprint(city)).to.equal(before);
+          advance(city, frames);
+        }
+      }),
+      { numRuns: 60 },
+    );
+  }).timeout(120_000);
+
+  it("makes the same city every time, also after a save in between", () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 30 }), fc.nat(30), (steps, savedAfter) => {
+        const once = newTown();
+        let again = newTown();
+        steps.forEach(({ command: each, frames }, i) => {
+          for (const city of [once, again]) {
+            tryApply(city, each);
+            advance(city, frames);
+          }
+          if (i === savedAfter) again = reloaded(again);
+        });
+        for (const city of [once, again]) advance(city, 700);
+        expect(fingerprint(again)).to.equal(fingerprint(once));
+      }),
+      { numRuns: 40 },
+    );
+  }).timeout(120_000);
+
+  it("that only builds can be bulldozed away to bare land", () => {
+    fc.assert(
+      fc.property(fc.array(command, { maxLength: 40 }), (commands) => {
+        const city = newTown();
+        for (const each of commands) tryApply(city, each);
+        const bulldoze = { type: "bulldoze", dryRun: false, keepNodes: false } as const;
+        for (const { id: each } of city.buildings())
+          city.apply({ ...bulldoze, entityType: "building", id: each });
+        while (city.nodes().length > 0) {
+          city.apply({ ...bulldoze, entityType: "netNode", id: city.nodes()[0]?.id as number });
+        }
+        expect([city.segments().length, city.zoneBlocks().length, city.buildings().length]).to.deep.equal([
+          0, 0, 0,
+        ]);
+        expect(city.citizenCount).to.equal(0);
+      }),
+      { numRuns: 60 },
+    );
+  }).timeout(120_000);
+});
+
+function reloaded(city: SimulatedCity): SimulatedCity {
+  return cityOf(restoreSnapshot(JSON.parse(fingerprint(city))));
+}

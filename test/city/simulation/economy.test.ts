@@ -1,0 +1,160 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import { CommandRefusedError, type SetTaxRate } from "../../../src/city/game.js";
+import { cityTotals, demandTargets } from "../../../src/city/simulation/demand.js";
+import { START_MONEY } from "../../../src/city/simulation/economy.js";
+import { advance, newCity, place, road, smallTown } from "./towns.js";
+
+const WEEK = 4096;
+const everything: SetTaxRate = {
+  type: "set-tax-rate",
+  dryRun: false,
+  rate: 11,
+  service: null,
+  subService: null,
+  level: null,
+};
+
+describe("the embedded city's taxes", () => {
+  it("list the rows that each filter reaches", () => {
+    const city = newCity("empty");
+    const rows = (filter: Partial<SetTaxRate>) =>
+      city.apply({ ...everything, ...filter, dryRun: true }).rows.length;
+    expect(rows({})).to.equal(150);
+    expect([rows({ service: "Residential" }), rows({ service: "Commercial" })]).to.deep.equal([40, 46]);
+    expect([rows({ service: "Industrial" }), rows({ service: "Office" })]).to.deep.equal([35, 29]);
+    expect(rows({ service: "Commercial", subService: "CommercialLow" })).to.equal(11);
+    expect(rows({ service: "Commercial", level: 1 })).to.equal(8);
+    expect(() => rows({ service: "Road" })).to.throw(CommandRefusedError, /Road/);
+  });
+
+  it("change only where asked, never on a dry run, and only to 0..29", () => {
+    const city = newCity("empty");
+    city.apply({ ...everything, service: "Commercial", dryRun: true });
+    expect(city.taxRate("CommercialEco", 3)).to.equal(9);
+    const { rows } = city.apply({ ...everything, service: "Commercial", rate: 11.9 });
+    expect(rows[0]).to.deep.equal({
+      service: "Commercial",
+      subService: "CommercialLow",
+      level: 1,
+      scope: "uiTaxSlider",
+      before: 9,
+      after: 11,
+    });
+    expect(rows.filter(({ scope }) => scope === "aggregate")).to.have.length(6);
+    expect([city.taxRate("CommercialEco", 3), city.taxRate("OfficeGeneric", 1)]).to.deep.equal([11, 9]);
+    for (const rate of [-1, 30, Number.NaN]) {
+      expect(() => city.apply({ ...everything, rate })).to.throw(CommandRefusedError, `${rate}`);
+    }
+  });
+
+  it("bring in what the people earn, in proportion to the rate", () => {
+    const income = (rate: number) => {
+      const city = newCity();
+      smallTown(city);
+      city.apply({ ...everything, rate });
+      advance(city, WEEK);
+      return city.world.ledger.cents.taxes;
+    };
+    expect(income(0)).to.equal(0);
+    expect(income(12)).to.be.greaterThan(1.5 * income(6));
+  });
+
+  it("and costs add up to the balance", () => {
+    const city = newCity();
+    const { ledger } = city.world;
+    expect(ledger.balanceCents).to.equal(START_MONEY * 100);
+    city.apply(road(0, 0, 80, 0));
+    place(city, "Wind Turbine", 100, 0);
+    expect(ledger.balanceCents).to.equal((START_MONEY - 400 - 6_000) * 100);
+    smallTown(city);
+    advance(city, 2 * WEEK);
+    const { taxes, construction, upkeep } = ledger.cents;
+    expect(Math.min(taxes, construction, upkeep)).to.be.greaterThan(0);
+    expect(ledger.balanceCents).to.equal(START_MONEY * 100 + taxes - construction - upkeep);
+  });
+});
+
+describe("the embedded city's demand", () => {
+  const nothing = {
+    jobs: 0,
+    openJobs: 0,
+    homes: 0,
+    emptyHomes: 0,
+    unemployed: 0,
+    filledShopJobs: 0,
+    visitorPlaces: 0,
+    freeVisitorPlaces: 0,
+  };
+
+  it("follows the published formulas", () => {
+    expect(demandTargets(nothing)).to.deep.equal({ residential: 100, commercial: 0, workplace: 0 });
+    const town = { ...nothing, jobs: 120, openJobs: 20, homes: 200, emptyHomes: 10, unemployed: 5 };
+    expect(
+      demandTargets({ ...town, filledShopJobs: 30, visitorPlaces: 150, freeVisitorPlaces: 60 }),
+    ).to.deep.equal({
+      residential: 50 + Math.trunc((200 * 20 - 200 * 5) / 120) - 10,
+      commercial: Math.max(
+        0,
+        50 + Math.trunc((200 * 38 - 200 * 48) / 100) + Math.trunc((15_000 - 18_000) / 150),
+      ),
+      workplace: 50 + Math.trunc((200 * 5 - 200 * 20) / 120),
+    });
+  });
+
+  it("stays between 0 and 100, falls with empty homes and rises with open jobs", () => {
+    const total = fc.nat(50_000);
+    fc.assert(
+      fc.property(total, total, total, total, (jobs, openJobs, homes, unemployed) => {
+        const town = { ...nothing, jobs, openJobs: Math.min(openJobs, jobs), homes, unemployed };
+        for (const bar of Object.values(demandTargets(town))) {
+          expect(bar).to.be.within(0, 100);
+          expect(Number.isInteger(bar)).to.equal(true);
+        }
+        const emptier = demandTargets({ ...town, emptyHomes: homes });
+        expect(emptier.residential).to.be.at.most(demandTargets(town).residential);
+        const busier = demandTargets({ ...town, openJobs: town.jobs });
+        expect(busier.residential).to.be.at.least(demandTargets(town).residential);
+      }),
+    );
+  });
+
+  it("moves one point a cycle towards what the town lacks", () => {
+    const city = newCity();
+    smallTown(city);
+    let last = { ...city.demand };
+    for (let cycle = 0; cycle < 40; cycle++) {
+      advance(city, 256);
+      for (const bar of ["residential", "commercial", "workplace"] as const) {
+        expect(Math.abs(city.demand[bar] - last[bar])).to.be.at.most(1);
+      }
+      last = { ...city.demand };
+    }
+    expect(city.demand.commercial).to.be.greaterThan(0);
+    const totals = cityTotals(city.world);
+    expect(totals.homes - totals.emptyHomes).to.equal(city.world.households.size);
+  });
+});
+
+describe("messages in the embedded city", () => {
+  it("come from what happens: a first road, an opening, a milestone, named citizens", () => {
+    const city = newCity();
+    expect(city.messages()).to.deep.equal([]);
+    smallTown(city);
+    expect(city.messages().map(({ messageId }) => messageId)).to.deep.equal([
+      "CHIRP_RANDOM",
+      "CHIRP_NEW_WIND_OR_SOLAR_PLANT",
+    ]);
+    advance(city, WEEK);
+    for (const { id, prefab } of city.buildings()) {
+      if (prefab.service !== "Water") continue;
+      city.apply({ type: "bulldoze", dryRun: false, entityType: "building", id, keepNodes: false });
+    }
+    advance(city, 2 * WEEK);
+    const complaint = city.messages().find(({ messageId }) => messageId === "CHIRP_NO_WATER");
+    expect(complaint?.type).to.equal("CitizenMessage");
+    expect(complaint?.senderName).to.match(/^\w+ \w+$/);
+    expect(complaint?.senderId).to.be.greaterThan(0);
+    expect(city.messages().length).to.be.at.most(100);
+  });
+});
