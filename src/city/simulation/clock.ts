@@ -1,6 +1,7 @@
 /** Drives a city in real time, in short slices between which the process is free for everything else. */
+
+import type { World } from "./state/world.js";
 import { tick } from "./tick.js";
-import type { World } from "./world.js";
 
 /** Frames per real second at speed 1, and the factor of each speed. */
 export const FRAMES_PER_SECOND = 60;

@@ -2,10 +2,10 @@
 import type { City, Game, SaveDirectory } from "../game.js";
 import { CommandRefusedError } from "../game.js";
 import { CityClock, FRAMES_PER_SECOND } from "./clock.js";
-import { loadWorld, SaveFiles } from "./save-files.js";
+import { layStarterMap } from "./fabric/starter-map.js";
+import { loadWorld, SaveFiles } from "./saves/save-files.js";
 import { SimulatedCity } from "./simulated-city.js";
-import { layStarterMap } from "./starter-map.js";
-import { World } from "./world.js";
+import { World } from "./state/world.js";
 
 const AUTOSAVE_NAME = "AutoSave";
 

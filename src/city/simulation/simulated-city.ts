@@ -15,6 +15,8 @@ import type {
   ZoneBlock,
 } from "../game.js";
 import type { Level, SubService } from "../terms.js";
+import { BUILDING_PREFABS } from "./catalogue/building-prefabs.js";
+import { NETWORK_PREFABS } from "./catalogue/network-prefabs.js";
 import {
   buildNetwork,
   bulldoze,
@@ -22,12 +24,10 @@ import {
   moveBuilding,
   placeBuilding,
   setBuildingActive,
-} from "./build-commands.js";
-import { BUILDING_PREFABS } from "./building-prefabs.js";
-import { NETWORK_PREFABS } from "./network-prefabs.js";
-import { setSimulationSpeed, setTaxRate } from "./rule-commands.js";
-import type { World } from "./world.js";
-import { repairZoneClusters, repairZonesToGrowables, setZone } from "./zone-commands.js";
+} from "./commands/build-commands.js";
+import { setSimulationSpeed, setTaxRate } from "./commands/rule-commands.js";
+import { repairZoneClusters, repairZonesToGrowables, setZone } from "./commands/zone-commands.js";
+import type { World } from "./state/world.js";
 
 type Handlers = {
   readonly [T in Command["type"]]: (command: Extract<Command, { type: T }>) => CommandResults[T];

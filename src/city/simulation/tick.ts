@@ -2,22 +2,30 @@
  * One simulation frame. The work is spread over a cycle of 256 frames: in each frame one slice of the buildings and
  * zone blocks has its turn, and the city-wide rounds have frames of their own.
  */
-import { COMPLETED, DOWN } from "./buildings.js";
-import { workOneCycle } from "./business.js";
-import { FRAMES_PER_CYCLE } from "./calendar.js";
-import { abandon, checkFire, checkSupplies, checkZone, decay, pileUp, reasonToAbandon } from "./decline.js";
-import { updateDemand } from "./demand.js";
-import { distributePower } from "./electricity.js";
-import { NO_PROBLEMS, type SimBuilding } from "./entities.js";
-import { continueConstruction, growOnBlock, updateLevel } from "./growth.js";
-import { complain, praise, reportAbandoned, reportBurnedDown, reportCity } from "./messages.js";
-import { distributeHeat, distributeWater } from "./pipes.js";
-import { updateSeverity } from "./problems.js";
-import { liveOneCycle } from "./residents.js";
-import { closeServiceCycle } from "./services.js";
-import { survey } from "./surroundings.js";
-import { bearTaxes, payTaxes, payUpkeep } from "./taxation.js";
-import type { World } from "./world.js";
+import { COMPLETED, DOWN } from "./fabric/buildings.js";
+import { updateSeverity } from "./fabric/problems.js";
+import { workOneCycle } from "./life/business.js";
+import {
+  abandon,
+  checkFire,
+  checkSupplies,
+  checkZone,
+  decay,
+  pileUp,
+  reasonToAbandon,
+} from "./life/decline.js";
+import { updateDemand } from "./life/demand.js";
+import { continueConstruction, growOnBlock, updateLevel } from "./life/growth.js";
+import { complain, praise, reportAbandoned, reportBurnedDown, reportCity } from "./life/messages.js";
+import { liveOneCycle } from "./life/residents.js";
+import { closeServiceCycle } from "./life/services.js";
+import { survey } from "./life/surroundings.js";
+import { bearTaxes, payTaxes, payUpkeep } from "./life/taxation.js";
+import { FRAMES_PER_CYCLE } from "./state/calendar.js";
+import { NO_PROBLEMS, type SimBuilding } from "./state/entities.js";
+import type { World } from "./state/world.js";
+import { distributePower } from "./utilities/electricity.js";
+import { distributeHeat, distributeWater } from "./utilities/pipes.js";
 
 /** The frame of the cycle in which each city-wide round takes place. */
 const ROUNDS: ReadonlyMap<number, (world: World) => void> = new Map([

@@ -1,9 +1,9 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { type Command, CommandRefusedError } from "../../../src/city/game.js";
-import { findFaults } from "../../../src/city/simulation/integrity.js";
+import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
+import { restoreSnapshot } from "../../../src/city/simulation/saves/snapshot.js";
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
-import { restoreSnapshot } from "../../../src/city/simulation/snapshot.js";
 import { advance, cityOf, fingerprint, newCity, smallTown } from "./towns.js";
 
 /** Coordinates in and around the small town that meet often, with some that are odd. */

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { ABANDONED, ACTIVE } from "../../../src/city/simulation/buildings.js";
+import { ABANDONED, ACTIVE } from "../../../src/city/simulation/fabric/buildings.js";
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
 import { GROWABLE_SERVICES, type Service } from "../../../src/city/terms.js";
 import { advance, countFlag, countProblem, newCity, place, smallTown, zone } from "./towns.js";

@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { CommandRefusedError, type SetTaxRate } from "../../../src/city/game.js";
-import { cityTotals, demandTargets } from "../../../src/city/simulation/demand.js";
-import { START_MONEY } from "../../../src/city/simulation/economy.js";
+import { cityTotals, demandTargets } from "../../../src/city/simulation/life/demand.js";
+import { START_MONEY } from "../../../src/city/simulation/state/economy.js";
 import { advance, newCity, place, road, smallTown } from "./towns.js";
 
 const WEEK = 4096;

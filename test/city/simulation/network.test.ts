@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { CommandRefusedError } from "../../../src/city/game.js";
-import { findFaults } from "../../../src/city/simulation/integrity.js";
+import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import { advance, connectToHighway, fingerprint, layLattice, newCity, place, road, zone } from "./towns.js";
 
 describe("the embedded city's networks", () => {

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { CommandRefusedError } from "../../../src/city/game.js";
-import { SaveFileError } from "../../../src/city/simulation/crp.js";
 import { EmbeddedGame } from "../../../src/city/simulation/embedded-game.js";
-import { fileNameFor, loadWorld, SaveFiles } from "../../../src/city/simulation/save-files.js";
+import { SaveFileError } from "../../../src/city/simulation/saves/crp.js";
+import { fileNameFor, loadWorld, SaveFiles } from "../../../src/city/simulation/saves/save-files.js";
 import { advance, cityOf, fingerprint, newCity, smallTown } from "./towns.js";
 
 describe("saves of the embedded city", () => {

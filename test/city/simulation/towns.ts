@@ -1,10 +1,10 @@
 /** Towns to test with, built through the city's own commands. */
 import type { BuildNetwork, City } from "../../../src/city/game.js";
+import { layStarterMap } from "../../../src/city/simulation/fabric/starter-map.js";
+import { takeSnapshot } from "../../../src/city/simulation/saves/snapshot.js";
 import { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
-import { takeSnapshot } from "../../../src/city/simulation/snapshot.js";
-import { layStarterMap } from "../../../src/city/simulation/starter-map.js";
+import { World } from "../../../src/city/simulation/state/world.js";
 import { tick } from "../../../src/city/simulation/tick.js";
-import { World } from "../../../src/city/simulation/world.js";
 import { type BuildingFlag, flagBit, type ProblemName } from "../../../src/city/terms.js";
 
 /** A new city that cannot save, advanced by `advance` only. */

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { CommandRefusedError, type RepairZoneClusters, type SetZone } from "../../../src/city/game.js";
-import { distanceToSegment } from "../../../src/city/simulation/geometry.js";
+import { distanceToSegment } from "../../../src/city/simulation/state/geometry.js";
 import { ZONES } from "../../../src/city/terms.js";
 import { advance, fingerprint, layLattice, newCity, place, road, smallTown, zone } from "./towns.js";
 

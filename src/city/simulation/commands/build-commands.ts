@@ -1,0 +1,198 @@
+/** Commands that build and clear: networks, buildings, the bulldozer. */
+import {
+  type BuildNetwork,
+  type BuildNetworkResult,
+  type Bulldoze,
+  type BulldozeResult,
+  CommandRefusedError,
+  type DisableBlockedAssetsResult,
+  type GroundPoint,
+  type MoveBuilding,
+  type MoveBuildingResult,
+  type PlaceBuilding,
+  type PlaceBuildingResult,
+  type Position,
+  type SetBuildingActive,
+  type SetBuildingActiveResult,
+} from "../../game.js";
+import { flagNames } from "../../terms.js";
+import type { SimBuildingPrefab } from "../catalogue/building-prefab.js";
+import { findBuildingPrefab } from "../catalogue/building-prefabs.js";
+import { BLOCKED_PREFAB } from "../catalogue/civic-prefabs.js";
+import { findNetworkPrefab, type SimNetworkPrefab } from "../catalogue/network-prefabs.js";
+import {
+  ACTIVE,
+  COMPLETED,
+  createBuilding,
+  DOWN,
+  FLOODED,
+  removeBuilding,
+  requireBuildingRoom,
+} from "../fabric/buildings.js";
+import {
+  createNode,
+  createSegment,
+  findReusableNode,
+  removeNode,
+  removeSegment,
+  requireRoom,
+} from "../fabric/network.js";
+import { setProblem } from "../fabric/problems.js";
+import { reportFirstRoad, reportOpening } from "../life/messages.js";
+import type { SimBuilding, SimNode } from "../state/entities.js";
+import { CELL_METERS, distance } from "../state/geometry.js";
+import type { World } from "../state/world.js";
+
+const MIN_SEGMENT_METERS = 4;
+/** Far beyond the map, but near enough that lengths and areas stay exact. */
+const FARTHEST_COORDINATE_METERS = 100_000;
+
+export function buildNetwork(world: World, command: BuildNetwork): BuildNetworkResult {
+  const prefab = findNetworkPrefab(command.prefab);
+  if (!prefab) {
+    throw new CommandRefusedError("unknown-prefab", `No network prefab is named "${command.prefab}"`);
+  }
+  requireOnMap(command.start);
+  requireOnMap(command.end);
+  requireLength(command.start, command.end);
+  const start = findReusableNode(world, prefab, command.start);
+  const end = findReusableNode(world, prefab, command.end);
+  requireRoom(world, start, end);
+  if (command.dryRun) return { built: null };
+  const hadRoads = world.segments.all().some((segment) => segment.prefab.frontage);
+  const startNode = start ?? createNodeOnSurface(world, prefab, command.start);
+  const endNode = end ?? createNodeOnSurface(world, prefab, command.end);
+  const segment = createSegment(world, prefab, startNode, endNode, command.name);
+  const cells = distance(segment.start, segment.end) / CELL_METERS;
+  world.ledger.book("construction", prefab.costPerCell * cells);
+  if (prefab.frontage && !hadRoads) reportFirstRoad(world, segment.name);
+  return { built: { segmentId: segment.id, startNodeId: startNode.id, endNodeId: endNode.id } };
+}
+
+export function placeBuilding(world: World, command: PlaceBuilding): PlaceBuildingResult {
+  const prefab = findBuildingPrefab(command.prefab);
+  if (!prefab) {
+    throw new CommandRefusedError("unknown-prefab", `No building prefab is named "${command.prefab}"`);
+  }
+  requirePlaceable(world, prefab, command.position, command.angleDegrees);
+  if (command.dryRun) return { prefab, buildingId: null };
+  const building = createBuilding(world, prefab, command.position, command.angleDegrees);
+  world.ledger.book("construction", prefab.cost);
+  reportOpening(world, prefab);
+  return { prefab, buildingId: building.id };
+}
+
+export function moveBuilding(world: World, command: MoveBuilding): MoveBuildingResult {
+  const old = requireBuilding(world, command.id);
+  const angleDegrees = command.angleDegrees ?? old.angleDegrees;
+  requirePlaceable(world, old.prefab, command.position, angleDegrees);
+  if (command.dryRun) return { prefab: old.prefab, moved: null };
+  const { id, position } = createBuilding(world, old.prefab, command.position, angleDegrees);
+  removeBuilding(world, old);
+  return { prefab: old.prefab, moved: { newBuildingId: id, position } };
+}
+
+export function setBuildingActive(world: World, command: SetBuildingActive): SetBuildingActiveResult {
+  const building = requireBuilding(world, command.id);
+  const before = building.flags;
+  const usable = (before & COMPLETED) !== 0 && (before & (DOWN | FLOODED)) === 0;
+  building.switchedOff = !command.active;
+  building.flags = command.active && usable ? before | ACTIVE : before & ~ACTIVE;
+  setProblem(building, "TurnedOff", building.switchedOff, world.frame);
+  return { prefab: building.prefab, beforeFlags: flagNames(before), afterFlags: flagNames(building.flags) };
+}
+
+export function disableBlockedAssets(world: World): DisableBlockedAssetsResult {
+  const wasEnabled = world.blockedAssetEnabled;
+  world.blockedAssetEnabled = false;
+  const { name } = BLOCKED_PREFAB;
+  const asset = { package: "Block Services", name, fullName: `Block Services.${name}` };
+  return { assets: [{ ...asset, path: "embedded:Block Services.crp", wasEnabled, isEnabled: false }] };
+}
+
+export function bulldoze(world: World, command: Bulldoze): BulldozeResult {
+  const { entityType, id } = command;
+  const remove = removalOf(world, command);
+  if (!command.dryRun) remove();
+  return { entityType, id };
+}
+
+function removalOf(world: World, { entityType, id, keepNodes }: Bulldoze): () => void {
+  requireId(id);
+  switch (entityType) {
+    case "building": {
+      const building = requireBuilding(world, id);
+      return () => removeBuilding(world, building);
+    }
+    case "netSegment": {
+      const segment = world.segments.get(id);
+      if (!segment) throw new CommandRefusedError("unknown-id", `There is no segment with id ${id}`);
+      return () => removeSegment(world, segment, keepNodes);
+    }
+    case "netNode": {
+      const node = world.nodes.get(id);
+      if (!node) throw new CommandRefusedError("unknown-id", `There is no node with id ${id}`);
+      return () => removeNode(world, node);
+    }
+    default:
+      throw new CommandRefusedError(
+        "unknown-entity-type",
+        `Unknown entity type "${entityType}"; it must be building, netSegment or netNode`,
+      );
+  }
+}
+
+function requireBuilding(world: World, id: number): SimBuilding {
+  requireId(id);
+  const building = world.buildings.get(id);
+  if (!building) throw new CommandRefusedError("unknown-id", `There is no building with id ${id}`);
+  return building;
+}
+
+function requireId(id: number): void {
+  if (!Number.isInteger(id) || id < 1 || id > 65_535) {
+    throw new CommandRefusedError("unknown-id", `The id must be an integer from 1 to 65535, not ${id}`);
+  }
+}
+
+function requirePlaceable(
+  world: World,
+  prefab: SimBuildingPrefab,
+  position: GroundPoint,
+  angleDegrees: number,
+): void {
+  if (prefab.blocked) {
+    throw new CommandRefusedError("blocked-prefab", `"${prefab.name}" is of a known broken asset family`);
+  }
+  requireOnMap(position);
+  if (!Number.isFinite(angleDegrees)) {
+    throw new CommandRefusedError("bad-value", `The angle must be a number of degrees, not ${angleDegrees}`);
+  }
+  requireBuildingRoom(world);
+}
+
+function requireOnMap({ x, z }: GroundPoint): void {
+  for (const coordinate of [x, z]) {
+    if (!(Math.abs(coordinate) <= FARTHEST_COORDINATE_METERS)) {
+      throw new CommandRefusedError(
+        "bad-value",
+        `A coordinate must lie within ${FARTHEST_COORDINATE_METERS} m of the origin, not at ${coordinate}`,
+      );
+    }
+  }
+}
+
+/** The heights as given count, in three dimensions, before the city puts its own in their place. */
+function requireLength(start: Position, end: Position): void {
+  const length = Math.hypot(end.x - start.x, end.y - start.y, end.z - start.z);
+  if (!(length >= MIN_SEGMENT_METERS) || Math.hypot(end.x - start.x, end.z - start.z) === 0) {
+    throw new CommandRefusedError(
+      "too-short",
+      `The segment is too short: ${length.toFixed(2)} m, at least ${MIN_SEGMENT_METERS} m are needed`,
+    );
+  }
+}
+
+function createNodeOnSurface(world: World, prefab: SimNetworkPrefab, { x, z }: GroundPoint): SimNode {
+  return createNode(world, prefab, { x, y: world.terrain.surfaceHeight(x, z), z }, false);
+}

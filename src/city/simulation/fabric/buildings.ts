@@ -1,0 +1,165 @@
+/** Buildings: how they come into being, what they hold, whether they work, and how they go. */
+import { CommandRefusedError, type GroundPoint } from "../../game.js";
+import { flagBit, type Zone } from "../../terms.js";
+import type { SimBuildingPrefab } from "../catalogue/building-prefab.js";
+import { NO_PROBLEMS, type SimBuilding } from "../state/entities.js";
+import { footprintRadius } from "../state/geometry.js";
+import { boundsAround } from "../state/grid.js";
+import type { World } from "../state/world.js";
+import { attach } from "./attachments.js";
+import { moveOut } from "./citizens.js";
+import { forgetOccupiedNear, occupyNear } from "./zone-blocks.js";
+
+export const CREATED = flagBit("Created");
+export const HIGH_DENSITY = flagBit("HighDensity");
+export const ROAD_ACCESS_FAILED = flagBit("RoadAccessFailed");
+export const COMPLETED = flagBit("Completed");
+export const ACTIVE = flagBit("Active");
+export const ABANDONED = flagBit("Abandoned");
+export const DEMOLISHING = flagBit("Demolishing");
+export const COLLAPSED = flagBit("Collapsed");
+export const FLOODED = flagBit("Flooded");
+export const BURNED_DOWN = flagBit("BurnedDown");
+/** Nobody lives or works here any more. */
+export const DOWN = ABANDONED | COLLAPSED | BURNED_DOWN;
+
+const MIN_HOMES_HUNDREDTHS = 100;
+const MIN_JOBS_HUNDREDTHS = 200;
+
+/** Throws CommandRefusedError when the city can hold no more buildings. */
+export function requireBuildingRoom(world: World): void {
+  if (!world.buildings.hasRoomFor(1)) {
+    throw new CommandRefusedError(
+      "limit-reached",
+      `The city already has ${world.buildings.size} buildings, its limit`,
+    );
+  }
+}
+
+/** Puts a building down. Growables begin as building sites, everything else works at once. */
+export function createBuilding(
+  world: World,
+  prefab: SimBuildingPrefab,
+  point: GroundPoint,
+  angleDegrees: number,
+  lot: { readonly blockId: number; readonly mask: number } = { blockId: 0, mask: 0 },
+): SimBuilding {
+  const flooded = world.terrain.isWater(point.x, point.z) && !prefab.civic?.shore;
+  const building: SimBuilding = {
+    id: world.buildings.nextId(),
+    prefab,
+    position: { x: point.x, y: world.terrain.surfaceHeight(point.x, point.z), z: point.z },
+    angleDegrees,
+    flags: initialFlags(prefab, flooded),
+    problems: NO_PROBLEMS,
+    problemSince: [],
+    builtFrame: world.frame,
+    declineFrame: world.frame,
+    switchedOff: false,
+    supply: { power: true, water: true, sewage: true, heat: true },
+    blockId: lot.blockId,
+    lotMask: lot.mask,
+    ...capacities(world, prefab),
+    householdIds: [],
+    workerIds: [],
+    visitors: 0,
+    goods: 0,
+    garbage: 0,
+    bodies: 0,
+    crime: 0,
+    health: 60,
+    landValue: 10,
+    progress: 0,
+    taxUnrest: 0,
+    burning: 0,
+    load: 0,
+    lastLoad: 0,
+    roadId: 0,
+    waterPipeIds: [],
+    heatPipeIds: [],
+  };
+  world.putBuilding(building);
+  world.buildIndex += 1;
+  attach(world, building);
+  occupyNear(world, boundsAround(point, footprintRadius(building)), building);
+  return building;
+}
+
+/** Takes a building away; who lived there leaves the city, who worked there is out of work. */
+export function removeBuilding(world: World, building: SimBuilding): void {
+  empty(world, building);
+  world.dropBuilding(building);
+  forgetOccupiedNear(world, boundsAround(building.position, footprintRadius(building)));
+}
+
+/** Sends everybody away. */
+export function empty(world: World, building: SimBuilding): void {
+  for (const id of [...building.householdIds]) moveOut(world, world.households.at(id));
+  for (const id of building.workerIds) world.citizens.at(id).workId = 0;
+  building.workerIds.length = 0;
+  building.visitors = 0;
+}
+
+/** Turns a growable into another level of itself: same footprint, new capacities. */
+export function changePrefab(world: World, building: SimBuilding, prefab: SimBuildingPrefab): void {
+  building.prefab = prefab;
+  Object.assign(building, capacities(world, prefab));
+}
+
+/** Complete, and neither switched off, abandoned, collapsed nor flooded. */
+export function isActive(building: SimBuilding): boolean {
+  return (building.flags & ACTIVE) !== 0;
+}
+
+/** Active and supplied with all it needs to do its work. */
+export function isWorking(building: SimBuilding): boolean {
+  const { power, water } = building.supply;
+  const reachable = building.roadId !== 0 || building.prefab.civic?.roadless === true;
+  return isActive(building) && power && water && reachable;
+}
+
+/** The zone that grows such a building; Unzoned when none does. */
+export function zoneOf(prefab: { readonly service: string; readonly subService: string }): Zone {
+  switch (prefab.service) {
+    case "Residential":
+      return prefab.subService === "ResidentialHigh" ? "ResidentialHigh" : "ResidentialLow";
+    case "Commercial":
+      return prefab.subService === "CommercialHigh" ? "CommercialHigh" : "CommercialLow";
+    case "Industrial":
+      return "Industrial";
+    case "Office":
+      return "Office";
+    default:
+      return "Unzoned";
+  }
+}
+
+/** The name of the road a building opens to, or a stand-in. */
+export function streetOf(world: World, building: SimBuilding): string {
+  return world.segments.get(building.roadId)?.name || "our street";
+}
+
+function initialFlags(prefab: SimBuildingPrefab, flooded: boolean): number {
+  const base = CREATED | (prefab.growable?.highDensity ? HIGH_DENSITY : 0);
+  if (flooded) return base | FLOODED | (prefab.growable ? 0 : COMPLETED);
+  return prefab.growable ? base : base | COMPLETED | ACTIVE;
+}
+
+/** `max(floor, cells * k + rnd(0..99)) / 100`, truncated, per kind of place; civic buildings have fixed jobs. */
+function capacities(
+  world: World,
+  prefab: SimBuildingPrefab,
+): Pick<SimBuilding, "homes" | "jobs" | "visitorPlaces"> {
+  const { growable, civic, level } = prefab;
+  if (!growable) return { homes: 0, jobs: civic?.jobs ?? 0, visitorPlaces: 0 };
+  const cells = prefab.width * prefab.length;
+  const places = (perCell: readonly number[], floor: number) => {
+    const k = perCell[level - 1];
+    return k === undefined ? 0 : Math.floor(Math.max(floor, cells * k + world.random.below(100)) / 100);
+  };
+  return {
+    homes: places(growable.homes, MIN_HOMES_HUNDREDTHS),
+    jobs: places(growable.jobs, MIN_JOBS_HUNDREDTHS),
+    visitorPlaces: places(growable.visitors, MIN_JOBS_HUNDREDTHS),
+  };
+}

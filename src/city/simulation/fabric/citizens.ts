@@ -1,0 +1,101 @@
+/** Citizens and their households: arriving, leaving, dying, and what follows from it for homes and jobs. */
+import { FRAMES_PER_WEEK } from "../state/calendar.js";
+import type { Citizen, Household, SimBuilding } from "../state/entities.js";
+import type { World } from "../state/world.js";
+
+/** Citizens age one unit in half a week. */
+const FRAMES_PER_AGE_UNIT = FRAMES_PER_WEEK / 2;
+export const TEEN_AGE = 15;
+export const ADULT_AGE = 45;
+export const PARENT_AGE_LIMIT = 90;
+export const RETIREMENT_AGE = 180;
+export const OLDEST_AGE = 240;
+
+/** Shares in percent of newcomers' education: none, elementary, high school; the rest come from university. */
+const NEWCOMER_EDUCATION = [62, 88, 98];
+
+export function ageOf(citizen: Citizen, frame: number): number {
+  return (frame - citizen.bornFrame) / FRAMES_PER_AGE_UNIT;
+}
+
+/** A family arrives from outside and takes a free home. No one arrives when the city is full. */
+export function moveIn(world: World, home: SimBuilding): void {
+  const { random, citizens, households } = world;
+  const adults = random.percent(70) ? 2 : 1;
+  const children = random.percent(50) ? 1 + random.below(2) : 0;
+  if (!citizens.hasRoomFor(adults + children) || !households.hasRoomFor(1)) return;
+  const household: Household = {
+    id: households.nextId(),
+    homeId: home.id,
+    wealth: random.percent(home.landValue) ? 1 : 0,
+    memberIds: [],
+  };
+  households.put(household);
+  home.householdIds.push(household.id);
+  for (let i = 0; i < adults; i++) {
+    const age = ADULT_AGE + random.below(80);
+    addCitizen(world, household, age, newcomerEducation(random.below(100)));
+  }
+  for (let i = 0; i < children; i++) addCitizen(world, household, random.below(ADULT_AGE), 0);
+}
+
+/** @param age in age units at this moment */
+export function addCitizen(world: World, household: Household, age: number, education: number): void {
+  const citizen: Citizen = {
+    id: world.citizens.nextId(),
+    householdId: household.id,
+    bornFrame: world.frame - age * FRAMES_PER_AGE_UNIT,
+    education,
+    workId: 0,
+  };
+  world.citizens.put(citizen);
+  household.memberIds.push(citizen.id);
+}
+
+/** A family leaves the city. */
+export function moveOut(world: World, household: Household): void {
+  for (const id of household.memberIds) {
+    quitJob(world, world.citizens.at(id));
+    world.citizens.remove(id);
+  }
+  dissolve(world, household);
+}
+
+/** One citizen dies; a household without members is no more. */
+export function die(world: World, citizen: Citizen): void {
+  const household = world.households.at(citizen.householdId);
+  quitJob(world, citizen);
+  world.citizens.remove(citizen.id);
+  household.memberIds.splice(household.memberIds.indexOf(citizen.id), 1);
+  if (household.memberIds.length === 0) dissolve(world, household);
+}
+
+export function takeJob(citizen: Citizen, workplace: SimBuilding): void {
+  citizen.workId = workplace.id;
+  workplace.workerIds.push(citizen.id);
+}
+
+export function quitJob(world: World, citizen: Citizen): void {
+  if (citizen.workId === 0) return;
+  const { workerIds } = world.buildings.at(citizen.workId);
+  workerIds.splice(workerIds.indexOf(citizen.id), 1);
+  citizen.workId = 0;
+}
+
+/** Mean education of some citizens in percent of the best; 0 for none. */
+export function averageEducation(world: World, citizenIds: readonly number[]): number {
+  if (citizenIds.length === 0) return 0;
+  const sum = citizenIds.reduce((total, id) => total + world.citizens.at(id).education, 0);
+  return (100 * sum) / (3 * citizenIds.length);
+}
+
+function dissolve(world: World, household: Household): void {
+  const { householdIds } = world.buildings.at(household.homeId);
+  householdIds.splice(householdIds.indexOf(household.id), 1);
+  world.households.remove(household.id);
+}
+
+function newcomerEducation(draw: number): number {
+  const level = NEWCOMER_EDUCATION.findIndex((share) => draw < share);
+  return level < 0 ? NEWCOMER_EDUCATION.length : level;
+}

@@ -1,0 +1,191 @@
+/** Nodes and segments: how they come into being, share nodes, and go. */
+import { CommandRefusedError, type GroundPoint, type Position } from "../../game.js";
+import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
+import { NO_PROBLEMS, type SimNode, type SimSegment } from "../state/entities.js";
+import { distance } from "../state/geometry.js";
+import { boundsAround } from "../state/grid.js";
+import type { World } from "../state/world.js";
+import { reattachNear } from "./attachments.js";
+import { streetName } from "./names.js";
+import { createBlocks, forgetUsableNear, removeBlocks } from "./zone-blocks.js";
+
+/** An end this close to a compatible node uses it. */
+const NODE_REUSE_METERS = 2;
+const MAX_SEGMENTS_PER_NODE = 8;
+/** Two pieces of road whose directions differ by less than this cosine continue one street. */
+const STREET_CONTINUES_COSINE = 0.9;
+
+/** The first node by id that a segment of this prefab ending here would use. */
+export function findReusableNode(
+  world: World,
+  prefab: SimNetworkPrefab,
+  point: GroundPoint,
+): SimNode | undefined {
+  for (const id of world.nodeGrid.near(boundsAround(point, NODE_REUSE_METERS))) {
+    const node = world.nodes.at(id);
+    const compatible =
+      node.prefab === prefab || (node.prefab.service === "Road" && prefab.service === "Road");
+    if (compatible && distance(node.position, point) <= NODE_REUSE_METERS) return node;
+  }
+  return undefined;
+}
+
+/** Throws CommandRefusedError when a segment between these ends would break a limit of the network. */
+export function requireRoom(world: World, start: SimNode | undefined, end: SimNode | undefined): void {
+  if (start && start === end) {
+    throw new CommandRefusedError(
+      "too-short",
+      `Both ends fall on node ${start.id}; the segment would have no length`,
+    );
+  }
+  for (const node of [start, end]) {
+    if (node && node.segmentIds.length >= MAX_SEGMENTS_PER_NODE) {
+      throw new CommandRefusedError(
+        "limit-reached",
+        `Node ${node.id} already has ${MAX_SEGMENTS_PER_NODE} segments, the most a node can have`,
+      );
+    }
+  }
+  const newNodes = (start ? 0 : 1) + (end ? 0 : 1);
+  if (!world.nodes.hasRoomFor(newNodes)) {
+    throw new CommandRefusedError(
+      "limit-reached",
+      `The city already has ${world.nodes.size} nodes, its limit`,
+    );
+  }
+  if (!world.segments.hasRoomFor(1)) {
+    throw new CommandRefusedError(
+      "limit-reached",
+      `The city already has ${world.segments.size} segments, its limit`,
+    );
+  }
+}
+
+export function createNode(
+  world: World,
+  prefab: SimNetworkPrefab,
+  position: Position,
+  outside: boolean,
+): SimNode {
+  const node: SimNode = {
+    id: world.nodes.nextId(),
+    prefab,
+    position,
+    outside,
+    problems: NO_PROBLEMS,
+    segmentIds: [],
+  };
+  world.putNode(node);
+  world.buildIndex += 1;
+  return node;
+}
+
+/** @param name empty for a generated one */
+export function createSegment(
+  world: World,
+  prefab: SimNetworkPrefab,
+  start: SimNode,
+  end: SimNode,
+  name: string,
+): SimSegment {
+  const id = world.segments.nextId();
+  const segment: SimSegment = {
+    id,
+    prefab,
+    name: name || (prefab.service === "Road" ? continuedStreetName(world, id, start, end) : ""),
+    namedByBuilder: name !== "",
+    startNodeId: start.id,
+    endNodeId: end.id,
+    start: start.position,
+    end: end.position,
+    problems: NO_PROBLEMS,
+    blockIds: [],
+  };
+  start.segmentIds.push(id);
+  end.segmentIds.push(id);
+  world.buildIndex += 2;
+  world.putSegment(segment);
+  createBlocks(world, segment);
+  refreshAround(world, segment);
+  return segment;
+}
+
+/** Removes a segment, its zone blocks and, unless they are to be kept, end nodes that nothing uses any more. */
+export function removeSegment(world: World, segment: SimSegment, keepNodes: boolean): void {
+  removeBlocks(world, segment);
+  world.dropSegment(segment);
+  refreshAround(world, segment);
+  for (const nodeId of [segment.startNodeId, segment.endNodeId]) {
+    const node = world.nodes.at(nodeId);
+    node.segmentIds.splice(node.segmentIds.indexOf(segment.id), 1);
+    if (!keepNodes && node.segmentIds.length === 0) world.dropNode(node);
+  }
+}
+
+/** Removes a node with every segment attached to it, and the far ends that nothing uses any more. */
+export function removeNode(world: World, node: SimNode): void {
+  const farEnds = new Set<number>();
+  for (const id of [...node.segmentIds]) {
+    const segment = world.segments.at(id);
+    farEnds.add(segment.startNodeId === node.id ? segment.endNodeId : segment.startNodeId);
+    removeSegment(world, segment, true);
+  }
+  for (const id of farEnds) {
+    const far = world.nodes.at(id);
+    if (far.segmentIds.length === 0) world.dropNode(far);
+  }
+  world.dropNode(node);
+}
+
+/**
+ * Connected components of the nodes over the segments that pass the test.
+ * @returns per node id the lowest node id of its component, 0 for nodes on no such segment
+ */
+export function components(world: World, belongs: (segment: SimSegment) => boolean): Int32Array {
+  const parent = new Int32Array(world.nodes.end);
+  const find = (id: number): number => {
+    let root = id;
+    while (parent[root] !== root) root = parent[root] as number;
+    for (let at = id; at !== root; ) {
+      const next = parent[at] as number;
+      parent[at] = root;
+      at = next;
+    }
+    return root;
+  };
+  for (const segment of world.segments.all()) {
+    if (!belongs(segment)) continue;
+    if (parent[segment.startNodeId] === 0) parent[segment.startNodeId] = segment.startNodeId;
+    if (parent[segment.endNodeId] === 0) parent[segment.endNodeId] = segment.endNodeId;
+    const a = find(segment.startNodeId);
+    const b = find(segment.endNodeId);
+    parent[Math.max(a, b)] = Math.min(a, b);
+  }
+  for (let id = 1; id < parent.length; id++) if (parent[id] !== 0) parent[id] = find(id);
+  return parent;
+}
+
+function refreshAround(world: World, segment: SimSegment): void {
+  forgetUsableNear(world, segment);
+  reattachNear(world, segment);
+}
+
+function continuedStreetName(world: World, id: number, start: SimNode, end: SimNode): string {
+  for (const node of [start, end]) {
+    for (const neighbourId of node.segmentIds) {
+      const neighbour = world.segments.at(neighbourId);
+      const isStreet = neighbour.prefab.service === "Road" && !neighbour.namedByBuilder;
+      if (isStreet && sameDirection(neighbour, start.position, end.position)) return neighbour.name;
+    }
+  }
+  return streetName(world.seed, id);
+}
+
+function sameDirection(segment: SimSegment, start: GroundPoint, end: GroundPoint): boolean {
+  const ax = segment.end.x - segment.start.x;
+  const az = segment.end.z - segment.start.z;
+  const bx = end.x - start.x;
+  const bz = end.z - start.z;
+  const cosine = (ax * bx + az * bz) / (Math.hypot(ax, az) * Math.hypot(bx, bz));
+  return Math.abs(cosine) >= STREET_CONTINUES_COSINE;
+}

@@ -1,0 +1,55 @@
+/**
+ * The map a new city begins on: a highway of two carriageways from edge to edge, and nothing else. Each carriageway
+ * passes a node at a known place near the plain, where the first road of a town can join it.
+ */
+
+import { findNetworkPrefab, type SimNetworkPrefab } from "../catalogue/network-prefabs.js";
+import { MAP_HALF_METERS } from "../state/terrain.js";
+import type { World } from "../state/world.js";
+import { createNode, createSegment } from "./network.js";
+
+/** Where a town joins the two carriageways. */
+const JUNCTIONS = [
+  { x: 422.737, z: 522.957, direction: 1 },
+  { x: 423.614, z: 554.945, direction: -1 },
+] as const;
+
+const PIECE_METERS = 160;
+
+export function layStarterMap(world: World): void {
+  for (const { x, z, direction } of JUNCTIONS) {
+    const stops = [...stopsBetween(x, -MAP_HALF_METERS).reverse(), x, ...stopsBetween(x, MAP_HALF_METERS)];
+    layCarriageway(world, direction === 1 ? stops : stops.reverse(), z);
+  }
+}
+
+/** Even steps from one x (left out) to another (taken in). */
+function stopsBetween(from: number, to: number): number[] {
+  const pieces = Math.ceil(Math.abs(to - from) / PIECE_METERS);
+  return Array.from({ length: pieces }, (_, i) => from + ((to - from) * (i + 1)) / pieces);
+}
+
+/** On the ground where it is dry; a bridge at the level of the plain from bank to bank. */
+function layCarriageway(world: World, stops: readonly number[], z: number): void {
+  const { terrain } = world;
+  const road = prefabNamed("Highway");
+  const bridge = prefabNamed("Highway Bridge");
+  const deck = terrain.groundHeight(JUNCTIONS[0].x, z);
+  const isWet = (x: number) => [-PIECE_METERS, 0, PIECE_METERS].some((dx) => terrain.isWater(x + dx, z));
+  const nodes = stops.map((x) => {
+    const y = isWet(x) ? deck : terrain.surfaceHeight(x, z);
+    return createNode(world, road, { x, y, z }, Math.abs(x) >= MAP_HALF_METERS);
+  });
+  nodes.forEach((end, i) => {
+    const start = nodes[i - 1];
+    if (!start) return;
+    const wet = isWet(start.position.x) || isWet(end.position.x);
+    createSegment(world, wet ? bridge : road, start, end, "");
+  });
+}
+
+function prefabNamed(name: string): SimNetworkPrefab {
+  const prefab = findNetworkPrefab(name);
+  if (!prefab) throw new Error(`the catalogue lacks ${name}`);
+  return prefab;
+}

@@ -1,0 +1,207 @@
+/**
+ * Zone blocks: the strips of cells that arise along a road, which of their cells can be built on, and which are.
+ *
+ * Geometry as in the game for a straight segment: up to four blocks, on both sides from both ends, four cells deep.
+ * Where blocks overlap, the older one owns the ground.
+ */
+import type { GroundPoint } from "../../game.js";
+import type { SimSegment, SimZoneBlock } from "../state/entities.js";
+import {
+  CELL_METERS,
+  distance,
+  distanceToSegment,
+  type Footprint,
+  footprintRadius,
+  insideFootprint,
+} from "../state/geometry.js";
+import { type Bounds, boundsAround, boxOf } from "../state/grid.js";
+import { BLOCK_REACH_METERS, type World } from "../state/world.js";
+
+export const BLOCK_COLUMNS = 4;
+const MAX_ROWS = 8;
+/** Cells that merely touch an edge are not covered. */
+const EDGE_TOLERANCE_METERS = 0.1;
+
+interface BlockPlan {
+  readonly position: GroundPoint;
+  readonly angleRadians: number;
+  readonly rows: number;
+}
+
+/** Creates the blocks of a new segment whose prefab allows zoning. Stops early when the pool is full. */
+export function createBlocks(world: World, segment: SimSegment): void {
+  if (!segment.prefab.zoning) return;
+  for (const plan of planBlocks(segment.start, segment.end, segment.prefab.widthMeters)) {
+    const id = world.blocks.nextId();
+    if (id === 0) return;
+    const { x, z } = plan.position;
+    world.putBlock({
+      id,
+      segmentId: segment.id,
+      position: { x, y: world.terrain.surfaceHeight(x, z), z },
+      rows: plan.rows,
+      cells: new Uint8Array(plan.rows * BLOCK_COLUMNS),
+      angleRadians: plan.angleRadians,
+      age: world.buildIndex,
+      usable: null,
+      occupied: null,
+    });
+    segment.blockIds.push(id);
+  }
+}
+
+/** Removes a segment's blocks. What grew on them stays, without a block. */
+export function removeBlocks(world: World, segment: SimSegment): void {
+  for (const id of segment.blockIds) {
+    const block = world.blocks.at(id);
+    for (const buildingId of world.buildingGrid.near(boundsAround(block.position, BLOCK_REACH_METERS))) {
+      const building = world.buildings.at(buildingId);
+      if (building.blockId === id) Object.assign(building, { blockId: 0, lotMask: 0 });
+    }
+    world.dropBlock(block);
+  }
+  segment.blockIds.length = 0;
+}
+
+/** After a road came or went: what can be built on beside it has to be worked out anew. */
+export function forgetUsableNear(world: World, segment: SimSegment): void {
+  const grow = segment.prefab.widthMeters / 2 + 5 * CELL_METERS + BLOCK_REACH_METERS;
+  for (const id of world.blockGrid.near(boxOf(segment.start, segment.end, grow))) {
+    world.blocks.at(id).usable = null;
+  }
+}
+
+/** After a building went: which cells are covered has to be worked out anew. */
+export function forgetOccupiedNear(world: World, bounds: Bounds): void {
+  for (const id of world.blockGrid.near(bounds)) world.blocks.at(id).occupied = null;
+}
+
+/** After a building came: what is known to be covered now includes its cells. */
+export function occupyNear(world: World, bounds: Bounds, building: Footprint): void {
+  for (const id of world.blockGrid.near(bounds)) {
+    const block = world.blocks.at(id);
+    if (block.occupied !== null) block.occupied |= coveredCells(block, building);
+  }
+}
+
+/** Centre of cell (column, row). */
+export function cellCenter(block: SimZoneBlock, column: number, row: number): GroundPoint {
+  const cos = Math.cos(block.angleRadians);
+  const sin = Math.sin(block.angleRadians);
+  const depth = CELL_METERS * (column - 3.5);
+  const along = CELL_METERS * (row - 3.5);
+  return {
+    x: block.position.x + depth * cos + along * sin,
+    z: block.position.z + depth * sin - along * cos,
+  };
+}
+
+/** Mean of a block's cell centres. */
+export function blockCentroid(block: SimZoneBlock): GroundPoint {
+  return cellCenter(block, (BLOCK_COLUMNS - 1) / 2, (block.rows - 1) / 2);
+}
+
+/** The bit of a cell in the block's masks. */
+export function cellBit(column: number, row: number): number {
+  return 1 << (row * BLOCK_COLUMNS + column);
+}
+
+/** Cells on which something can stand: dry, not under a road, not owned by an older block. A bit per cell. */
+export function usableCells(world: World, block: SimZoneBlock): number {
+  if (block.usable === null) block.usable = cellsWhere(block, usabilityTest(world, block));
+  return block.usable;
+}
+
+/** Cells under a building. A bit per cell. */
+export function occupiedCells(world: World, block: SimZoneBlock): number {
+  if (block.occupied === null) {
+    block.occupied = 0;
+    for (const id of world.buildingGrid.near(boundsAround(block.position, BLOCK_REACH_METERS))) {
+      block.occupied |= coveredCells(block, world.buildings.at(id));
+    }
+  }
+  return block.occupied;
+}
+
+function coveredCells(block: SimZoneBlock, building: Footprint): number {
+  const away = distance(block.position, building.position);
+  if (away > BLOCK_REACH_METERS + footprintRadius(building)) return 0;
+  return cellsWhere(block, (center) => insideFootprint(center, building, EDGE_TOLERANCE_METERS));
+}
+
+function usabilityTest(world: World, block: SimZoneBlock): (center: GroundPoint) => boolean {
+  const bounds = boundsAround(block.position, BLOCK_REACH_METERS);
+  const roads = world.segmentGrid
+    .near(boundsAround(block.position, BLOCK_REACH_METERS + 2 * CELL_METERS))
+    .map((id) => world.segments.at(id))
+    .filter(({ prefab }) => prefab.carries === "traffic" && prefab.elevation === "ground");
+  const older = world.blockGrid
+    .near(bounds)
+    .map((id) => world.blocks.at(id))
+    .filter((other) => other.age < block.age);
+  return (center) =>
+    !world.terrain.isWater(center.x, center.z) &&
+    !roads.some((road) => {
+      const halfWidth = road.prefab.widthMeters / 2;
+      return distanceToSegment(center, road.start, road.end) < halfWidth - EDGE_TOLERANCE_METERS;
+    }) &&
+    !older.some((other) => ownsGround(other, center));
+}
+
+function ownsGround(block: SimZoneBlock, point: GroundPoint): boolean {
+  const cos = Math.cos(block.angleRadians);
+  const sin = Math.sin(block.angleRadians);
+  const dx = point.x - block.position.x;
+  const dz = point.z - block.position.z;
+  const depth = dx * cos + dz * sin;
+  const along = dx * sin - dz * cos;
+  const farRow = CELL_METERS * (block.rows - 4);
+  const margin = EDGE_TOLERANCE_METERS;
+  return depth > -32 + margin && depth < -margin && along > -32 + margin && along < farRow - margin;
+}
+
+function cellsWhere(block: SimZoneBlock, test: (center: GroundPoint) => boolean): number {
+  let mask = 0;
+  for (let row = 0; row < block.rows; row++) {
+    for (let column = 0; column < BLOCK_COLUMNS; column++) {
+      if (test(cellCenter(block, column, row))) mask |= cellBit(column, row);
+    }
+  }
+  return mask;
+}
+
+/** Where the game puts the blocks of a straight segment: start left, start right, end left, end right. */
+function planBlocks(start: GroundPoint, end: GroundPoint, widthMeters: number): BlockPlan[] {
+  const length = Math.hypot(end.x - start.x, end.z - start.z);
+  const d = { x: (end.x - start.x) / length, z: (end.z - start.z) / length };
+  const cells = Math.floor(length / CELL_METERS + 0.1);
+  const fromStart = cells <= MAX_ROWS ? cells : Math.floor((cells + 1) / 2);
+  const fromEnd = cells <= MAX_ROWS ? 0 : Math.floor(cells / 2);
+  const rest = length - CELL_METERS * cells;
+  const side = Math.max(8, widthMeters / 2) + 32;
+  return [
+    ...planPair(start, d, side, fromStart, 0),
+    ...planPair(end, { x: -d.x, z: -d.z }, side, fromEnd, rest),
+  ];
+}
+
+/** The left and right block seen from one end along direction d, `offset` metres further in. */
+function planPair(
+  from: GroundPoint,
+  d: GroundPoint,
+  side: number,
+  count: number,
+  offset: number,
+): BlockPlan[] {
+  if (count <= 0) return [];
+  const rows = Math.min(count, MAX_ROWS);
+  const angle = Math.atan2(d.x, -d.z);
+  const at = (along: number, across: number) => ({
+    x: from.x + along * d.x - across * d.z,
+    z: from.z + along * d.z + across * d.x,
+  });
+  return [
+    { position: at(32 + offset, side), angleRadians: angle, rows },
+    { position: at(CELL_METERS * (count - 4) + offset, -side), angleRadians: angle + Math.PI, rows },
+  ];
+}

@@ -1,0 +1,171 @@
+/** Growth: zoned lots become building sites, sites become buildings, and buildings rise to better ones. */
+import type { SubService, Zone } from "../../terms.js";
+import { ZONES } from "../../terms.js";
+import { growablesFor } from "../catalogue/growable-prefabs.js";
+import { ACTIVE, COMPLETED, changePrefab, createBuilding, FLOODED } from "../fabric/buildings.js";
+import { ageOf, averageEducation, TEEN_AGE } from "../fabric/citizens.js";
+import { setProblem } from "../fabric/problems.js";
+import { BLOCK_COLUMNS, cellBit, cellCenter, occupiedCells, usableCells } from "../fabric/zone-blocks.js";
+import { FRAMES_PER_DAY } from "../state/calendar.js";
+import type { SimBuilding, SimZoneBlock } from "../state/entities.js";
+import type { World } from "../state/world.js";
+import type { Surroundings } from "./surroundings.js";
+
+const CONSTRUCTION_FRAMES = 3 * FRAMES_PER_DAY;
+const MAX_LOT_CELLS = 4;
+/** Points of progress in a good cycle, of 100 for a level. */
+const PROGRESS_PER_CYCLE = 5;
+
+/** What grows on each zone and which bar drives it. */
+const ZONE_GROWTH: Partial<
+  Record<Zone, { readonly subService: SubService; readonly bar: "residential" | "commercial" | "workplace" }>
+> = {
+  ResidentialLow: { subService: "ResidentialLow", bar: "residential" },
+  ResidentialHigh: { subService: "ResidentialHigh", bar: "residential" },
+  CommercialLow: { subService: "CommercialLow", bar: "commercial" },
+  CommercialHigh: { subService: "CommercialHigh", bar: "commercial" },
+  Industrial: { subService: "IndustrialGeneric", bar: "workplace" },
+  Office: { subService: "OfficeGeneric", bar: "workplace" },
+};
+
+/** What a building needs around it for the next level, by its present level. */
+const RESIDENTIAL_NEEDS = { landValue: [0, 6, 21, 41, 61], education: [0, 15, 30, 45, 60] };
+const COMMERCIAL_NEEDS = { landValue: [0, 21, 41], customersPercent: [0, 20, 30] };
+const INDUSTRY_NEEDS = { services: [0, 30, 60], education: [0, 20, 35], complaintMargin: [0, 10, 20] };
+const OFFICE_NEEDS = { services: [0, 45, 90], education: [0, 20, 40], complaintMargin: [0, 15, 30] };
+const LAND_VALUE_COMPLAINT_MARGIN = 10;
+
+interface Lot {
+  readonly row: number;
+  readonly width: number;
+  readonly length: number;
+}
+
+/** A block's turn: with the chance its demand gives, one free lot becomes a building site. */
+export function growOnBlock(world: World, block: SimZoneBlock): void {
+  if (!block.cells.some((zone) => zone !== 0) || !world.buildings.hasRoomFor(1)) return;
+  const free = usableCells(world, block) & ~occupiedCells(world, block);
+  const row = firstFreeRow(block, free, world.random.below(block.rows));
+  if (row < 0) return;
+  const zone = block.cells[row * BLOCK_COLUMNS] as number;
+  const growth = ZONE_GROWTH[ZONES[zone] as Zone];
+  if (!growth || !world.random.percent(world.demand[growth.bar])) return;
+  const lot = largestLot(block, free, row, 2 + world.random.below(MAX_LOT_CELLS - 1));
+  const fitting = growablesFor(growth.subService, 1, lot.width, lot.length);
+  const prefab = fitting[world.random.below(fitting.length)];
+  if (!prefab) return;
+  const center = cellCenter(block, (lot.length - 1) / 2, lot.row + (lot.width - 1) / 2);
+  const angleDegrees = (block.angleRadians * 180) / Math.PI + 90;
+  createBuilding(world, prefab, center, angleDegrees, { blockId: block.id, mask: lotMask(lot) });
+}
+
+/** A building site's turn. */
+export function continueConstruction(world: World, building: SimBuilding): void {
+  if (world.frame - building.builtFrame < CONSTRUCTION_FRAMES) return;
+  const usable = !building.switchedOff && (building.flags & FLOODED) === 0;
+  building.flags |= COMPLETED | (usable ? ACTIVE : 0);
+  building.declineFrame = world.frame;
+}
+
+/**
+ * Progress towards the next level, and the complaint when the present one is no longer deserved.
+ * @returns whether the building rose
+ */
+export function updateLevel(world: World, building: SimBuilding, around: Surroundings): boolean {
+  const { level, service, subService, width, length } = building.prefab;
+  const complaint = service === "Industrial" || service === "Office" ? "TooFewServices" : "LandValueLow";
+  setProblem(building, complaint, isBelowLevel(building, around), world.frame);
+  const next = growablesFor(subService, level + 1, width, length);
+  if (next.length === 0 || !deservesNextLevel(world, building, around)) {
+    building.progress = Math.max(0, building.progress - 1);
+    return false;
+  }
+  building.progress += PROGRESS_PER_CYCLE;
+  if (building.progress < 100) return false;
+  building.progress = 0;
+  changePrefab(world, building, next[world.random.below(next.length)] as (typeof next)[number]);
+  return true;
+}
+
+function deservesNextLevel(world: World, building: SimBuilding, { serviceScore }: Surroundings): boolean {
+  const { level, service } = building.prefab;
+  const reaches = (needs: readonly number[], value: number) =>
+    value >= (needs[level] ?? Number.POSITIVE_INFINITY);
+  if (building.problems.names.length > 0) return false;
+  switch (service) {
+    case "Residential":
+      return (
+        reaches(RESIDENTIAL_NEEDS.landValue, building.landValue) &&
+        reaches(RESIDENTIAL_NEEDS.education, averageEducation(world, adultsOf(world, building)))
+      );
+    case "Commercial": {
+      const customers = (100 * building.visitors) / Math.max(building.visitorPlaces, 1);
+      return (
+        reaches(COMMERCIAL_NEEDS.landValue, building.landValue) &&
+        reaches(COMMERCIAL_NEEDS.customersPercent, customers)
+      );
+    }
+    default: {
+      const needs = service === "Office" ? OFFICE_NEEDS : INDUSTRY_NEEDS;
+      const education = averageEducation(world, building.workerIds);
+      return reaches(needs.services, serviceScore) && reaches(needs.education, education);
+    }
+  }
+}
+
+function isBelowLevel({ prefab, landValue }: SimBuilding, { serviceScore }: Surroundings): boolean {
+  const reached = prefab.level - 1;
+  if (reached < 1) return false;
+  switch (prefab.service) {
+    case "Residential":
+      return landValue < (RESIDENTIAL_NEEDS.landValue[reached] ?? 0) - LAND_VALUE_COMPLAINT_MARGIN;
+    case "Commercial":
+      return landValue < (COMMERCIAL_NEEDS.landValue[reached] ?? 0) - LAND_VALUE_COMPLAINT_MARGIN;
+    default: {
+      const needs = prefab.service === "Office" ? OFFICE_NEEDS : INDUSTRY_NEEDS;
+      return serviceScore < (needs.services[reached] ?? 0) - (needs.complaintMargin[reached] ?? 0);
+    }
+  }
+}
+
+/** Everybody but the children, whose schooling is not over. */
+function adultsOf(world: World, building: SimBuilding): number[] {
+  return building.householdIds
+    .flatMap((id) => world.households.at(id).memberIds)
+    .filter((id) => ageOf(world.citizens.at(id), world.frame) >= TEEN_AGE);
+}
+
+function firstFreeRow(block: SimZoneBlock, free: number, startRow: number): number {
+  for (let i = 0; i < block.rows; i++) {
+    const row = (startRow + i) % block.rows;
+    if (block.cells[row * BLOCK_COLUMNS] !== 0 && (free & cellBit(0, row)) !== 0) return row;
+  }
+  return -1;
+}
+
+/** The widest lot around a row, and as deep as all its rows allow, of one zone. */
+function largestLot(block: SimZoneBlock, free: number, row: number, maxWidth: number): Lot {
+  const zone = block.cells[row * BLOCK_COLUMNS];
+  const depthOf = (at: number) => {
+    let depth = 0;
+    while (depth < MAX_LOT_CELLS && isFree(depth, at)) depth++;
+    return depth;
+  };
+  const isFree = (column: number, at: number) =>
+    block.cells[at * BLOCK_COLUMNS + column] === zone && (free & cellBit(column, at)) !== 0;
+  let first = row;
+  let last = row;
+  while (last - first + 1 < maxWidth && last + 1 < block.rows && isFree(0, last + 1)) last++;
+  while (last - first + 1 < maxWidth && first > 0 && isFree(0, first - 1)) first--;
+  let length = MAX_LOT_CELLS;
+  for (let at = first; at <= last; at++) length = Math.min(length, depthOf(at));
+  return { row: first, width: last - first + 1, length };
+}
+
+function lotMask(lot: Lot): number {
+  let mask = 0;
+  for (let row = lot.row; row < lot.row + lot.width; row++) {
+    for (let column = 0; column < lot.length; column++) mask |= cellBit(column, row);
+  }
+  return mask;
+}

@@ -1,0 +1,184 @@
+/** What citizens and the city say, each time because of something that is so. */
+import type { CitizenMessage } from "../../game.js";
+import type { ProblemName } from "../../terms.js";
+import type { SimBuildingPrefab } from "../catalogue/building-prefab.js";
+import { streetOf } from "../fabric/buildings.js";
+import { citizenName } from "../fabric/names.js";
+import { FRAMES_PER_WEEK } from "../state/calendar.js";
+import type { Citizen, SimBuilding } from "../state/entities.js";
+import type { World } from "../state/world.js";
+
+/** The same thing is not said again for this long. */
+const QUIET_FRAMES = FRAMES_PER_WEEK / 2;
+/** What the city lacks changes slowly and is said seldom. */
+const DEMAND_QUIET_FRAMES = 4 * FRAMES_PER_WEEK;
+/** An affected citizen speaks up with this chance in a cycle. */
+const COMPLAINT_PERCENT = 25;
+const HIGH_DEMAND = 80;
+const MILESTONES = [100, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000];
+
+/** What residents and workers say about each problem; `@` stands for the street. */
+const COMPLAINTS: Partial<
+  Record<ProblemName, { readonly messageId: string; readonly texts: readonly string[] }>
+> = {
+  Electricity: {
+    messageId: "CHIRP_NO_ELECTRICITY",
+    texts: ["The lights are out on @.", "Cooking by candle again. Power for @, please?"],
+  },
+  Water: {
+    messageId: "CHIRP_NO_WATER",
+    texts: ["No water again on @.", "Turned the tap on @: nothing but air."],
+  },
+  Sewage: {
+    messageId: "CHIRP_SEWAGE",
+    texts: ["The drains of @ are backing up.", "@ smells. You know of what."],
+  },
+  Garbage: {
+    messageId: "CHIRP_TRASH_PILING_UP",
+    texts: ["Nobody collects the rubbish on @.", "The bins of @ have bins of their own by now."],
+  },
+  Death: {
+    messageId: "CHIRP_DEAD_PILING_UP",
+    texts: ["Grandfather still lies at home. Where is the hearse for @?"],
+  },
+  Crime: {
+    messageId: "CHIRP_HIGH_CRIME",
+    texts: ["Third break-in on @ this month.", "I lock twice on @ now."],
+  },
+  Fire: { messageId: "CHIRP_FIRE_HAZARD", texts: ["Smoke over @! Is anybody coming?"] },
+  TaxesTooHigh: {
+    messageId: "CHIRP_LOW_HAPPINESS",
+    texts: ["With these taxes we cannot stay on @.", "Half my wage goes to the city. What for?"],
+  },
+  NoWorkers: { messageId: "CHIRP_INDUSTRIAL_DEMAND", texts: ["We are hiring on @. Nobody comes."] },
+  NoCustomers: { messageId: "CHIRP_RESIDENTIAL_DEMAND", texts: ["Not one customer on @ today."] },
+  NoGoods: { messageId: "CHIRP_COMMERCIAL_DEMAND", texts: ["Our shelves on @ are empty."] },
+};
+
+/** Services whose opening is news, by prefab or service. */
+const OPENINGS: readonly { readonly names: readonly string[]; readonly messageId: string }[] = [
+  { names: ["Hospital", "Medical Clinic", "Medical Center"], messageId: "CHIRP_NEW_HOSPITAL" },
+  { names: ["Fire House", "Fire Station"], messageId: "CHIRP_NEW_FIRE_STATION" },
+  { names: ["Police Headquarters"], messageId: "CHIRP_NEW_POLICE_HQ" },
+  { names: ["University"], messageId: "CHIRP_NEW_UNIVERSITY" },
+  {
+    names: ["Wind Turbine", "Advanced Wind Turbine", "Solar Power Plant"],
+    messageId: "CHIRP_NEW_WIND_OR_SOLAR_PLANT",
+  },
+  { names: ["Regular Plaza", "Expensive Plaza"], messageId: "CHIRP_NEW_PLAZA" },
+];
+
+/** Somebody in a building with problems may say so. */
+export function complain(world: World, building: SimBuilding): void {
+  const { names } = building.problems;
+  if (names.length === 0 || !world.random.percent(COMPLAINT_PERCENT)) return;
+  const complaint = COMPLAINTS[names[world.random.below(names.length)] as ProblemName];
+  if (complaint) speak(world, building, complaint.messageId, complaint.texts);
+}
+
+/** Somebody says how good life has become here. */
+export function praise(world: World, building: SimBuilding): void {
+  const level = building.prefab.level;
+  if (level >= 3)
+    speak(world, building, "CHIRP_HIGH_TECH_LEVEL", ["They rebuilt our house on @. Look at it now!"]);
+  else
+    speak(world, building, "CHIRP_HAPPY_PEOPLE", [
+      "@ is coming along nicely.",
+      "New paint, new roof. I like @.",
+    ]);
+}
+
+export function reportAbandoned(world: World, building: SimBuilding, reason: ProblemName | "NoDemand"): void {
+  const causes: Partial<Record<ProblemName | "NoDemand", string>> = {
+    Electricity: "after weeks without power",
+    Water: "after weeks without water",
+    Sewage: "because nothing drained",
+    RoadNotConnected: "because no road leads there",
+    Garbage: "under heaps of rubbish",
+    Death: "because nobody fetched the dead",
+    TaxesTooHigh: "because of the taxes",
+    NoWorkers: "for want of workers",
+    NoCustomers: "for want of customers",
+    NoGoods: "for want of wares",
+    NoDemand: "because nobody wanted to move in",
+  };
+  const cause = causes[reason] ?? "in the end";
+  announce(
+    world,
+    "CHIRP_ABANDONED_BUILDINGS",
+    `A building on ${streetOf(world, building)} was given up ${cause}.`,
+  );
+}
+
+export function reportBurnedDown(world: World, building: SimBuilding): void {
+  announce(world, "CHIRP_FIRE_HAZARD", `A building on ${streetOf(world, building)} burned down.`);
+}
+
+export function reportOpening(world: World, prefab: SimBuildingPrefab): void {
+  const opening = OPENINGS.find(({ names }) => names.includes(prefab.name));
+  const byService: Record<string, string> = {
+    Beautification: "CHIRP_NEW_PARK",
+    Monument: "CHIRP_NEW_MONUMENT",
+  };
+  const messageId = opening?.messageId ?? byService[prefab.service];
+  if (messageId) announce(world, messageId, `Newly opened: ${prefab.displayName}.`);
+}
+
+export function reportFirstRoad(world: World, streetName: string): void {
+  announce(world, "CHIRP_RANDOM", `A first road was opened: ${streetName}.`);
+}
+
+/** Once a cycle: milestones, and what the city lacks. */
+export function reportCity(world: World): void {
+  const reached = MILESTONES.findLast((milestone) => world.citizens.size >= milestone) ?? 0;
+  if (reached > world.milestone) {
+    world.milestone = reached;
+    announce(world, "CHIRP_MILESTONE_REACHED", `The city has grown to ${reached} citizens.`);
+  }
+  if (world.citizens.size === 0) return;
+  const { residential, commercial, workplace } = world.demand;
+  const lacks = (bar: number, messageId: string, text: string) => {
+    if (bar >= HIGH_DEMAND) announce(world, messageId, text, DEMAND_QUIET_FRAMES);
+  };
+  lacks(residential, "CHIRP_RESIDENTIAL_DEMAND", "Families are looking for homes here.");
+  lacks(commercial, "CHIRP_COMMERCIAL_DEMAND", "The town could do with more shops.");
+  lacks(workplace, "CHIRP_INDUSTRIAL_DEMAND", "Many are looking for work here.");
+}
+
+function speak(world: World, building: SimBuilding, messageId: string, texts: readonly string[]): void {
+  const speaker = somebodyIn(world, building);
+  if (!speaker || world.board.isQuiet(messageId, world.frame)) return;
+  const text = (texts[world.random.below(texts.length)] as string).replace("@", streetOf(world, building));
+  const message: CitizenMessage = {
+    type: "CitizenMessage",
+    senderName: citizenName(world.seed, speaker.id, speaker.bornFrame),
+    senderId: speaker.id,
+    text: text.charAt(0).toUpperCase() + text.slice(1),
+    messageId,
+    keyId: "",
+    tag: "",
+  };
+  world.board.post(message, world.frame + QUIET_FRAMES);
+}
+
+function announce(world: World, messageId: string, text: string, quietFrames = QUIET_FRAMES): void {
+  if (world.board.isQuiet(messageId, world.frame)) return;
+  world.board.post(
+    {
+      type: "GenericMessage",
+      senderName: "City",
+      senderId: 0,
+      text,
+      messageId,
+      senderKey: "",
+      randomId: world.random.below(100),
+    },
+    world.frame + quietFrames,
+  );
+}
+
+function somebodyIn(world: World, building: SimBuilding): Citizen | undefined {
+  const household = building.householdIds[0];
+  const id = household ? world.households.at(household).memberIds[0] : building.workerIds[0];
+  return id === undefined ? undefined : world.citizens.at(id);
+}

@@ -1,0 +1,107 @@
+/** What the city is made of. These records are the state; fields marked derived are recomputed after a load. */
+import type { Building, NetNode, NetSegment, Position, Problems, ZoneBlock } from "../../game.js";
+import type { SimBuildingPrefab } from "../catalogue/building-prefab.js";
+import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
+
+export const NO_PROBLEMS: Problems = { names: [], severity: "warning" };
+
+export interface SimNode extends NetNode {
+  readonly prefab: SimNetworkPrefab;
+  problems: Problems;
+  readonly segmentIds: number[];
+}
+
+export interface SimSegment extends NetSegment {
+  readonly prefab: SimNetworkPrefab;
+  readonly name: string;
+  readonly namedByBuilder: boolean;
+  readonly blockIds: number[];
+}
+
+export interface SimZoneBlock extends ZoneBlock {
+  readonly cells: Uint8Array;
+  /** The build index at creation: where blocks overlap, the lower one owns the cell. */
+  readonly age: number;
+  /** Derived: cells that may hold a building, a bit per cell; null when it has to be worked out anew. */
+  usable: number | null;
+  /** Derived: cells under a building, a bit per cell; null when it has to be worked out anew. */
+  occupied: number | null;
+}
+
+/** What the last round of distribution brought to a building. */
+export interface Supply {
+  power: boolean;
+  water: boolean;
+  sewage: boolean;
+  heat: boolean;
+}
+
+export interface SimBuilding extends Building {
+  readonly id: number;
+  prefab: SimBuildingPrefab;
+  readonly position: Position;
+  flags: number;
+  problems: Problems;
+  /** The frame each of `problems.names` began, in the same order. */
+  problemSince: number[];
+  readonly builtFrame: number;
+  /** The frame it was last occupied, abandoned or collapsed: what its decline is counted from. */
+  declineFrame: number;
+  /** Switched off by command; nothing but a command switches it on again. */
+  switchedOff: boolean;
+  readonly supply: Supply;
+
+  /** For a growable: the block and the cells (a bit each) it grew on; block 0 when that is gone or never was. */
+  blockId: number;
+  lotMask: number;
+
+  homes: number;
+  jobs: number;
+  visitorPlaces: number;
+  readonly householdIds: number[];
+  /** Citizens working here. */
+  readonly workerIds: number[];
+  visitors: number;
+  /** Wares in store. */
+  goods: number;
+  /** Piles and gauges, 0 to 100. */
+  garbage: number;
+  bodies: number;
+  crime: number;
+  health: number;
+  landValue: number;
+  /** Progress to the next level, 0 to 100. */
+  progress: number;
+  /** Grows while the tax rate is beyond what the owner bears. */
+  taxUnrest: number;
+  /** Cycles the fire has been burning; 0 for none. */
+  burning: number;
+
+  /** For a service: how much was asked of it in this cycle and in the last one. */
+  load: number;
+  lastLoad: number;
+
+  /** Derived: the road it opens to, 0 for none. */
+  roadId: number;
+  /** Derived: pipes within reach. */
+  waterPipeIds: number[];
+  heatPipeIds: number[];
+}
+
+export interface Household {
+  readonly id: number;
+  readonly homeId: number;
+  /** 0 poor, 1 middle, 2 rich. */
+  wealth: number;
+  readonly memberIds: number[];
+}
+
+export interface Citizen {
+  readonly id: number;
+  readonly householdId: number;
+  readonly bornFrame: number;
+  /** 0 none, 1 elementary, 2 high school, 3 university. */
+  education: number;
+  /** The building where the citizen works, 0 for none. */
+  workId: number;
+}

@@ -1,0 +1,160 @@
+/**
+ * The state of one city. The modules beside this one each own one phenomenon and work on a World; the World itself
+ * only holds the records and the indexes that find them.
+ */
+import type { ClockState } from "../../game.js";
+import { flagBit } from "../../terms.js";
+import { COVERAGES, type Coverage } from "../catalogue/building-prefab.js";
+import { gameTimeMs } from "./calendar.js";
+import { Ledger, TaxTable } from "./economy.js";
+import type { Citizen, Household, SimBuilding, SimNode, SimSegment, SimZoneBlock } from "./entities.js";
+import { footprintRadius } from "./geometry.js";
+import { boundsAround, SpatialGrid } from "./grid.js";
+import { MessageBoard } from "./message-board.js";
+import { Pool, SortedById } from "./pool.js";
+import { Random } from "./random.js";
+import { Terrain } from "./terrain.js";
+
+/** Where the game begins to refuse new entities of each kind. */
+const LIMITS = {
+  nodes: 32_256,
+  segments: 36_352,
+  blocks: 48_640,
+  buildings: 48_640,
+  citizens: 1_048_575,
+  households: 524_287,
+} as const;
+
+const ABANDONED = flagBit("Abandoned");
+
+/** A zone block's cells all lie within this distance of its stored position. */
+export const BLOCK_REACH_METERS = 8 * Math.hypot(4, 4);
+
+export class World {
+  readonly terrain: Terrain;
+  random: Random;
+  frame = 0;
+  paused = false;
+  selectedSpeed = 1;
+  buildIndex = 0;
+  readonly demand = { residential: 100, commercial: 0, workplace: 0 };
+  /** Wares made here and not yet sold. */
+  wares = 0;
+  /** The largest population that has been celebrated. */
+  milestone = 0;
+  /** Whether the broken asset package is switched on. */
+  blockedAssetEnabled = true;
+  taxes = new TaxTable();
+  ledger = new Ledger();
+  readonly board = new MessageBoard();
+
+  readonly nodes = new Pool<SimNode>(LIMITS.nodes);
+  readonly segments = new Pool<SimSegment>(LIMITS.segments);
+  readonly blocks = new Pool<SimZoneBlock>(LIMITS.blocks);
+  readonly buildings = new Pool<SimBuilding>(LIMITS.buildings);
+  readonly citizens = new Pool<Citizen>(LIMITS.citizens);
+  readonly households = new Pool<Household>(LIMITS.households);
+
+  readonly nodeGrid = new SpatialGrid();
+  readonly segmentGrid = new SpatialGrid();
+  readonly blockGrid = new SpatialGrid();
+  readonly buildingGrid = new SpatialGrid();
+  /** Only the buildings that spoil their surroundings: polluters and abandoned ones. */
+  readonly nuisanceGrid = new SpatialGrid();
+
+  /** Rises with every change to nodes or segments. */
+  networkRevision = 0;
+  /** Rises with every change to which buildings stand where. */
+  buildingRevision = 0;
+  /** Buildings by what they are for, so that nobody has to search all of them. */
+  readonly providers = new Map<Coverage, SortedById<SimBuilding>>(
+    COVERAGES.map((kind) => [kind, new SortedById<SimBuilding>()]),
+  );
+  readonly workplaces = new SortedById<SimBuilding>();
+  readonly shops = new SortedById<SimBuilding>();
+
+  constructor(readonly seed: number) {
+    this.terrain = new Terrain(seed);
+    this.random = Random.fromSeed(seed);
+  }
+
+  get clock(): ClockState {
+    return {
+      gameTimeMs: gameTimeMs(this.frame),
+      paused: this.paused,
+      selectedSpeed: this.selectedSpeed,
+      finalSpeed: this.paused ? 0 : this.selectedSpeed,
+    };
+  }
+
+  putNode(node: SimNode): void {
+    this.nodes.put(node);
+    this.nodeGrid.insert(node.id, boundsAround(node.position, 0));
+    this.networkRevision++;
+  }
+
+  dropNode(node: SimNode): void {
+    this.nodes.remove(node.id);
+    this.nodeGrid.remove(node.id, boundsAround(node.position, 0));
+    this.networkRevision++;
+  }
+
+  putSegment(segment: SimSegment): void {
+    this.segments.put(segment);
+    this.segmentGrid.insertLine(segment.id, segment.start, segment.end, 0);
+    this.networkRevision++;
+  }
+
+  dropSegment(segment: SimSegment): void {
+    this.segments.remove(segment.id);
+    this.segmentGrid.removeLine(segment.id, segment.start, segment.end, 0);
+    this.networkRevision++;
+  }
+
+  putBlock(block: SimZoneBlock): void {
+    this.blocks.put(block);
+    this.blockGrid.insert(block.id, boundsAround(block.position, BLOCK_REACH_METERS));
+  }
+
+  dropBlock(block: SimZoneBlock): void {
+    this.blocks.remove(block.id);
+    this.blockGrid.remove(block.id, boundsAround(block.position, BLOCK_REACH_METERS));
+  }
+
+  putBuilding(building: SimBuilding): void {
+    this.buildings.put(building);
+    this.buildingGrid.insert(building.id, boundsAround(building.position, footprintRadius(building)));
+    this.buildingRevision++;
+    for (const list of this.listsOf(building)) list.add(building);
+    if (isNuisance(building)) this.nuisanceGrid.insert(building.id, boundsAround(building.position, 0));
+  }
+
+  dropBuilding(building: SimBuilding): void {
+    for (const list of this.listsOf(building)) list.remove(building);
+    if (isNuisance(building)) this.nuisanceGrid.remove(building.id, boundsAround(building.position, 0));
+    this.buildings.remove(building.id);
+    this.buildingGrid.remove(building.id, boundsAround(building.position, footprintRadius(building)));
+    this.buildingRevision++;
+  }
+
+  /** Changes flags that decide whether a building is a nuisance. */
+  changeFlags(building: SimBuilding, flags: number): void {
+    const bounds = boundsAround(building.position, 0);
+    if (isNuisance(building)) this.nuisanceGrid.remove(building.id, bounds);
+    building.flags = flags;
+    if (isNuisance(building)) this.nuisanceGrid.insert(building.id, bounds);
+  }
+
+  private listsOf(building: SimBuilding): SortedById<SimBuilding>[] {
+    const lists: SortedById<SimBuilding>[] = [];
+    const coverage = building.prefab.civic?.coverage;
+    if (coverage) lists.push(this.providers.get(coverage.kind) as SortedById<SimBuilding>);
+    if (building.jobs > 0) lists.push(this.workplaces);
+    if (building.prefab.service === "Commercial") lists.push(this.shops);
+    return lists;
+  }
+}
+
+function isNuisance({ prefab, flags }: SimBuilding): boolean {
+  return prefab.service === "Industrial" || (prefab.civic?.pollution ?? 0) > 0 || (flags & ABANDONED) !== 0;
+}
