@@ -5,9 +5,9 @@ import {
   LEVELS,
   levelName,
   SERVICES,
+  type Service,
   SLIDER_SUB_SERVICES,
   SUB_SERVICES,
-  type Service,
   type SubService,
   TAXED_SUB_SERVICES,
 } from "../terms.js";

@@ -1,7 +1,8 @@
+import { isActive, isFacility } from "../building-kinds.js";
 import type { Building } from "../game.js";
 import type { ReadRoute } from "../route.js";
 import { levelName } from "../terms.js";
-import { countServices, flagText, isActive, isFacility, siteOf } from "./buildings.js";
+import { countServices, flagText, siteOf } from "./building-rows.js";
 import { ENTITY_LIMIT, paginate } from "./listing.js";
 
 /** GET /state/facilities: service buildings; with `service` that service alone, with map objects everything. */

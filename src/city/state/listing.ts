@@ -1,7 +1,6 @@
-/** What the lists of the bridge have in common: limits, counts, and how places and problems are written. */
-import type { Position, Problems } from "../game.js";
+/** What the lists of the bridge have in common: limits, counts, and how problems and times are written. */
+import type { Problems } from "../game.js";
 import { PROBLEMS_1 } from "../terms.js";
-import type { JsonObject } from "../wire/json.js";
 import type { Query } from "../wire/query.js";
 
 export interface Page {
@@ -35,14 +34,6 @@ export function countBy<T>(items: Iterable<T>, keyOf: (item: T) => string): Reco
     counts.set(key, (counts.get(key) ?? 0) + 1);
   }
   return Object.fromEntries(counts);
-}
-
-export function position({ x, y, z }: Position): JsonObject {
-  return { x, y, z };
-}
-
-export function middle(start: Position, end: Position): Position {
-  return { x: (start.x + end.x) / 2, y: (start.y + end.y) / 2, z: (start.z + end.z) / 2 };
 }
 
 const FIRST_SET: ReadonlySet<string> = new Set(PROBLEMS_1);

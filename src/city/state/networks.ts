@@ -1,6 +1,7 @@
 import type { NetSegment } from "../game.js";
+import { middle, position } from "../places.js";
 import type { ReadRoute } from "../route.js";
-import { countBy, ENTITY_LIMIT, middle, paginate, position, problemText } from "./listing.js";
+import { countBy, ENTITY_LIMIT, paginate, problemText } from "./listing.js";
 
 /** GET /state/networks */
 export const networks: ReadRoute = {

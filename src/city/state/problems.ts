@@ -1,9 +1,10 @@
 import type { Building, City, Position, Problems } from "../game.js";
+import { middle, position } from "../places.js";
 import type { ReadRoute } from "../route.js";
 import { type BuildingFlag, flagBit, problemMasks } from "../terms.js";
 import type { JsonObject } from "../wire/json.js";
-import { flagText } from "./buildings.js";
-import { countBy, middle, PROBLEM_LIMIT, paginate, position, problemNames } from "./listing.js";
+import { flagText } from "./building-rows.js";
+import { countBy, PROBLEM_LIMIT, paginate, problemNames } from "./listing.js";
 
 /** Building states that are listed as if they were problems. */
 const ALERT_FLAGS: readonly BuildingFlag[] = [

@@ -1,0 +1,64 @@
+/** The roads of a city as the detectors look at them: by id, by place, and by how they meet. */
+import Flatbush from "flatbush";
+import type { City, NetSegment } from "../game.js";
+import { type Box, boxAround } from "./plane.js";
+
+export class RoadIndex {
+  /** Segments of service Road, by id. */
+  readonly segments: readonly NetSegment[];
+  private readonly tree: Flatbush | null;
+  private readonly attached = new Map<number, NetSegment[]>();
+
+  constructor(city: City) {
+    this.segments = city.segments().filter(({ prefab }) => prefab.service === "Road");
+    this.tree = treeOf(this.segments);
+    for (const segment of this.segments) {
+      this.attach(segment.startNodeId, segment);
+      this.attach(segment.endNodeId, segment);
+    }
+  }
+
+  /** Road segments that meet at a node. */
+  attachedTo(nodeId: number): readonly NetSegment[] {
+    return this.attached.get(nodeId) ?? [];
+  }
+
+  /** Positions in `segments`, ascending, of those whose bounds touch the box. */
+  near({ minX, minZ, maxX, maxZ }: Box, passes?: (index: number) => boolean): number[] {
+    const found = this.tree?.search(minX, minZ, maxX, maxZ, passes) ?? [];
+    return found.sort((a, b) => a - b);
+  }
+
+  private attach(nodeId: number, segment: NetSegment): void {
+    const segments = this.attached.get(nodeId);
+    if (segments) segments.push(segment);
+    else this.attached.set(nodeId, [segment]);
+  }
+}
+
+function treeOf(segments: readonly NetSegment[]): Flatbush | null {
+  // Flatbush refuses to be empty.
+  if (segments.length === 0) return null;
+  const tree = new Flatbush(segments.length);
+  for (const segment of segments) {
+    const { minX, minZ, maxX, maxZ } = boxAround(segment, 0);
+    tree.add(minX, minZ, maxX, maxZ);
+  }
+  tree.finish();
+  return tree;
+}
+
+/** Built through the bridge, as far as a segment can tell: its name says so. */
+export function isAgentNamed({ name }: NetSegment): boolean {
+  return nameHas(name, "agent");
+}
+
+/** Part of the town rather than of the highway through the map. */
+export function isLocalRoad(segment: NetSegment): boolean {
+  return isAgentNamed(segment) || !segment.prefab.name.includes("Highway");
+}
+
+/** @param word in lower case */
+export function nameHas(name: string, word: string): boolean {
+  return name.toLowerCase().includes(word);
+}

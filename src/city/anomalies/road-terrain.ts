@@ -1,0 +1,148 @@
+/** Ground roads that do not fit the ground: far below the town's grade, or beside a cliff. */
+import type { City, NetSegment, Position } from "../game.js";
+import { middle, position } from "../places.js";
+import type { Anomaly } from "./anomaly.js";
+import { type Box, boxAround, boxesTouch, lengthOf } from "./plane.js";
+import { isAgentNamed, isLocalRoad, nameHas, type RoadIndex } from "./road-index.js";
+import { segmentEnds } from "./road-pairs.js";
+
+const AREA_MARGIN_METERS = 700;
+const BELOW_GRADE_METERS = 24;
+
+const MIN_CLIFF_ROAD_METERS = 24;
+const SAMPLES_ALONG = [0.25, 0.5, 0.75];
+const SIDE_OFFSETS_METERS = [8, 22, 44, 66, 96];
+const ROAD_TO_TERRAIN_METERS = 18;
+const SIDE_TO_SIDE_METERS = 28;
+const ADJACENT_METERS = 14;
+
+/** A connector to the outside this long is always reported: its slope deserves a look. */
+const MIN_CONNECTOR_METERS = 140;
+
+/** By segment id, the grade of a segment before its cliff. */
+export function findTerrainMismatches(city: City, { segments }: RoadIndex): Anomaly[] {
+  const local = segments.filter(isLocalRoad);
+  if (local.length === 0) return [];
+  const area = local.map((segment) => boxAround(segment, AREA_MARGIN_METERS)).reduce(union);
+  const localGradeY = gradeOf(segments);
+  return segments.filter(isOnGround).flatMap((segment) => {
+    const isExamined = isAgentNamed(segment) || boxesTouch(boxAround(segment, 0), area);
+    return [belowGrade(segment, localGradeY), isExamined ? cliff(city, segment) : null].filter(
+      (anomaly) => anomaly !== null,
+    );
+  });
+}
+
+/** The mean height of the ground roads built through the bridge, links to the outside left out; 0 without any. */
+function gradeOf(segments: readonly NetSegment[]): number {
+  const heights = segments
+    .filter((segment) => isOnGround(segment) && isAgentNamed(segment))
+    .filter(({ name }) => !nameHas(name, "outside") && !nameHas(name, "highway connector"))
+    .map(meanHeight);
+  return heights.length === 0 ? 0 : heights.reduce((sum, height) => sum + height, 0) / heights.length;
+}
+
+function belowGrade(segment: NetSegment, localGradeY: number): Anomaly | null {
+  const roadY = meanHeight(segment);
+  const belowBy = localGradeY - roadY;
+  if (localGradeY <= 0 || !isAgentNamed(segment) || belowBy < BELOW_GRADE_METERS) return null;
+  return {
+    type: "roadBelowLocalGrade",
+    segmentId: segment.id,
+    name: segment.name,
+    prefab: segment.prefab.name,
+    localGradeY,
+    roadY,
+    belowBy,
+    segment: segmentEnds(segment),
+  };
+}
+
+function cliff(city: City, segment: NetSegment): Anomaly | null {
+  const length = lengthOf(segment);
+  if (length < MIN_CLIFF_ROAD_METERS) return null;
+  const relief = sampleRelief(city, segment, length);
+  const isConnector =
+    length >= MIN_CONNECTOR_METERS && isAgentNamed(segment) && nameHas(segment.name, "outside");
+  const roadToTerrain = isConnector
+    ? Math.max(relief.roadToTerrain, ROAD_TO_TERRAIN_METERS)
+    : relief.roadToTerrain;
+  const isCliff =
+    roadToTerrain >= ROAD_TO_TERRAIN_METERS ||
+    relief.sideToSide >= SIDE_TO_SIDE_METERS ||
+    relief.adjacent >= ADJACENT_METERS;
+  if (!isCliff) return null;
+  return {
+    type: "roadTerrainCliff",
+    segmentId: segment.id,
+    name: segment.name,
+    prefab: segment.prefab.name,
+    maxRoadToTerrainDelta: roadToTerrain,
+    maxSideToSideDelta: relief.sideToSide,
+    maxAdjacentTerrainDelta: relief.adjacent,
+    samplePosition: position(relief.samplePosition),
+    segment: segmentEnds(segment),
+  };
+}
+
+interface Relief {
+  roadToTerrain: number;
+  sideToSide: number;
+  adjacent: number;
+  /** The place on the road where the two sides differ most. */
+  samplePosition: Position;
+}
+
+/** Walks away from the road on both sides, at three places along it. */
+function sampleRelief(city: City, { start, end }: NetSegment, length: number): Relief {
+  const relief: Relief = {
+    roadToTerrain: 0,
+    sideToSide: 0,
+    adjacent: 0,
+    samplePosition: middle(start, end),
+  };
+  const across = { x: -(end.z - start.z) / length, z: (end.x - start.x) / length };
+  for (const t of SAMPLES_ALONG) {
+    const road = {
+      x: start.x + (end.x - start.x) * t,
+      y: start.y + (end.y - start.y) * t,
+      z: start.z + (end.z - start.z) * t,
+    };
+    const walk = (side: number) => {
+      let previous = road.y;
+      for (const offset of SIDE_OFFSETS_METERS) {
+        const height = city.surfaceHeight(
+          road.x + across.x * offset * side,
+          road.z + across.z * offset * side,
+        );
+        relief.roadToTerrain = Math.max(relief.roadToTerrain, Math.abs(road.y - height));
+        relief.adjacent = Math.max(relief.adjacent, Math.abs(height - previous));
+        previous = height;
+      }
+      return previous;
+    };
+    const sideToSide = Math.abs(walk(1) - walk(-1));
+    if (sideToSide > relief.sideToSide) {
+      relief.sideToSide = sideToSide;
+      relief.samplePosition = road;
+    }
+  }
+  return relief;
+}
+
+function isOnGround({ prefab }: NetSegment): boolean {
+  return prefab.elevation === "ground";
+}
+
+function meanHeight({ start, end }: NetSegment): number {
+  return (start.y + end.y) / 2;
+}
+
+function union(a: Box, b: Box): Box {
+  return {
+    minX: Math.min(a.minX, b.minX),
+    minZ: Math.min(a.minZ, b.minZ),
+    maxX: Math.max(a.maxX, b.maxX),
+    maxZ: Math.max(a.maxZ, b.maxZ),
+  };
+}

@@ -1,0 +1,91 @@
+/** Zoning that looks unintended: several zones mixed, or one zone full of holes, by block and by cluster of blocks. */
+import type { City, ZoneBlock } from "../game.js";
+import { position } from "../places.js";
+import {
+  clusterBlocks,
+  isMixed,
+  isPatchy,
+  tallyBlock,
+  tallyCluster,
+  type ZoneCluster,
+  type ZoneTally,
+  type ZoneThresholds,
+} from "../zone-tally.js";
+import type { Anomaly } from "./anomaly.js";
+
+const CLUSTER_METERS = 80;
+
+export interface ZoneRules extends ZoneThresholds {
+  readonly includeUnzonedHoles: boolean;
+}
+
+/** Blocks by id, then clusters in the order their first blocks come. */
+export function findMottledZones(city: City, rules: ZoneRules): Anomaly[] {
+  const blocks = city.zoneBlocks();
+  return [
+    ...blocks.flatMap((block): Anomaly[] => {
+      const tally = tallyBlock(block);
+      const fault = faultOf(tally, rules, "mixedZoneBlock", "patchyUnzonedHoles");
+      return fault ? [blockRow(block, tally, fault)] : [];
+    }),
+    ...clusterBlocks(blocks, CLUSTER_METERS).flatMap((cluster): Anomaly[] => {
+      const tally = tallyCluster(cluster);
+      const fault = faultOf(tally, rules, "mixedZoneCluster", "patchyZoneCluster");
+      return fault ? [clusterRow(cluster, tally, fault)] : [];
+    }),
+  ];
+}
+
+interface Fault {
+  readonly type: string;
+  readonly suspiciousCells: number;
+}
+
+function faultOf(tally: ZoneTally, rules: ZoneRules, mixed: string, patchy: string): Fault | null {
+  if (isMixed(tally, rules)) return { type: mixed, suspiciousCells: tally.minorityCells };
+  if (rules.includeUnzonedHoles && isPatchy(tally, rules)) {
+    return { type: patchy, suspiciousCells: tally.unzonedCells };
+  }
+  return null;
+}
+
+function blockRow(block: ZoneBlock, tally: ZoneTally, { type, suspiciousCells }: Fault): Anomaly {
+  return {
+    type,
+    blockId: block.id,
+    rowCount: block.rows,
+    cellCount: tally.cells,
+    zonedCells: tally.zonedCells,
+    unzonedCells: tally.unzonedCells,
+    dominantZone: tally.dominantZone,
+    suspiciousCells,
+    zoneCounts: Object.fromEntries(tally.counts),
+    position: position(block.position),
+  };
+}
+
+function clusterRow({ ix, iz, blocks }: ZoneCluster, tally: ZoneTally, fault: Fault): Anomaly {
+  const xs = blocks.map(({ position: { x } }) => x);
+  const ys = blocks.map(({ position: { y } }) => y);
+  const zs = blocks.map(({ position: { z } }) => z);
+  return {
+    type: fault.type,
+    clusterKey: `${ix}:${iz}`,
+    blockCount: blocks.length,
+    cellCount: tally.cells,
+    zonedCells: tally.zonedCells,
+    unzonedCells: tally.unzonedCells,
+    dominantZone: tally.dominantZone,
+    dominantCells: tally.dominantCells,
+    minorityCells: tally.minorityCells,
+    distinctZoned: tally.distinctZoned,
+    suspiciousCells: fault.suspiciousCells,
+    zoneCounts: Object.fromEntries(tally.counts),
+    position: { x: mean(xs), y: mean(ys), z: mean(zs) },
+    bounds: { minX: Math.min(...xs), maxX: Math.max(...xs), minZ: Math.min(...zs), maxZ: Math.max(...zs) },
+  };
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}

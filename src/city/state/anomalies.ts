@@ -1,0 +1,61 @@
+import type { Anomaly } from "../anomalies/anomaly.js";
+import { findBuildingOverlaps } from "../anomalies/building-overlaps.js";
+import { RoadIndex } from "../anomalies/road-index.js";
+import { findRoadPairs } from "../anomalies/road-pairs.js";
+import { findDeadEnds, findShortStubs } from "../anomalies/road-stubs.js";
+import { findTerrainMismatches } from "../anomalies/road-terrain.js";
+import { findMottledZones } from "../anomalies/zone-mottling.js";
+import type { ReadRoute } from "../route.js";
+import { countBy, PROBLEM_LIMIT, paginate } from "./listing.js";
+
+/** GET /state/road-anomalies: stubs, pairs, terrain, dead ends, in this order. */
+export const roadAnomalies: ReadRoute = {
+  path: "/state/road-anomalies",
+  label: "Inspect road anomalies",
+  read: ({ city, query }) => {
+    const nearMissDistance = Math.max(query.decimal("nearMissDistance", 16), 1);
+    const shortSegmentLength = Math.max(query.decimal("shortSegmentLength", 28), 1);
+    const includeDeadEnds = query.flag("includeDeadEnds", true);
+    const roads = new RoadIndex(city);
+    const found = [
+      ...findShortStubs(roads, shortSegmentLength),
+      ...findRoadPairs(roads),
+      ...findTerrainMismatches(city, roads),
+      ...findDeadEnds(city, roads, { nearMissDistance, includeDeadEnds }),
+    ];
+    const { page, rows } = paginate(found, query, PROBLEM_LIMIT);
+    const rules = { nearMissDistance, shortSegmentLength, includeDeadEnds };
+    return { ok: true, ...page, ...rules, counts: countBy(found, typeOf), anomalies: rows };
+  },
+};
+
+/** GET /state/building-anomalies */
+export const buildingAnomalies: ReadRoute = {
+  path: "/state/building-anomalies",
+  label: "Inspect building placement",
+  read: ({ city, query }) => {
+    const found = findBuildingOverlaps(city, new RoadIndex(city));
+    const { page, rows } = paginate(found, query, PROBLEM_LIMIT);
+    return { ok: true, ...page, counts: { buildingRoadOverlap: found.length }, anomalies: rows };
+  },
+};
+
+/** GET /state/zone-anomalies */
+export const zoneAnomalies: ReadRoute = {
+  path: "/state/zone-anomalies",
+  label: "Inspect zoning anomalies",
+  read: ({ city, query }) => {
+    const rules = {
+      minMinorityCells: Math.max(query.integer("minMinorityCells", 3), 1),
+      minUnzonedCells: Math.max(query.integer("minUnzonedCells", 6), 1),
+      includeUnzonedHoles: query.flag("includeUnzonedHoles", true),
+    };
+    const found = findMottledZones(city, rules);
+    const { page, rows } = paginate(found, query, PROBLEM_LIMIT);
+    return { ok: true, ...page, ...rules, counts: countBy(found, typeOf), anomalies: rows };
+  },
+};
+
+function typeOf({ type }: Anomaly): string {
+  return type;
+}
