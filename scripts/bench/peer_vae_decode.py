@@ -1,0 +1,28 @@
+"""Decoding with diffusers' Oobleck autoencoder at the published size with random weights."""
+
+import peer_timing
+import torch
+from diffusers import AutoencoderOobleck
+
+options = peer_timing.arguments(128)
+if options.threads:
+    torch.set_num_threads(options.threads)
+model = AutoencoderOobleck(
+    encoder_hidden_size=128,
+    downsampling_ratios=[2, 4, 4, 6, 10],
+    channel_multiples=[1, 2, 4, 8, 16],
+    decoder_channels=128,
+    decoder_input_channels=64,
+    audio_channels=2,
+    sampling_rate=48000,
+)
+model = model.to(options.device, torch.bfloat16).eval()
+latents = torch.randn(1, 64, options.size, device=options.device, dtype=torch.bfloat16)
+
+
+@torch.inference_mode()
+def decode():
+    model.decode(latents).sample.float().cpu()
+
+
+peer_timing.serve(lambda: peer_timing.seconds_of(decode))
