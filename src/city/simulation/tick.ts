@@ -16,7 +16,7 @@ import {
 } from "./life/decline.js";
 import { updateDemand } from "./life/demand.js";
 import { continueConstruction, growOnBlock, updateLevel } from "./life/growth.js";
-import { complain, praise, reportAbandoned, reportBurnedDown, reportCity } from "./life/messages.js";
+import { complain, praise, reportAbandoned, reportBurnedDown, reportCity, wish } from "./life/messages.js";
 import { liveOneCycle } from "./life/residents.js";
 import { closeServiceCycle } from "./life/services.js";
 import { survey } from "./life/surroundings.js";
@@ -84,6 +84,7 @@ function prosper(world: World, building: SimBuilding): void {
   if (building.homes > 0) liveOneCycle(world, building, around, excessTax);
   if (building.jobs > 0) workOneCycle(world, building);
   if (updateLevel(world, building, around)) praise(world, building);
+  else wish(world, building, around);
 }
 
 function visitCivic(world: World, building: SimBuilding): void {

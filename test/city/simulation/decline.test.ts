@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { ABANDONED, ACTIVE } from "../../../src/city/simulation/fabric/buildings.js";
+import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
 import { GROWABLE_SERVICES, type Service } from "../../../src/city/terms.js";
 import { advance, countFlag, countProblem, newCity, place, smallTown, zone } from "./towns.js";
@@ -74,6 +75,7 @@ describe("growth in the embedded city", () => {
     advance(rich, 12 * WEEK);
     expect(levels(rich)).to.be.greaterThan(levels(poor));
     expect(levels(rich)).to.be.at.least(3);
+    expect(findFaults(rich.world)).to.deep.equal([]);
   });
 });
 

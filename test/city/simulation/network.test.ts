@@ -137,6 +137,9 @@ describe("the embedded city's networks", () => {
     const x = wet[0] as number;
     city.apply(road(x, 0, x + 40, 0));
     expect(city.nodes().map(({ position }) => position.y)).to.deep.equal([40, 40]);
+    city.apply(road(0, 0, 40, 0));
+    city.apply(road(x, 100, x + 40, 100, "Basic Road Bridge"));
+    expect(city.segments().map(({ problems }) => problems.names)).to.deep.equal([["Flood"], [], []]);
   });
 
   it("rises gently enough everywhere that no road on the ground counts as a cliff", () => {

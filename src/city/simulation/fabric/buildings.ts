@@ -100,10 +100,13 @@ export function empty(world: World, building: SimBuilding): void {
   building.visitors = 0;
 }
 
-/** Turns a growable into another level of itself: same footprint, new capacities. */
-export function changePrefab(world: World, building: SimBuilding, prefab: SimBuildingPrefab): void {
+/** Turns a growable into the next level of itself: same footprint, and room for at least as many as before. */
+export function upgrade(world: World, building: SimBuilding, prefab: SimBuildingPrefab): void {
+  const drawn = capacities(world, prefab);
   building.prefab = prefab;
-  Object.assign(building, capacities(world, prefab));
+  building.homes = Math.max(building.homes, drawn.homes);
+  building.jobs = Math.max(building.jobs, drawn.jobs);
+  building.visitorPlaces = Math.max(building.visitorPlaces, drawn.visitorPlaces);
 }
 
 /** Complete, and neither switched off, abandoned, collapsed nor flooded. */

@@ -1,5 +1,5 @@
 /** Nodes and segments: how they come into being, share nodes, and go. */
-import { CommandRefusedError, type GroundPoint, type Position } from "../../game.js";
+import { CommandRefusedError, type GroundPoint, type Position, type Problems } from "../../game.js";
 import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
 import { NO_PROBLEMS, type SimNode, type SimSegment } from "../state/entities.js";
 import { distance } from "../state/geometry.js";
@@ -14,6 +14,8 @@ const NODE_REUSE_METERS = 2;
 const MAX_SEGMENTS_PER_NODE = 8;
 /** Two pieces of road whose directions differ by less than this cosine continue one street. */
 const STREET_CONTINUES_COSINE = 0.9;
+
+const FLOODED_ROAD: Problems = { names: ["Flood"], severity: "warning" };
 
 /** The first node by id that a segment of this prefab ending here would use. */
 export function findReusableNode(
@@ -98,7 +100,7 @@ export function createSegment(
     endNodeId: end.id,
     start: start.position,
     end: end.position,
-    problems: NO_PROBLEMS,
+    problems: isUnderWater(world, prefab, start.position, end.position) ? FLOODED_ROAD : NO_PROBLEMS,
     blockIds: [],
   };
   start.segmentIds.push(id);
@@ -168,6 +170,12 @@ export function components(world: World, belongs: (segment: SimSegment) => boole
 function refreshAround(world: World, segment: SimSegment): void {
   forgetUsableNear(world, segment);
   reattachNear(world, segment);
+}
+
+/** A road on the ground whose middle is in the river. */
+function isUnderWater(world: World, prefab: SimNetworkPrefab, start: GroundPoint, end: GroundPoint): boolean {
+  if (prefab.carries !== "traffic" || prefab.elevation !== "ground") return false;
+  return world.terrain.isWater((start.x + end.x) / 2, (start.z + end.z) / 2);
 }
 
 function continuedStreetName(world: World, id: number, start: SimNode, end: SimNode): string {

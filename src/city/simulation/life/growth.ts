@@ -2,7 +2,7 @@
 import type { SubService, Zone } from "../../terms.js";
 import { ZONES } from "../../terms.js";
 import { growablesFor } from "../catalogue/growable-prefabs.js";
-import { ACTIVE, COMPLETED, changePrefab, createBuilding, FLOODED } from "../fabric/buildings.js";
+import { ACTIVE, COMPLETED, createBuilding, FLOODED, upgrade } from "../fabric/buildings.js";
 import { ageOf, averageEducation, TEEN_AGE } from "../fabric/citizens.js";
 import { setProblem } from "../fabric/problems.js";
 import { BLOCK_COLUMNS, cellBit, cellCenter, occupiedCells, usableCells } from "../fabric/zone-blocks.js";
@@ -83,7 +83,7 @@ export function updateLevel(world: World, building: SimBuilding, around: Surroun
   building.progress += PROGRESS_PER_CYCLE;
   if (building.progress < 100) return false;
   building.progress = 0;
-  changePrefab(world, building, next[world.random.below(next.length)] as (typeof next)[number]);
+  upgrade(world, building, next[world.random.below(next.length)] as (typeof next)[number]);
   return true;
 }
 

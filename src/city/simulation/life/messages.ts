@@ -1,12 +1,13 @@
 /** What citizens and the city say, each time because of something that is so. */
 import type { CitizenMessage } from "../../game.js";
 import type { ProblemName } from "../../terms.js";
-import type { SimBuildingPrefab } from "../catalogue/building-prefab.js";
+import type { Coverage, SimBuildingPrefab } from "../catalogue/building-prefab.js";
 import { streetOf } from "../fabric/buildings.js";
 import { citizenName } from "../fabric/names.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
 import type { Citizen, SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
+import type { Surroundings } from "./surroundings.js";
 
 /** The same thing is not said again for this long. */
 const QUIET_FRAMES = FRAMES_PER_WEEK / 2;
@@ -14,6 +15,10 @@ const QUIET_FRAMES = FRAMES_PER_WEEK / 2;
 const DEMAND_QUIET_FRAMES = 4 * FRAMES_PER_WEEK;
 /** An affected citizen speaks up with this chance in a cycle. */
 const COMPLAINT_PERCENT = 25;
+/** A contented household voices a wish with this chance in a cycle. */
+const WISH_PERCENT = 3;
+/** Pollution that people speak of. */
+const FOUL_AIR = 30;
 const HIGH_DEMAND = 80;
 const MILESTONES = [100, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000];
 
@@ -55,6 +60,29 @@ const COMPLAINTS: Partial<
   NoGoods: { messageId: "CHIRP_COMMERCIAL_DEMAND", texts: ["Our shelves on @ are empty."] },
 };
 
+/** What residents wish for where a service does not reach them. */
+const WISHES: readonly {
+  readonly service: Coverage;
+  readonly messageId: string;
+  readonly texts: readonly string[];
+}[] = [
+  {
+    service: "health",
+    messageId: "CHIRP_NO_HEALTHCARE",
+    texts: ["The nearest doctor is nowhere near @.", "A clinic would do @ good."],
+  },
+  {
+    service: "elementary",
+    messageId: "CHIRP_NO_SCHOOLS",
+    texts: ["The children of @ teach each other. A school, please?"],
+  },
+  {
+    service: "leisure",
+    messageId: "CHIRP_NEED_MORE_PARKS",
+    texts: ["Not one bench under a tree around @.", "The children of @ play in the road."],
+  },
+];
+
 /** Services whose opening is news, by prefab or service. */
 const OPENINGS: readonly { readonly names: readonly string[]; readonly messageId: string }[] = [
   { names: ["Hospital", "Medical Clinic", "Medical Center"], messageId: "CHIRP_NEW_HOSPITAL" },
@@ -74,6 +102,16 @@ export function complain(world: World, building: SimBuilding): void {
   if (names.length === 0 || !world.random.percent(COMPLAINT_PERCENT)) return;
   const complaint = COMPLAINTS[names[world.random.below(names.length)] as ProblemName];
   if (complaint) speak(world, building, complaint.messageId, complaint.texts);
+}
+
+/** Somebody who lives well enough wishes for what is missing nearby. */
+export function wish(world: World, building: SimBuilding, { quality, pollution }: Surroundings): void {
+  if (building.householdIds.length === 0 || !world.random.percent(WISH_PERCENT)) return;
+  if (pollution > FOUL_AIR)
+    speak(world, building, "CHIRP_POLLUTION", ["The air on @ makes the washing grey."]);
+  const missing = WISHES.filter(({ service }) => (quality.get(service) ?? 0) === 0);
+  const chosen = missing[world.random.below(Math.max(missing.length, 1))];
+  if (chosen) speak(world, building, chosen.messageId, chosen.texts);
 }
 
 /** Somebody says how good life has become here. */
