@@ -11,7 +11,8 @@ using namespace carillon::test;
 namespace {
 
 at::Tensor timbre_state(const AceStep& model) {
-  return model.encoder.encode_timbre(random_tensor({1, kTinyTimbreFrames, kTinyLatent}, 5), at::zeros({1}, at::kLong), 1).states;
+  const at::Tensor clip = random_tensor({1, kTinyTimbreFrames, kTinyLatent}, 5);
+  return model.encoder.encode_timbre(clip, at::zeros({1}, at::kLong), 1).states;
 }
 
 }  // namespace
@@ -54,8 +55,9 @@ TEST("audio tokenizer: a last group is completed with the start of silence") {
   const AceStep model = tiny_ace_step({});
   const at::Tensor latents = random_tensor({1, 13, kTinyLatent}, 10);
   const auto padded = at::cat({latents, model.silence_of(2)}, 1);
-  EXPECT(model.tokenizer.tokenize(latents, model.silence).indices.equal(model.tokenizer.tokenize(padded, model.silence).indices));
-  EXPECT_EQ(model.tokenizer.tokenize(latents, model.silence).indices.size(1), 3);
+  const at::Tensor codes = model.tokenizer.tokenize(latents, model.silence).indices;
+  EXPECT(codes.equal(model.tokenizer.tokenize(padded, model.silence).indices));
+  EXPECT_EQ(codes.size(1), 3);
   EXPECT_THROWS(model.silence_of(kTinySilence + 1), "ends at 200");
 }
 
@@ -68,5 +70,6 @@ TEST("context: covers read their source through its codes, others as it is") {
   EXPECT(largest_difference(own[0].narrow(1, 0, kTinyLatent), hints[0].narrow(0, 0, 12)) < 1e-5);
   EXPECT(own[1].narrow(1, 0, kTinyLatent).equal(source[1]));
   const at::Tensor given = random_tensor({2, 15, kTinyLatent}, 12);
-  EXPECT(make_context(model, {source, mask, is_cover, given})[0].narrow(1, 0, kTinyLatent).equal(given[0].narrow(0, 0, 12)));
+  const at::Tensor read = make_context(model, {source, mask, is_cover, given})[0].narrow(1, 0, kTinyLatent);
+  EXPECT(read.equal(given[0].narrow(0, 0, 12)));
 }

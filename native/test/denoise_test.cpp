@@ -101,7 +101,7 @@ TEST("denoise: the edges of a window fade outside it, and no further than the cl
   mask[0].narrow(0, 2, 3).fill_(true);
   mask[1].fill_(true);
   const at::Tensor soft = soft_window(mask, 5);
-  const at::Tensor expected = at::tensor({1.0f / 3, 2.0f / 3, 1.0f, 1.0f, 1.0f, 5.0f / 6, 4.0f / 6, 3.0f / 6, 2.0f / 6, 1.0f / 6, 0.0f, 0.0f});
+  const at::Tensor expected = at::tensor({2.f, 4.f, 6.f, 6.f, 6.f, 5.f, 4.f, 3.f, 2.f, 1.f, 0.f, 0.f}) / 6.0;
   EXPECT(largest_difference(soft[0], expected) < 1e-6);
   EXPECT(soft[1].equal(at::ones({12})));
 }

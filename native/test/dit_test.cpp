@@ -23,7 +23,8 @@ struct Inputs {
 };
 
 at::Tensor velocity(const Dit& dit, const Inputs& in) {
-  return dit.velocity(in.state, dit.embed_context(in.context), dit.modulate(in.times), dit.attend_to(in.encoder_states));
+  return dit.velocity(in.state, dit.embed_context(in.context), dit.modulate(in.times),
+                      dit.attend_to(in.encoder_states));
 }
 
 }  // namespace
@@ -42,11 +43,12 @@ TEST("dit: the split patch embedding is the strided convolution") {
   Tensors weights;
   const AceStep model = tiny_ace_step({}, [&](Tensors& tensors) { weights = tensors; });
   const Inputs in(2, 8, 3);
-  const at::Tensor joint = at::conv1d(at::cat({in.context, in.state}, 2).transpose(1, 2), weights["decoder.proj_in.1.weight"],
-                                      weights["decoder.proj_in.1.bias"], 2).transpose(1, 2);
-  const at::Tensor by_frame = weights["decoder.proj_in.1.weight"].permute({0, 2, 1});
+  const at::Tensor weight = weights["decoder.proj_in.1.weight"], bias = weights["decoder.proj_in.1.bias"];
+  const at::Tensor channels = at::cat({in.context, in.state}, 2).transpose(1, 2);
+  const at::Tensor joint = at::conv1d(channels, weight, bias, 2).transpose(1, 2);
+  const at::Tensor by_frame = weight.permute({0, 2, 1});
   PatchEmbedding split{2,
-                       {by_frame.narrow(2, 0, 2 * kTinyLatent).reshape({-1, 4 * kTinyLatent}), weights["decoder.proj_in.1.bias"]},
+                       {by_frame.narrow(2, 0, 2 * kTinyLatent).reshape({-1, 4 * kTinyLatent}), bias},
                        {by_frame.narrow(2, 2 * kTinyLatent, kTinyLatent).reshape({-1, 2 * kTinyLatent}), {}}};
   EXPECT(largest_difference(split.embed_context(in.context) + split.embed_state(in.state), joint) < 1e-5);
   EXPECT(largest_difference(model.dit.embed_context(in.context).tokens, split.embed_context(in.context)) < 1e-6);

@@ -27,10 +27,12 @@ double largest(const at::Tensor& difference) { return difference.abs().max().ite
 TEST("guidance: projected guidance gives the reference's numbers and keeps its momentum") {
   AdaptiveProjectedGuidance projected;
   const at::Tensor first = projected.guide(conditional(), unconditional(), 4.0);
-  EXPECT(largest(first - rows({1.5f, 0, 4.321191f, -3, -2.466877f, -2.160596f, 3, -3.773501f, 0, -1.5f, 1.693375f,
+  EXPECT(largest(first -
+                 rows({1.5f, 0, 4.321191f, -3, -2.466877f, -2.160596f, 3, -3.773501f, 0, -1.5f, 1.693375f,
                                -4.802979f})) < 1e-5);
   const at::Tensor second = projected.guide(conditional() * 0.5, unconditional(), 4.0);
-  EXPECT(largest(second - rows({.625f, 0, 2.25f, -.75f, -.75f, -1.125f, 1.25f, -1.5f, 0, -.125f, .75f, -2.625f})) < 1e-5);
+  EXPECT(largest(second -
+                 rows({.625f, 0, 2.25f, -.75f, -.75f, -1.125f, 1.25f, -1.5f, 0, -.125f, .75f, -2.625f})) < 1e-5);
 }
 
 TEST("guidance: scale 1 is the conditional velocity") {
@@ -40,8 +42,8 @@ TEST("guidance: scale 1 is the conditional velocity") {
 
 TEST("guidance: the angle form gives the reference's numbers, alone and in a batch") {
   const at::Tensor x = rows({.5f, -.5f, 1, 1, 0, .2f, -.3f, .7f, .1f, .9f, .9f, -.9f});
-  const at::Tensor expected = rows({1.091406f, .386843f, 1.978782f, -.447436f, 1.216164f, -1.592244f, 3.111998f, -1.294660f,
-                                    -.109867f, .823853f, 2.033230f, 1.123554f});
+  const at::Tensor expected = rows({1.091406f, .386843f, 1.978782f, -.447436f, 1.216164f, -1.592244f, 3.111998f,
+                                    -1.294660f, -.109867f, .823853f, 2.033230f, 1.123554f});
   EXPECT(largest(guide_by_angle(x, conditional(), unconditional(), 0.75, 4.0) - expected) < 1e-5);
   const auto batch = [](const at::Tensor& a) { return at::cat({a * 2.0, a}); };
   const at::Tensor both = guide_by_angle(batch(x), batch(conditional()), batch(unconditional()), 0.75, 4.0);

@@ -42,7 +42,8 @@ at::Tensor guide_by_angle(const at::Tensor& latents, const at::Tensor& condition
   const at::Tensor q = latents - time * unconditional;  // and without
 
   const at::Tensor p64 = p.to(at::kDouble), q64 = q.to(at::kDouble);
-  const at::Tensor cosine = (p64 * q64).sum(kChannel, true) / (norm_over(p64, kChannel) * norm_over(q64, kChannel)).clamp_min(1e-8);
+  const at::Tensor lengths = norm_over(p64, kChannel) * norm_over(q64, kChannel);
+  const at::Tensor cosine = (p64 * q64).sum(kChannel, true) / lengths.clamp_min(1e-8);
   const at::Tensor angle = cosine.clamp(-1.0, 1.0).acos();
   const at::Tensor turned = (weight * angle).clamp(-kMaxAngle, kMaxAngle);
 

@@ -59,8 +59,8 @@ Schedule shifted_schedule(int steps, double shift) {
 Schedule turbo_schedule(int steps) { return shifted_schedule(steps, kTurboShift); }
 
 Schedule turbo_table(double shift) {
-  const double snapped = *std::min_element(std::begin(kTurboTableShifts), std::end(kTurboTableShifts),
-                                           [&](double a, double b) { return std::abs(a - shift) < std::abs(b - shift); });
+  const auto nearer = [&](double a, double b) { return std::abs(a - shift) < std::abs(b - shift); };
+  const double snapped = *std::min_element(std::begin(kTurboTableShifts), std::end(kTurboTableShifts), nearer);
   return shifted_schedule(kTurboSteps, snapped);
 }
 

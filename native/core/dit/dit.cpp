@@ -129,7 +129,8 @@ at::Tensor Dit::velocity(const at::Tensor& state, const ContextTokens& context, 
   for (size_t index = 0; index < layers_.size(); ++index) {
     h = layers_[index](h, modulation.layers[static_cast<int64_t>(index)], context.rotary, cross.layers[index]);
   }
-  h = modulated(norm_out_(h), modulation.output.narrow(1, kOutputShift, 1), modulation.output.narrow(1, kOutputScale, 1));
+  const auto row = [&](int64_t index) { return modulation.output.narrow(1, index, 1); };
+  h = modulated(norm_out_(h), row(kOutputShift), row(kOutputScale));
   return patch_out_(h, state.size(1));
 }
 

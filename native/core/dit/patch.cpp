@@ -31,7 +31,8 @@ at::Tensor PatchEmbedding::embed_state(const at::Tensor& x) const { return state
 PatchOutput PatchOutput::load(const Weights& weights, const DitConfig& config) {
   const int64_t hidden = config.hidden_size, latent = config.audio_acoustic_hidden_dim, patch = config.patch_size;
   const at::Tensor weight = weights.get("weight", {hidden, latent, patch}).permute({2, 1, 0});
-  return {patch, {weight.reshape({patch * latent, hidden}).contiguous(), weights.get("bias", {latent}).repeat({patch})}};
+  const at::Tensor bias = weights.get("bias", {latent}).repeat({patch});
+  return {patch, {weight.reshape({patch * latent, hidden}).contiguous(), bias}};
 }
 
 at::Tensor PatchOutput::operator()(const at::Tensor& x, int64_t frames) const {

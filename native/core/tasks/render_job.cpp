@@ -22,9 +22,8 @@ void check_render_job(const RenderJob& job) {
     require(job.frames >= 1, "a job needs at least one latent frame, not " + std::to_string(job.frames));
     return;
   }
-  require(job.audio_codes.size() == job.seeds.size(), "there are audio codes for " +
-                                                          std::to_string(job.audio_codes.size()) + " items and seeds for " +
-                                                          std::to_string(job.seeds.size()));
+  const std::string items = std::to_string(job.audio_codes.size()), seeds = std::to_string(job.seeds.size());
+  require(items == seeds, "there are audio codes for " + items + " items and seeds for " + seeds);
   for (const auto& codes : job.audio_codes) {
     require(!codes.empty(), "an item's audio codes are empty");
     require(codes.size() == job.audio_codes[0].size(), "the items' audio codes differ in length");

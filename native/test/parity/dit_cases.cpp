@@ -8,7 +8,9 @@
 namespace carillon::parity {
 namespace {
 
-AceStep load_model(const Case& golden) { return AceStep::load(golden.checkpoint_directory, golden.placement, Control()); }
+AceStep load_model(const Case& golden) {
+  return AceStep::load(golden.checkpoint_directory, golden.placement, Control());
+}
 
 at::Tensor times(const Case& golden, const char* name) {
   return golden.stored_input(name).to(golden.placement.device, at::kFloat);
@@ -16,7 +18,8 @@ at::Tensor times(const Case& golden, const char* name) {
 
 void lyric_encoder(Case& golden) {
   const at::Tensor mask = golden.input("attention_mask").to(at::kBool);
-  golden.compare("last_hidden_state", load_model(golden).encoder.encode_lyrics(golden.input("inputs_embeds"), mask), mask);
+  const at::Tensor states = load_model(golden).encoder.encode_lyrics(golden.input("inputs_embeds"), mask);
+  golden.compare("last_hidden_state", states, mask);
 }
 
 void timbre_encoder(Case& golden) {
@@ -63,9 +66,10 @@ void detokenizer(Case& golden) {
 }
 
 void training_loss(Case& golden) {
-  const at::Tensor loss = flow_matching_loss(load_model(golden).dit, golden.input("target_latents"), golden.input("noise"),
-                                             times(golden, "timestep"), golden.input("context_latents"),
-                                             golden.input("encoder_hidden_states"));
+  const at::Tensor loss =
+      flow_matching_loss(load_model(golden).dit, golden.input("target_latents"), golden.input("noise"),
+                         times(golden, "timestep"), golden.input("context_latents"),
+                         golden.input("encoder_hidden_states"));
   golden.compare("loss", loss.reshape({1}));
 }
 

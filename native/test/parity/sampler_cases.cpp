@@ -36,7 +36,8 @@ Schedule reference_schedule(const Json& params, bool is_turbo) {
     return is_turbo ? snap_to_turbo_times(timesteps) : custom_schedule(timesteps);
   }
   const double shift = params.get_double("shift", 1.0);
-  return is_turbo ? turbo_table(shift) : shifted_schedule(static_cast<int>(params.get_int("num_inference_steps")), shift);
+  if (is_turbo) return turbo_table(shift);
+  return shifted_schedule(static_cast<int>(params.get_int("num_inference_steps")), shift);
 }
 
 ConditionInputs condition_inputs(const Case& golden, const std::string& text) {
