@@ -5,7 +5,7 @@ import { taskInstructions } from "../engine/conditioning.js";
 import type { MusicEngine } from "../engine/types.js";
 import { type Composition, compose, type PlannedComposition } from "./compose.js";
 import { encodeAudio } from "./encode.js";
-import { needsLanguageModel, provideLanguageModel } from "./lm-policy.js";
+import { provideLanguageModel } from "./lm-policy.js";
 import { selectSlot } from "./model-selection.js";
 import { JobProgress, type TaskProgress } from "./progress.js";
 import type { GenerationRequest } from "./request/schema.js";
@@ -40,16 +40,18 @@ export async function makeSongs(
   const warnings = [...request.warnings];
   const context = { engine, request, signal, progress, warnings };
 
-  const onProgress = needsLanguageModel(request) ? progress.enter("load") : undefined;
-  const lmModel = await provideLanguageModel(engine, request, { signal, onProgress }, warnings);
+  const call = { signal, onProgress: progress.enter("load") };
+  const lmModel = await provideLanguageModel(engine, request, call, warnings);
   const song = await compose(context, lmModel !== null);
 
-  const slot = selectSlot(engine.slots(), request.model);
-  const rendered = await render(context, song, slot.slot);
-  const ditModel = engine.slots().find((state) => state.slot === slot.slot)?.model ?? "";
+  const selected = selectSlot(engine.slots(), request.model);
+  const { slot, model } =
+    selected.model === null ? await engine.loadSlot(selected.slot, null, call) : selected;
+  const ditModel = model ?? "";
   if (request.model !== null && request.model !== ditModel) {
     warnings.push(`model ${JSON.stringify(request.model)} is not loaded; ${ditModel} was used`);
   }
+  const rendered = await render(context, song, slot);
   progress.enter("encode");
   const audioFiles = await encodeAll(rendered, request, destination, signal);
 

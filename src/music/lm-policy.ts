@@ -20,7 +20,7 @@ export function loadsLanguageModelAtStart(
 }
 
 /** True where a task fails without the language model; false where it only leaves gaps. */
-export function needsLanguageModel(request: GenerationRequest): boolean {
+function needsLanguageModel(request: GenerationRequest): boolean {
   return request.thinking || request.sampleMode || request.sampleQuery !== "" || request.useFormat;
 }
 

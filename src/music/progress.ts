@@ -24,7 +24,7 @@ interface Stage {
 function stageOf(step: JobStep, reported: Progress["stage"], batchSize: number): Stage {
   switch (step) {
     case "load":
-      return { from: 0.01, to: 0.02, name: "Loading the language model...", label: "Initializing" };
+      return { from: 0.01, to: 0.02, name: "Initializing...", label: "Initializing" };
     case "sample":
       return { from: 0.02, to: 0.06, name: "Writing a song sheet...", label: "LLM usage (song sheet)" };
     case "format":

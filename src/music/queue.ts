@@ -239,7 +239,8 @@ export class TaskQueue {
         this.statistics.moved("running", "queued");
         return;
       }
-      this.log.error({ task: id, err: cause }, "task failed");
+      if (signal.aborted) this.log.info({ task: id, reason: oneLine(cause) }, "task stopped");
+      else this.log.error({ task: id, err: cause }, "task failed");
       if (!signal.aborted) this.statistics.jobTook((performance.now() - startedMs) / 1000);
       const progress = job.progress.value;
       await this.#finish(id, "running", { state: "failed", error: oneLine(cause), progress });

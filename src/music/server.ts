@@ -62,16 +62,25 @@ export interface MusicServer {
   close(): Promise<void>;
 }
 
-/** Takes up stored tasks, listens, and loads the models; resolves once jobs run. /health answers before. */
+/**
+ * Listens, takes up stored tasks, and loads the models; resolves once jobs run. /health answers before.
+ * The address comes first: a second server started by mistake fails there, before it touches stored tasks.
+ */
 export async function startMusicServer(options: MusicServerOptions): Promise<MusicServer> {
   const { config, engine, store, log } = options;
   const service = new MusicService(config, engine, store, log);
-  const uploads = uploadsDirectory(config);
-  await removeStaleUploads(uploads);
-  const server = createServer(buildApp(service, config, log));
-  await service.open();
+  const app = buildApp(service, config, log);
+  const server = createServer();
   try {
     await listen(server, config.apiPort, config.apiHost);
+    const opened = removeStaleUploads(uploadsDirectory(config)).then(() => service.open());
+    server.on("request", (request, response) => {
+      opened.then(
+        () => app(request, response),
+        () => response.destroy(),
+      );
+    });
+    await opened;
     await service.start();
   } catch (error) {
     server.close();

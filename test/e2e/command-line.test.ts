@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import { temporaryDirectory } from "../music/tasks.js";
-import { spawnCli } from "./served-process.js";
+import { ServedProcess, spawnCli } from "./served-process.js";
 
 interface Outcome {
   code: number | null;
@@ -56,5 +56,23 @@ describe("the command line", () => {
     const { code, stderr } = await carillon("serve", "--port", "many");
     expect(code).to.equal(1);
     expect(stderr).to.include("SVC_API_PORT").and.include("many");
+  });
+
+  it("leaves the tasks of a running server alone when it is started a second time", async () => {
+    const directory = temporaryDirectory();
+    const server = await ServedProcess.start(directory);
+    const running = await server.client.submit({ prompt: "a long song", audio_duration: 600, batch_size: 1 });
+    while ((await server.client.query(running)).records[0]?.stage === "queued");
+    const { port } = new URL(server.client.url);
+    const second = spawnCli(["serve", "--port", port], { SVC_TMPDIR: directory });
+    const [complaint, [code]] = await Promise.all([
+      text(second.stderr as NodeJS.ReadableStream),
+      once(second, "exit") as Promise<[number | null]>,
+    ]);
+    expect(code).to.equal(1);
+    expect(complaint).to.include("EADDRINUSE");
+    expect((await server.client.get("/v1/stats")).body.data.jobs).to.include({ running: 1, failed: 0 });
+    await server.client.post("/cancel_task", { task_id: running });
+    expect(await server.end("SIGTERM")).to.equal(0);
   });
 });

@@ -1,5 +1,8 @@
+import { cpSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect } from "chai";
-import { type Client, type LiveServer, startLiveServer } from "./live-server.js";
+import { Checkpoints } from "../../src/engine/checkpoints.js";
+import { type Client, type LiveServer, shortSong, startLiveServer } from "./live-server.js";
 import { temporaryDirectory } from "./tasks.js";
 
 describe("the service endpoints", () => {
@@ -111,6 +114,61 @@ describe("the service endpoints", () => {
   });
 });
 
+describe("a server with several models", () => {
+  const names = ["acestep-v15-turbo", "acestep-v15-other"];
+  let server: LiveServer;
+  let client: Client;
+
+  before(async () => {
+    const checkpoints = temporaryDirectory();
+    const { directory } = new Checkpoints(checkpoints).renderer("carillon-nano");
+    for (const name of names) symlinkSync(directory, join(checkpoints, name));
+    server = await startLiveServer(temporaryDirectory(), {
+      SVC_CHECKPOINTS: checkpoints,
+      SVC_CONFIG_PATH2: "acestep-v15-other",
+    });
+    client = server.client;
+  });
+
+  after(() => server.close());
+
+  it("lists the default first, and lets a task choose", async () => {
+    expect((await client.get("/v1/models")).body.data).to.deep.equal({
+      models: [
+        { name: "acestep-v15-turbo", is_default: true },
+        { name: "acestep-v15-other", is_default: false },
+      ],
+      default_model: "acestep-v15-turbo",
+    });
+    const song = await client.makeOne({ ...shortSong, model: "acestep-v15-other" });
+    expect(song.dit_model).to.equal("acestep-v15-other");
+    expect(song.warnings).to.deep.equal([]);
+  });
+
+  it("switches a slot while a song renders, which is finished all the same", async () => {
+    const rendering = await client.submit({ ...shortSong, inference_steps: 4 });
+    const { status, body } = await client.post("/v1/init", { model: "acestep-v15-other" });
+    expect(status, body.detail).to.equal(200);
+    expect(body.data).to.include({ slot: 1, loaded_model: "acestep-v15-other" });
+    expect((await client.finished(rendering)).item.status).to.equal(1);
+    expect((await client.makeOne(shortSong)).dit_model).to.equal("acestep-v15-other");
+  });
+
+  it("keeps the old model where the new one cannot be read", async () => {
+    const broken = join(server.service.config.checkpointsDirectory, "acestep-v15-broken");
+    cpSync(join(server.service.config.checkpointsDirectory, "acestep-v15-turbo"), broken, {
+      recursive: true,
+      dereference: true,
+    });
+    writeFileSync(join(broken, "model.safetensors"), "not a checkpoint");
+    const { status, body } = await client.post("/v1/init", { model: "acestep-v15-broken", slot: 2 });
+    expect(status).to.equal(500);
+    expect(body.detail).to.include("DiT init failed for slot 2").and.include("model.safetensors");
+    const song = await client.makeOne({ ...shortSong, model: "acestep-v15-other" });
+    expect(song.dit_model).to.equal("acestep-v15-other");
+  });
+});
+
 describe("a server with a key", () => {
   let server: LiveServer;
   let client: Client;
@@ -178,10 +236,11 @@ describe("a server whose language model is broken", () => {
   });
 
   it("fails a task that thinks, and renders one that does not", async () => {
-    const song = { prompt: "x", audio_duration: 10, inference_steps: 1, batch_size: 1 };
-    const thinking = await server.client.finished(await server.client.submit({ ...song, thinking: true }));
+    const thinking = await server.client.finished(
+      await server.client.submit({ ...shortSong, thinking: true }),
+    );
     expect(thinking.item.status).to.equal(2);
     expect(thinking.records[0]?.error).to.include("5Hz LM init failed");
-    expect(await server.client.make(song)).to.have.length(1);
+    expect(await server.client.make(shortSong)).to.have.length(1);
   });
 });
