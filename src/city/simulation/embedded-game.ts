@@ -7,7 +7,7 @@ import { loadWorld, SaveFiles } from "./saves/save-files.js";
 import { SimulatedCity } from "./simulated-city.js";
 import { World } from "./state/world.js";
 
-const AUTOSAVE_NAME = "AutoSave";
+export const AUTOSAVE_NAME = "AutoSave";
 
 export interface EmbeddedGameOptions {
   readonly savesDirectory: string;

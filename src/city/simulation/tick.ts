@@ -79,7 +79,7 @@ function visitGrowable(world: World, building: SimBuilding): void {
 function prosper(world: World, building: SimBuilding): void {
   const excessTax = bearTaxes(world, building);
   const around = survey(world, building, excessTax);
-  pileUp(world, building);
+  pileUp(world, building, around);
   payTaxes(world, building);
   if (building.homes > 0) liveOneCycle(world, building, around, excessTax);
   if (building.jobs > 0) workOneCycle(world, building);

@@ -1,5 +1,7 @@
 import { expect } from "chai";
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
+import type { SimBuilding } from "../../../src/city/simulation/state/entities.js";
+import { powerNeed } from "../../../src/city/simulation/utilities/electricity.js";
 import { advance, connectToHighway, countProblem, layLattice, newCity, place, road, zone } from "./towns.js";
 
 const WEEK = 4096;
@@ -114,5 +116,24 @@ describe("the embedded city's utilities", () => {
     );
     advance(city, 600);
     expect(countProblem(city, "TurnedOff")).to.equal(0);
+  });
+
+  it("warm homes in winter, from a boiler through heating pipes, or with more electricity", () => {
+    const city = bareStreet();
+    advance(city, WEEK);
+    const home = city.world.buildings.all().find(({ homes: places }) => places > 0) as SimBuilding;
+    const electricHeating = powerNeed(city.world, home);
+    city.apply(road(160, 40, 400, 40, "Heating Pipe"));
+    expect(powerNeed(city.world, home)).to.be.lessThan(electricHeating);
+    advance(city, 600);
+    expect(countProblem(city, "Heating")).to.equal(homes(city));
+    place(city, "Wind Turbine", 140, 80);
+    place(city, "Boiler Station", 140, 40);
+    city.apply(road(160, 0, 160, -40, "Water Pipe"));
+    city.apply(road(160, 40, 160, 0, "Water Pipe"));
+    place(city, "Water Tower", 140, -20);
+    place(city, "Inland Water Treatment Plant 01", 140, -60);
+    advance(city, 900);
+    expect(countProblem(city, "Heating")).to.equal(0);
   });
 });

@@ -59,13 +59,13 @@ export function buildNetwork(world: World, command: BuildNetwork): BuildNetworkR
   const end = findReusableNode(world, prefab, command.end);
   requireRoom(world, start, end);
   if (command.dryRun) return { built: null };
-  const hadRoads = world.segments.all().some((segment) => segment.prefab.frontage);
+  const hadStreets = world.blocks.size > 0;
   const startNode = start ?? createNodeOnSurface(world, prefab, command.start);
   const endNode = end ?? createNodeOnSurface(world, prefab, command.end);
   const segment = createSegment(world, prefab, startNode, endNode, command.name);
   const cells = distance(segment.start, segment.end) / CELL_METERS;
   world.ledger.book("construction", prefab.costPerCell * cells);
-  if (prefab.frontage && !hadRoads) reportFirstRoad(world, segment.name);
+  if (prefab.zoning && !hadStreets) reportFirstRoad(world, segment.name);
   return { built: { segmentId: segment.id, startNodeId: startNode.id, endNodeId: endNode.id } };
 }
 

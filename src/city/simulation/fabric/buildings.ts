@@ -10,8 +10,8 @@ import { attach } from "./attachments.js";
 import { moveOut } from "./citizens.js";
 import { forgetOccupiedNear, occupyNear } from "./zone-blocks.js";
 
-export const CREATED = flagBit("Created");
-export const HIGH_DENSITY = flagBit("HighDensity");
+const CREATED = flagBit("Created");
+const HIGH_DENSITY = flagBit("HighDensity");
 export const ROAD_ACCESS_FAILED = flagBit("RoadAccessFailed");
 export const COMPLETED = flagBit("Completed");
 export const ACTIVE = flagBit("Active");

@@ -20,6 +20,7 @@ import type { World } from "../state/world.js";
 import { powerNeed } from "../utilities/electricity.js";
 import { waterNeed } from "../utilities/pipes.js";
 import { requestService } from "./services.js";
+import type { Surroundings } from "./surroundings.js";
 
 /** Homes that nobody wants are given up after standing empty this long. */
 const EMPTY_FRAMES = 6 * FRAMES_PER_WEEK;
@@ -46,7 +47,7 @@ export function checkSupplies(world: World, building: SimBuilding): void {
   const { supply, prefab } = building;
   const { frame } = world;
   const growable = prefab.growable !== null;
-  const usesWater = waterNeed(world, building) > 0;
+  const usesWater = waterNeed(building) > 0;
   const roadMissing = building.roadId === 0 && !prefab.civic?.roadless;
   setProblem(building, "Electricity", !supply.power && powerNeed(world, building) > 0, frame);
   setProblem(building, "Water", !supply.water && usesWater, frame);
@@ -59,17 +60,15 @@ export function checkSupplies(world: World, building: SimBuilding): void {
 }
 
 /** What piles up unless somebody takes care of it. */
-export function pileUp(world: World, building: SimBuilding): void {
-  const people = 2 * building.householdIds.length + building.workerIds.length + 1;
-  const collected = (kind: "garbage" | "death" | "police", demand: number, rate: number) =>
-    rate * requestService(world, building, kind, demand);
-  const garbage = GARBAGE_PER_CYCLE - collected("garbage", people / 4, GARBAGE_COLLECTED_PER_CYCLE);
-  building.garbage = gauge(building.garbage + garbage);
+export function pileUp(world: World, building: SimBuilding, { quality }: Surroundings): void {
+  const collected = GARBAGE_COLLECTED_PER_CYCLE * (quality.get("garbage") ?? 0);
+  building.garbage = gauge(building.garbage + GARBAGE_PER_CYCLE - collected);
+  const prevented = CRIME_PREVENTED_PER_CYCLE * (quality.get("police") ?? 0);
+  building.crime = gauge(building.crime + CRIME_PER_CYCLE - prevented);
   if (building.bodies > 0) {
-    building.bodies = gauge(building.bodies - collected("death", 1, BODIES_COLLECTED_PER_CYCLE));
+    const hearses = requestService(world, building, "death", 1);
+    building.bodies = gauge(building.bodies - BODIES_COLLECTED_PER_CYCLE * hearses);
   }
-  const crime = CRIME_PER_CYCLE - collected("police", people / 4, CRIME_PREVENTED_PER_CYCLE);
-  building.crime = gauge(building.crime + crime);
   setProblem(building, "Garbage", building.garbage >= GARBAGE_LIMIT, world.frame);
   setProblem(building, "Death", building.bodies >= BODIES_LIMIT, world.frame);
   setProblem(building, "Crime", building.crime >= CRIME_LIMIT, world.frame);

@@ -64,8 +64,6 @@ export class World {
 
   /** Rises with every change to nodes or segments. */
   networkRevision = 0;
-  /** Rises with every change to which buildings stand where. */
-  buildingRevision = 0;
   /** Buildings by what they are for, so that nobody has to search all of them. */
   readonly providers = new Map<Coverage, SortedById<SimBuilding>>(
     COVERAGES.map((kind) => [kind, new SortedById<SimBuilding>()]),
@@ -124,7 +122,6 @@ export class World {
   putBuilding(building: SimBuilding): void {
     this.buildings.put(building);
     this.buildingGrid.insert(building.id, boundsAround(building.position, footprintRadius(building)));
-    this.buildingRevision++;
     for (const list of this.listsOf(building)) list.add(building);
     if (isNuisance(building)) this.nuisanceGrid.insert(building.id, boundsAround(building.position, 0));
   }
@@ -134,7 +131,6 @@ export class World {
     if (isNuisance(building)) this.nuisanceGrid.remove(building.id, boundsAround(building.position, 0));
     this.buildings.remove(building.id);
     this.buildingGrid.remove(building.id, boundsAround(building.position, footprintRadius(building)));
-    this.buildingRevision++;
   }
 
   /** Changes flags that decide whether a building is a nuisance. */

@@ -3,7 +3,6 @@
  * whose pipes lie within reach of it. Water pipes carry fresh water and sewage, heating pipes carry heat.
  */
 
-import type { Civic } from "../catalogue/building-prefab.js";
 import { COMPLETED, DOWN, isActive } from "../fabric/buildings.js";
 import { components } from "../fabric/network.js";
 import { setProblem } from "../fabric/problems.js";
@@ -25,24 +24,23 @@ const HEATING_BELOW_DEGREES = 12;
 export function distributeWater(world: World): void {
   const network = components(world, (segment) => segment.prefab.carries === "water");
   const buildings = world.buildings.all();
-  const flow = (segmentIds: (building: SimBuilding) => readonly number[]) => ({
-    network,
-    buildings,
-    segmentIds,
-  });
-  const pipes = flow((building) => building.waterPipeIds);
+  const pipes = { network, buildings, segmentIds: (building: SimBuilding) => building.waterPipeIds };
   const water = distribute(world, pipes, "waterM3", waterNeed, (building, served) => {
     building.supply.water = served;
   });
   const sewage = distribute(world, pipes, "sewageM3", waterNeed, (building, served) => {
     building.supply.sewage = served;
   });
-  markPlants(world, buildings, ["waterM3", "sewageM3"], (building) => building.waterPipeIds.length === 0);
+  for (const building of buildings) {
+    const { civic } = building.prefab;
+    if (!civic?.waterM3 && !civic?.sewageM3) continue;
+    setProblem(building, "WaterNotConnected", building.waterPipeIds.length === 0, world.frame);
+  }
   for (const node of world.nodes.all()) {
     if (node.prefab.carries !== "water") continue;
     const key = network[node.id] as number;
-    const dry =
-      node.segmentIds.length <= 1 && !((water.get(key)?.supply ?? 0) + (sewage.get(key)?.supply ?? 0) > 0);
+    const serves = (water.get(key)?.supply ?? 0) + (sewage.get(key)?.supply ?? 0) > 0;
+    const dry = node.segmentIds.length <= 1 && !serves;
     node.problems = dry ? { names: ["WaterNotConnected"], severity: "warning" } : NO_PROBLEMS;
   }
 }
@@ -53,9 +51,15 @@ export function distributeHeat(world: World): void {
   const buildings = world.buildings.all();
   const pipes = { network, buildings, segmentIds: (building: SimBuilding) => building.heatPipeIds };
   for (const building of buildings) if (building.heatPipeIds.length === 0) building.supply.heat = true;
-  const heat = distribute(world, pipes, "heatKw", heatNeed, (building, served) => {
-    building.supply.heat = served;
-  });
+  const heat = distribute(
+    world,
+    pipes,
+    "heatKw",
+    (building) => heatNeed(world, building),
+    (building, served) => {
+      building.supply.heat = served;
+    },
+  );
   for (const building of buildings) {
     if (!building.prefab.civic?.heatKw) continue;
     setProblem(building, "HeatingNotConnected", building.heatPipeIds.length === 0, world.frame);
@@ -68,15 +72,13 @@ export function distributeHeat(world: World): void {
 }
 
 /** Cubic metres of water, and as much sewage, that a building needs a week. */
-export function waterNeed(_world: World, building: SimBuilding): number {
+export function waterNeed(building: SimBuilding): number {
   const { civic } = building.prefab;
   if (!usesPipes(building)) return 0;
   if (civic) return civic.waterM3 || civic.sewageM3 ? 0 : M3_PER_CIVIC_JOB * (civic.jobs ?? 0);
   const residents = M3_PER_HOUSEHOLD * building.householdIds.length;
-  return Math.max(
-    1,
-    residents + M3_PER_WORKER * building.workerIds.length + M3_PER_VISITOR * building.visitors,
-  );
+  const others = M3_PER_WORKER * building.workerIds.length + M3_PER_VISITOR * building.visitors;
+  return Math.max(1, residents + others);
 }
 
 function heatNeed(world: World, building: SimBuilding): number {
@@ -102,7 +104,7 @@ function distribute(
   world: World,
   { network, buildings, segmentIds }: PipeFlow,
   output: Output,
-  needOf: (world: World, building: SimBuilding) => number,
+  needOf: (building: SimBuilding) => number,
   serve: (building: SimBuilding, served: boolean) => void,
 ): Map<number, Circuit> {
   const circuits = new Map<number, Circuit>();
@@ -118,7 +120,7 @@ function distribute(
   }
   const supply = new Map([...circuits].map(([key, circuit]) => [key, circuit.supply]));
   for (const building of buildings) {
-    const need = needOf(world, building);
+    const need = needOf(building);
     if (need === 0) continue;
     let best = 0;
     for (const key of networksOf(building)) if ((supply.get(key) ?? 0) > (supply.get(best) ?? 0)) best = key;
@@ -130,22 +132,9 @@ function distribute(
 }
 
 function plantOutput(world: World, building: SimBuilding, output: Output): number {
-  const civic = building.prefab.civic as Civic | null;
+  const { civic } = building.prefab;
   const amount = civic?.[output] ?? 0;
   if (amount === 0 || !isActive(building) || !building.supply.power) return 0;
   if (!civic?.roadless && building.roadId === 0) return 0;
   return civic?.shore && !isAtShore(world.terrain, building) ? 0 : amount;
-}
-
-function markPlants(
-  world: World,
-  buildings: readonly SimBuilding[],
-  outputs: readonly Output[],
-  unconnected: (building: SimBuilding) => boolean,
-): void {
-  for (const building of buildings) {
-    const { civic } = building.prefab;
-    if (!civic || !outputs.some((output) => civic[output])) continue;
-    setProblem(building, "WaterNotConnected", unconnected(building), world.frame);
-  }
 }

@@ -1,0 +1,79 @@
+import { expect } from "chai";
+import { requestService } from "../../../src/city/simulation/life/services.js";
+import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
+import { advance, newCity, place, road, smallTown } from "./towns.js";
+
+const CYCLE = 256;
+
+/** A town with one fire house that has all it needs. */
+function town(): { city: SimulatedCity; fireHouse: number } {
+  const city = newCity();
+  smallTown(city);
+  const fireHouse = place(city, "Fire House", 420, 60);
+  place(city, "Wind Turbine", 440, 90);
+  advance(city, 3 * CYCLE);
+  return { city, fireHouse };
+}
+
+/** How well the fire service reaches a building, 0 to 1. */
+function fireCover(city: SimulatedCity, id: number): number {
+  return requestService(city.world, city.world.buildings.at(id), "fire", 1);
+}
+
+describe("services of the embedded city", () => {
+  it("reach as far as their range", () => {
+    const { city } = town();
+    expect(fireCover(city, place(city, "Water Tower", 420 + 899, 60))).to.equal(1);
+    expect(fireCover(city, place(city, "Water Tower", 420 + 901, 60))).to.equal(0);
+  });
+
+  it("serve less well the more is asked of them beyond their capacity", () => {
+    const { city } = town();
+    const home = place(city, "Water Tower", 300, 60);
+    for (let i = 0; i < 600; i++) fireCover(city, home);
+    expect(fireCover(city, home)).to.equal(1);
+    advance(city, CYCLE);
+    expect(fireCover(city, home)).to.be.within(0.4, 0.6);
+    advance(city, 2 * CYCLE);
+    expect(fireCover(city, home)).to.equal(1);
+  });
+
+  it("serve nobody when switched off, in the dark, or without a road", () => {
+    const outcomes = [
+      (city: SimulatedCity, id: number) => city.apply({ type: "set-building-active", id, active: false }),
+      (city: SimulatedCity) => {
+        for (const { id, prefab } of city.buildings()) {
+          if (prefab.name !== "Wind Turbine") continue;
+          city.apply({ type: "bulldoze", dryRun: false, entityType: "building", id, keepNodes: false });
+        }
+      },
+      (city: SimulatedCity) => {
+        for (const { id } of city.segments().filter(({ prefab }) => prefab.name === "Basic Road")) {
+          city.apply({ type: "bulldoze", dryRun: false, entityType: "netSegment", id, keepNodes: false });
+        }
+      },
+    ].map((spoil) => {
+      const { city, fireHouse } = town();
+      const home = place(city, "Electricity Pole", 200, 60);
+      expect(fireCover(city, home)).to.equal(1);
+      spoil(city, fireHouse);
+      advance(city, 2 * CYCLE);
+      return fireCover(city, home);
+    });
+    expect(outcomes).to.deep.equal([0, 0, 0]);
+  });
+
+  it("cost their price once and their upkeep every week, unless switched off", () => {
+    const city = newCity("empty");
+    city.apply(road(0, 0, 80, 0));
+    const { cents } = city.world.ledger;
+    const built = cents.construction;
+    const id = place(city, "Fire House", 40, 30);
+    expect(cents.construction - built).to.equal(12_000 * 100);
+    advance(city, 4096);
+    expect(cents.upkeep).to.equal(560 * 100);
+    city.apply({ type: "set-building-active", id, active: false });
+    advance(city, 4096);
+    expect(cents.upkeep).to.equal(560 * 100);
+  });
+});
