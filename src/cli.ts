@@ -4,6 +4,7 @@ import { access, constants } from "node:fs/promises";
 import { dirname, extname, resolve } from "node:path";
 import cliProgress from "cli-progress";
 import { Command } from "commander";
+import { startCity } from "./city/index.js";
 import {
   createEngine,
   createMusicServer,
@@ -17,6 +18,11 @@ import { createLogger } from "./log.js";
 interface ServeOptions {
   apiKey?: string;
   host?: string;
+  port?: string;
+}
+
+interface CityOptions {
+  load?: string;
   port?: string;
 }
 
@@ -41,11 +47,18 @@ const program = new Command("carillon").description(
 
 program
   .command("serve")
-  .description("serve music over HTTP until stopped")
+  .description("serve music and the city over HTTP until stopped")
   .option("--api-key <key>", "same as SVC_API_KEY")
   .option("--host <host>", "same as SVC_API_HOST")
   .option("--port <port>", "same as SVC_API_PORT")
   .action(serve);
+
+program
+  .command("city")
+  .description("serve the city alone until stopped")
+  .option("--load <file>", "go on with a saved city instead of a new one")
+  .option("--port <port>", "same as CITY_BRIDGE_PORT")
+  .action(serveCity);
 
 program
   .command("generate")
@@ -74,6 +87,9 @@ async function serve(options: ServeOptions): Promise<void> {
   // Closed from the last to the first: what uses another is started after it.
   const services: Service[] = [engine];
   try {
+    const city = await startCity(config, log);
+    services.push(city);
+    console.log(`city on ${city.url}`);
     const music = await createMusicServer({ config, engine, log });
     services.push(music);
     console.log(`music on ${music.url}`);
@@ -81,6 +97,15 @@ async function serve(options: ServeOptions): Promise<void> {
   } finally {
     for (const service of services.reverse()) await service.close();
   }
+}
+
+async function serveCity({ load, port }: CityOptions): Promise<void> {
+  const config = loadConfig({ ...process.env, ...(port === undefined ? {} : { CITY_BRIDGE_PORT: port }) });
+  const log = createLogger(config.logLevel);
+  const city = await startCity(config, log, { load });
+  console.log(`city on ${city.url}`);
+  log.info(`${await stopSignal()}: stopping`);
+  await city.close();
 }
 
 /** The first SIGTERM or SIGINT; a second one ends the process at once. */

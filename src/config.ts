@@ -241,7 +241,13 @@ const SETTINGS = {
     "CITY_AUTOSAVE_SECONDS",
     amount(300, 0),
     "300",
-    "interval of automatic city saves; 0 turns them off",
+    "interval of automatic city saves in seconds; 0 turns them off",
+  ),
+  cityAllowedOrigins: setting(
+    "CITY_ALLOWED_ORIGINS",
+    list(",", "*"),
+    "*",
+    "web origins that may call the city bridge beside those of this machine, comma-separated; `*`: all; `none`: no other",
   ),
 } as const satisfies Record<string, Setting>;
 

@@ -1,6 +1,7 @@
 /** `carillon serve` as a process of its own, to be stopped and killed. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { Client } from "../music/live-server.js";
@@ -9,7 +10,7 @@ const cli = fileURLToPath(new URL("../../src/cli.ts", import.meta.url));
 
 /** Runs the command line from its source. */
 export function spawnCli(args: readonly string[], settings: Record<string, string> = {}): ChildProcess {
-  const env = { ...process.env, SVC_DEVICE: "cpu", ...settings };
+  const env = { ...process.env, SVC_DEVICE: "cpu", CITY_BRIDGE_PORT: "0", ...settings };
   return spawn(process.execPath, ["--import", "tsx", cli, ...args], {
     env,
     stdio: ["ignore", "pipe", "pipe"],
@@ -24,7 +25,8 @@ export class ServedProcess {
 
   /** Resolves once it serves. */
   static async start(directory: string, settings: Record<string, string> = {}): Promise<ServedProcess> {
-    const child = spawnCli(["serve", "--port", "0"], { SVC_TMPDIR: directory, ...settings });
+    const directories = { SVC_TMPDIR: directory, CITY_SAVES_DIR: join(directory, "saves") };
+    const child = spawnCli(["serve", "--port", "0"], { ...directories, ...settings });
     after(() => child.kill("SIGKILL"));
     let complaint = "";
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {

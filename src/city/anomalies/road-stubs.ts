@@ -32,11 +32,14 @@ export interface DeadEndRules {
   readonly includeDeadEnds: boolean;
 }
 
-/** Nodes where a road ends, by node id: beside another road without meeting it, or plainly. */
+/**
+ * Nodes where a road ends, by node id: beside another road without meeting it, or plainly. A road that leaves the map
+ * does not end there.
+ */
 export function findDeadEnds(city: City, roads: RoadIndex, rules: DeadEndRules): Anomaly[] {
   return city.nodes().flatMap((node): Anomaly[] => {
     const [own, ...others] = roads.attachedTo(node.id);
-    if (own === undefined || others.length > 0) return [];
+    if (own === undefined || others.length > 0 || node.outside) return [];
     const miss = nearestForeignRoad(roads, node, rules.nearMissDistance);
     if (!miss && !rules.includeDeadEnds) return [];
     const type = miss ? "deadEndNearRoad" : "deadEndRoad";

@@ -1,0 +1,66 @@
+import { z } from "zod";
+import { FieldError, toBridgeError } from "../errors.js";
+import type { City } from "../game.js";
+import type { CommandRoute } from "../route.js";
+import { isObject } from "../wire/body.js";
+import { type Body, flag, parseFields, shown } from "../wire/fields.js";
+import type { JsonObject } from "../wire/json.js";
+import { buildRoad } from "./build-network.js";
+import { setZone } from "./set-zone.js";
+
+const MAX_COMMANDS = 32;
+
+const FIELDS = z.object({
+  dryRun: flag(true),
+  stopOnError: flag(true),
+  commands: z.array(z.unknown(), "must be an array").default([]),
+});
+
+const COMMANDS: ReadonlyMap<string, CommandRoute> = new Map([
+  ["build-road", buildRoad],
+  ["set-zone", setZone],
+]);
+
+/** POST /commands/batch: several commands in order. Nothing is rolled back; failures leave the status at 200. */
+export const batch: CommandRoute = {
+  path: "/commands/batch",
+  label: () => "Run batch commands",
+  run: (city, body) => {
+    const { dryRun, stopOnError, commands } = parseFields(FIELDS, body);
+    if (commands.length === 0) throw new FieldError("commands is missing or empty");
+    if (commands.length > MAX_COMMANDS) {
+      throw new FieldError(`A batch takes at most ${MAX_COMMANDS} commands, not ${commands.length}`);
+    }
+    const results: JsonObject[] = [];
+    let executed = 0;
+    let failed = 0;
+    for (const [index, command] of commands.entries()) {
+      const item: Body = isObject(command) ? command : {};
+      const type = shown(item.type, "");
+      if (stopOnError && failed > 0) {
+        results.push({ index, type, skipped: true });
+        continue;
+      }
+      const result = runItem(city, type, { dryRun, ...item });
+      if (result.ok === true) executed++;
+      else failed++;
+      results.push({ index, type, result });
+    }
+    const allOk = failed === 0;
+    const message = `${executed} of ${commands.length} commands succeeded.`;
+    return { ok: allOk, dryRun, message, results, executed, allOk };
+  },
+};
+
+function runItem(city: City, type: string, item: Body): JsonObject {
+  try {
+    const command = COMMANDS.get(type);
+    if (!command) {
+      const types = [...COMMANDS.keys()].join(" and ");
+      throw new FieldError(`Unsupported command type "${type}"; a batch takes ${types}`);
+    }
+    return command.run(city, item);
+  } catch (error) {
+    return { ok: false, error: toBridgeError(error).message };
+  }
+}

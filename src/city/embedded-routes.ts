@@ -1,0 +1,87 @@
+/** The endpoints of a game inside this process. */
+import { type RequestHandler, type Response, Router } from "express";
+import { BridgeError } from "./errors.js";
+import type { City, Game } from "./game.js";
+import type { Overlay } from "./overlay.js";
+import { showOverlay, streamOverlay } from "./overlay-routes.js";
+import { COMMAND_ROUTES, READ_ROUTES } from "./routes.js";
+import { parseBody } from "./wire/body.js";
+import type { Body } from "./wire/fields.js";
+import { type JsonObject, writeJson } from "./wire/json.js";
+import { Query } from "./wire/query.js";
+import { sendJson, sendJsonText } from "./wire/reply.js";
+
+/** What clients know the bridge by. */
+export const BRIDGE_NAME = "Skylines Agent Bridge";
+
+/** @param closing ends what would otherwise stay open */
+export function embeddedRoutes(game: Game, overlay: Overlay, closing: AbortSignal): Router {
+  const router = Router({ caseSensitive: true, strict: true });
+  router.get("/health", health(game));
+  router.get("/overlay", showOverlay(overlay));
+  router.get("/overlay/events", streamOverlay(overlay, closing));
+  for (const { path, label, read } of READ_ROUTES) {
+    router.get(path, async (request, response) => {
+      const city = loadedCity(game);
+      const query = new Query(request.url);
+      await answer(
+        response,
+        overlay,
+        () => label,
+        () => read({ game, city, query }),
+      );
+    });
+  }
+  for (const { path, label, run } of COMMAND_ROUTES) {
+    router.post(path, async (request, response) => {
+      const city = loadedCity(game);
+      let body: Body = {};
+      await answer(
+        response,
+        overlay,
+        () => label(body),
+        () => {
+          body = parseBody(request.body);
+          return run(city, body);
+        },
+      );
+    });
+  }
+  return router;
+}
+
+/** GET /health: needs no city and leaves no line. */
+function health(game: Game): RequestHandler {
+  return (request, response) => {
+    sendJson(response, 200, {
+      ok: true,
+      mod: BRIDGE_NAME,
+      levelLoaded: game.city !== null,
+      port: request.socket.localPort ?? 0,
+      mode: "embedded",
+    });
+  };
+}
+
+function loadedCity({ city }: Game): City {
+  if (!city) throw new BridgeError(409, "No city is loaded.");
+  return city;
+}
+
+/** Does the work, notes the outcome in the overlay, then answers. */
+async function answer(
+  response: Response,
+  overlay: Overlay,
+  label: () => string,
+  work: () => JsonObject | Promise<JsonObject>,
+): Promise<void> {
+  let text: string;
+  try {
+    text = writeJson(await work());
+  } catch (error) {
+    overlay.notify(`API FAIL: ${label()}`);
+    throw error;
+  }
+  overlay.notify(`API OK: ${label()}`);
+  sendJsonText(response, 200, text);
+}

@@ -1,0 +1,86 @@
+/**
+ * The bridge of a running game, passed through: requests go on as they came, answers come back byte for byte, because
+ * they hold integers that a JSON parser would damage. Nothing is repeated: a command might build twice.
+ */
+import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from "node:http";
+import { request as httpsRequest } from "node:https";
+import { buffer } from "node:stream/consumers";
+import { type Request, type Response, Router } from "express";
+import { BRIDGE_NAME } from "../embedded-routes.js";
+import { BridgeError } from "../errors.js";
+import { sendBytes, sendJson } from "../wire/reply.js";
+
+const CONNECT_TIMEOUT_MS = 2000;
+/** The game itself gives up after ten seconds, twice. */
+const ANSWER_TIMEOUT_MS = 25_000;
+const CAPTURE_TIMEOUT_MS = 35_000;
+/** For commands of some bridges that build much at once. */
+const COMPOSITE_TIMEOUT_MS = 130_000;
+const COMPOSITE = /^\/commands\/(build-grid|build-neighborhood|.*transit)/;
+
+/** @param game address of the bridge to forward to */
+export function forwardingRoutes(game: URL): Router {
+  const router = Router({ caseSensitive: true, strict: true });
+  router.get("/health", async (request, response) => {
+    try {
+      await forward(game, request, response);
+    } catch (error) {
+      if (!(error instanceof BridgeError)) throw error;
+      sendJson(response, 200, {
+        ok: true,
+        mod: BRIDGE_NAME,
+        levelLoaded: false,
+        port: request.socket.localPort ?? 0,
+        mode: "proxy",
+        reason: error.message,
+      });
+    }
+  });
+  router.use((request, response) => forward(game, request, response));
+  return router;
+}
+
+/** @throws BridgeError 502 when the game does not answer */
+async function forward(game: URL, request: Request, response: Response): Promise<void> {
+  const body: unknown = request.body;
+  try {
+    const answer = await ask(game, request, Buffer.isBuffer(body) ? body : Buffer.alloc(0));
+    const bytes = await buffer(answer);
+    for (const [name, value] of Object.entries(answer.headers)) {
+      if (name.startsWith("x-bridge-") && value !== undefined) response.setHeader(name, value);
+    }
+    const contentType = answer.headers["content-type"] ?? "application/octet-stream";
+    sendBytes(response, answer.statusCode ?? 502, contentType, bytes);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new BridgeError(502, `The game at ${game.origin} does not answer: ${reason}`);
+  }
+}
+
+/** The headers are the bridge's own: some bridges refuse an Origin, and none understands chunked bodies. */
+function ask(game: URL, { method, originalUrl }: Request, body: Buffer): Promise<IncomingMessage> {
+  const headers: OutgoingHttpHeaders =
+    method === "POST" ? { "Content-Type": "application/json", "Content-Length": body.length } : {};
+  const path = game.pathname.replace(/\/$/, "") + originalUrl;
+  const signal = AbortSignal.timeout(timeoutOf(originalUrl));
+  const request = game.protocol === "https:" ? httpsRequest : httpRequest;
+  return new Promise((resolve, reject) => {
+    const outgoing = request(game, { method, path, headers, signal, agent: false }, resolve);
+    const connecting = setTimeout(
+      () => outgoing.destroy(new Error(`no connection within ${CONNECT_TIMEOUT_MS} ms`)),
+      CONNECT_TIMEOUT_MS,
+    );
+    outgoing.on("socket", (socket) => socket.on("connect", () => clearTimeout(connecting)));
+    outgoing.on("error", (error) => {
+      clearTimeout(connecting);
+      reject(error);
+    });
+    outgoing.end(body);
+  });
+}
+
+function timeoutOf(url: string): number {
+  const path = url.split("?", 1)[0] as string;
+  if (path === "/capture") return CAPTURE_TIMEOUT_MS;
+  return COMPOSITE.test(path) ? COMPOSITE_TIMEOUT_MS : ANSWER_TIMEOUT_MS;
+}
