@@ -62,7 +62,7 @@ describe("the command line", () => {
     const directory = temporaryDirectory();
     const server = await ServedProcess.start(directory);
     const running = await server.client.submit({ prompt: "a long song", audio_duration: 600, batch_size: 1 });
-    while ((await server.client.query(running)).records[0]?.stage === "queued");
+    await server.client.begun(running);
     const { port } = new URL(server.client.url);
     const second = spawnCli(["serve", "--port", port], { SVC_TMPDIR: directory });
     const [complaint, [code]] = await Promise.all([

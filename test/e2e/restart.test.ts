@@ -18,10 +18,6 @@ function fileName({ file }: SongRecord): string {
   return basename(decodeURIComponent(file));
 }
 
-async function untilRunning(server: ServedProcess, id: string): Promise<void> {
-  while ((await server.client.query(id)).records[0]?.stage === "queued");
-}
-
 describe("a server that stops", () => {
   it("loses nothing to kill -9: results and audio stay, a running task starts again, waiting ones follow", async () => {
     const directory = temporaryDirectory();
@@ -33,7 +29,7 @@ describe("a server that stops", () => {
     // Long enough to be caught running, short enough to be finished in the second life.
     const running = await first.client.submit({ ...shortSong, audio_duration: 30, inference_steps: 8 });
     const waiting = await first.client.submit(shortSong);
-    await untilRunning(first, running);
+    await first.client.begun(running);
     await first.end("SIGKILL");
 
     const second = await ServedProcess.start(directory);
@@ -57,12 +53,12 @@ describe("a server that stops", () => {
     const first = await ServedProcess.start(directory);
     const running = await first.client.submit(longSong);
     const waiting = await first.client.submit(longSong);
-    await untilRunning(first, running);
+    await first.client.begun(running);
     expect(await first.end("SIGTERM")).to.equal(0);
     expect(leftovers(directory, [])).to.deep.equal([]);
 
     const second = await ServedProcess.start(directory);
-    await untilRunning(second, running);
+    await second.client.begun(running);
     expect((await second.client.query(waiting)).item).to.include({ status: 0, queue_position: 1 });
     for (const id of [waiting, running]) await second.client.post("/cancel_task", { task_id: id });
     expect(await second.end("SIGINT")).to.equal(0);

@@ -6,6 +6,8 @@ import { createLogger } from "../../src/log.js";
 import type { SongMetas } from "../../src/music/store.js";
 import type { ResultRecord, TaskStatusItem } from "../../src/music/task-status.js";
 
+const POLL_INTERVAL_MS = 20;
+
 /** The quickest song there is. */
 export const shortSong = { prompt: "a short song", audio_duration: 10, inference_steps: 1, batch_size: 1 };
 
@@ -61,8 +63,13 @@ export class Client {
       const task = await this.query(id);
       onPoll(task);
       if (task.item.status !== 0) return task;
-      await sleep(20);
+      await sleep(POLL_INTERVAL_MS);
     }
+  }
+
+  /** Polls until the task no longer waits. */
+  async begun(id: string): Promise<void> {
+    while ((await this.query(id)).records[0]?.stage === "queued") await sleep(POLL_INTERVAL_MS);
   }
 
   /** The songs of a task that is expected to succeed. */

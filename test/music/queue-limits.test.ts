@@ -19,13 +19,9 @@ describe("a small queue", () => {
 
   after(() => server.close());
 
-  async function untilRunning(id: string): Promise<void> {
-    while ((await client.query(id)).records[0]?.stage === "queued");
-  }
-
   it("answers 429 with Retry-After when full, counts nothing then, and cancels what is asked", async () => {
     const running = await client.submit(longSong);
-    await untilRunning(running);
+    await client.begun(running);
     const waiting = [await client.submit(longSong), await client.submit(longSong)];
     const before = (await client.get("/v1/stats")).body.data;
     expect(before).to.deep.equal({
@@ -61,7 +57,7 @@ describe("a small queue", () => {
 
   it("answers /health while a song renders", async () => {
     const id = await client.submit(longSong);
-    await untilRunning(id);
+    await client.begun(id);
     for (let i = 0; i < 20; i++) expect((await client.get("/health")).body.data.status).to.equal("ok");
     expect((await client.query(id)).item.status).to.equal(0);
     await client.post("/cancel_task", { task_id: id });
