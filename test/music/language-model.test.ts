@@ -183,6 +183,19 @@ describe("POST /format_input", () => {
     await server.client.post("/cancel_task", { task_id: id });
   });
 
+  it("answers the next client after one has hung up", async () => {
+    const hangUp = new AbortController();
+    const request = fetch(`${server.url}/format_input`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(fields),
+      signal: hangUp.signal,
+    });
+    hangUp.abort();
+    expect(await request.catch((error: Error) => error.name)).to.equal("AbortError");
+    expect((await server.client.post("/format_input", fields)).status).to.equal(200);
+  });
+
   it("refuses a param_obj that is no object", async () => {
     expect((await server.client.post("/format_input", { param_obj: "[1]" })).status).to.equal(400);
   });

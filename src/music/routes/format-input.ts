@@ -8,10 +8,13 @@ export const formatInput: Route =
   ({ config, service, bodies }) =>
   async (request, response) => {
     const { fields } = await bodies.read(request, response, BODY_RULES.textService);
+    const input = parseFormatInput(fields, config.rangePolicy);
     const gone = new AbortController();
     response.on("close", () => gone.abort());
-    sendEnvelope(
-      response,
-      await service.formatInput(parseFormatInput(fields, config.rangePolicy), gone.signal),
-    );
+    try {
+      sendEnvelope(response, await service.formatInput(input, gone.signal));
+    } catch (error) {
+      // Nobody is there to be told of it.
+      if (!gone.signal.aborted) throw error;
+    }
   };
