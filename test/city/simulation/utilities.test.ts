@@ -75,13 +75,21 @@ describe("the embedded city's utilities", () => {
     expect(countProblem(city, "Sewage")).to.equal(0);
   });
 
-  it("keep pumps dry that do not stand at the water", () => {
-    const city = bareStreet();
-    place(city, "Wind Turbine", 140, 40);
-    place(city, "Water Intake", 150, 0);
-    city.apply(road(150, 0, 400, 0, "Water Pipe"));
-    advance(city, WEEK);
-    expect(countProblem(city, "Water")).to.equal(homes(city));
+  it("pump from the river, but not from dry land", () => {
+    const dryHomes = (pumpX: number) => {
+      const city = bareStreet();
+      place(city, "Wind Turbine", 140, 40);
+      place(city, "Wind Turbine", pumpX, 40);
+      place(city, "Water Intake", pumpX, 0);
+      city.apply(road(160, 0, pumpX, 0, "Water Pipe"));
+      advance(city, WEEK);
+      return countProblem(city, "Water") / homes(city);
+    };
+    const { world } = newCity();
+    let bank = 640;
+    while (!world.terrain.isWater(bank, 0)) bank += 4;
+    expect(dryHomes(bank - 8)).to.equal(0);
+    expect(dryHomes(bank - 200)).to.equal(1);
   });
 
   it("leave the farthest without when there is not enough", () => {

@@ -75,14 +75,12 @@ export function updateLevel(world: World, building: SimBuilding, around: Surroun
   const { level, service, subService, width, length } = building.prefab;
   const complaint = service === "Industrial" || service === "Office" ? "TooFewServices" : "LandValueLow";
   setProblem(building, complaint, isBelowLevel(building, around), world.frame);
-  const next = growablesFor(subService, level + 1, width, length);
-  if (next.length === 0 || !deservesNextLevel(world, building, around)) {
-    building.progress = Math.max(0, building.progress - 1);
-    return false;
-  }
-  building.progress += PROGRESS_PER_CYCLE;
+  const gain = deservesNextLevel(world, building, around) ? PROGRESS_PER_CYCLE : -1;
+  building.progress = Math.max(0, building.progress + gain);
   if (building.progress < 100) return false;
   building.progress = 0;
+  const next = growablesFor(subService, level + 1, width, length);
+  if (next.length === 0) return false;
   upgrade(world, building, next[world.random.below(next.length)] as (typeof next)[number]);
   return true;
 }

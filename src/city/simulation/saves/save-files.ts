@@ -63,6 +63,7 @@ export class SaveFiles {
     };
   }
 
+  /** Null for what is no file, or went away after the directory was read. */
   private async describe(file: string): Promise<SaveFile | null> {
     const path = join(this.directory, file);
     const info = await stat(path).catch(() => null);
