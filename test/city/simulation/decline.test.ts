@@ -50,6 +50,7 @@ describe("growth in the embedded city", () => {
     advance(city, 2 * WEEK);
     expect(city.buildings().length).to.be.greaterThan(8);
     expect(city.citizenCount).to.equal(0);
+    expect(city.messages().some(({ text }) => text.includes("no road leads here"))).to.equal(true);
   });
 
   it("raises homes where schools, parks and clinics are near, and not elsewhere", () => {

@@ -185,11 +185,14 @@ function requireOnMap({ x, z }: GroundPoint): void {
 /** The heights as given count, in three dimensions, before the city puts its own in their place. */
 function requireLength(start: Position, end: Position): void {
   const length = Math.hypot(end.x - start.x, end.y - start.y, end.z - start.z);
-  if (!(length >= MIN_SEGMENT_METERS) || Math.hypot(end.x - start.x, end.z - start.z) === 0) {
+  if (!(length >= MIN_SEGMENT_METERS)) {
     throw new CommandRefusedError(
       "too-short",
       `The segment is too short: ${length.toFixed(2)} m, at least ${MIN_SEGMENT_METERS} m are needed`,
     );
+  }
+  if (distance(start, end) === 0) {
+    throw new CommandRefusedError("too-short", "The segment is too short: both ends are at the same place");
   }
 }
 

@@ -4,6 +4,7 @@ import type { ProblemName } from "../../terms.js";
 import type { Coverage, SimBuildingPrefab } from "../catalogue/building-prefab.js";
 import { streetOf } from "../fabric/buildings.js";
 import { citizenName } from "../fabric/names.js";
+import { isConnectedOutside } from "../fabric/road-access.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
 import type { Citizen, SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
@@ -173,7 +174,10 @@ export function reportCity(world: World): void {
     world.milestone = reached;
     announce(world, "CHIRP_MILESTONE_REACHED", `The city has grown to ${reached} citizens.`);
   }
-  if (world.citizens.size === 0) return;
+  if (world.citizens.size === 0) {
+    reportCutOff(world);
+    return;
+  }
   const { residential, commercial, workplace } = world.demand;
   const lacks = (bar: number, messageId: string, text: string) => {
     if (bar >= HIGH_DEMAND) announce(world, messageId, text, DEMAND_QUIET_FRAMES);
@@ -181,6 +185,17 @@ export function reportCity(world: World): void {
   lacks(residential, "CHIRP_RESIDENTIAL_DEMAND", "Families are looking for homes here.");
   lacks(commercial, "CHIRP_COMMERCIAL_DEMAND", "The town could do with more shops.");
   lacks(workplace, "CHIRP_INDUSTRIAL_DEMAND", "Many are looking for work here.");
+}
+
+/** Homes stand ready, and nobody can get there. */
+function reportCutOff(world: World): void {
+  const cutOff = world.buildings.all().some((home) => home.homes > 0 && !isConnectedOutside(world, home));
+  if (!cutOff) return;
+  announce(
+    world,
+    "CHIRP_RESIDENTIAL_DEMAND",
+    "Families would come, but no road leads here from the map edge.",
+  );
 }
 
 function speak(world: World, building: SimBuilding, messageId: string, texts: readonly string[]): void {
