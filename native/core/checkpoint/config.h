@@ -49,6 +49,10 @@ struct DitConfig {
   int64_t sliding_window;  // in tokens; 0: no layer slides
   std::vector<bool> layer_slides;
 
+  /// False for every published model: windows reach both ways. One fork of the reference lets all later tokens through
+  /// in base models; goldens made with it ask for that. No config.json says it.
+  bool one_sided_windows = false;
+
   /// Attention window of layer `index` of any stack (DiT or encoder): |i - j| <= window, 0 for full attention.
   /// Stacks count from 0 in the same list; beyond it even layers slide.
   int64_t window_of_layer(int64_t index) const;

@@ -27,6 +27,7 @@ struct Guidance {
 struct Conditions {
   at::Tensor encoder_states;  // [B, L, E]
   at::Tensor context;         // [B, T, 2C]: source latents, then the chunk mask
+  at::Tensor encoder_mask = {};  // [B, L] bool, false for padding that is not to be seen; undefined: all is seen
 };
 
 /// One run of the denoising loop.

@@ -9,7 +9,11 @@
 namespace carillon {
 
 AceStep AceStep::load(const std::string& directory, const Placement& placement, const Control& control) {
-  const DitConfig config = DitConfig::read(directory);
+  return load(directory, DitConfig::read(directory), placement, control);
+}
+
+AceStep AceStep::load(const std::string& directory, const DitConfig& config, const Placement& placement,
+                      const Control& control) {
   const Checkpoint checkpoint = Checkpoint::open(directory);
   const Weights weights = checkpoint.weights(placement);
   return {.config = config,

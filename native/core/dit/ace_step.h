@@ -26,6 +26,9 @@ struct AceStep {
 
   /// Original or diffusers layout. Throws kBadCheckpoint; reports Stage::kLoad.
   static AceStep load(const std::string& directory, const Placement& placement, const Control& control);
+  /// With a config other than the directory's own.
+  static AceStep load(const std::string& directory, const DitConfig& config, const Placement& placement,
+                      const Control& control);
 
   /// The first `frames` frames of silence. Throws kBadArgument beyond the table.
   at::Tensor silence_of(int64_t frames) const;

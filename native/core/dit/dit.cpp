@@ -31,6 +31,7 @@ DitLayer DitLayer::load(const Weights& weights, const DitConfig& config, int64_t
   layer.cross_attn = nn::CrossAttention::load(weights.sub("cross_attn"), size);
   layer.mlp = nn::SwiGlu::load(weights.sub("mlp"), config.hidden_size, config.intermediate_size);
   layer.window = config.window_of_layer(index);
+  layer.one_sided_window = config.one_sided_windows;
   return layer;
 }
 
@@ -39,7 +40,7 @@ at::Tensor DitLayer::operator()(const at::Tensor& x, const at::Tensor& modulatio
   const auto row = [&](int64_t index) { return modulation.narrow(1, index, 1); };
 
   at::Tensor y = modulated(self_attn_norm(x), row(kAttentionShift), row(kAttentionScale));
-  at::Tensor h = at::addcmul(x, self_attn(y, rotary, {.window = window, .key_mask = {}}), row(kAttentionGate));
+  at::Tensor h = at::addcmul(x, self_attn(y, rotary, {.window = window, .window_is_one_sided = one_sided_window, .key_mask = {}}), row(kAttentionGate));
 
   const int64_t rows = cross.conditional.k.size(0);
   if (h.size(0) == rows) {
@@ -102,12 +103,13 @@ Modulation Dit::modulate(const at::Tensor& times, const at::Tensor& reference_ti
   return combine(time_embed_(times), time_embed_r_(times - reference_times));
 }
 
-CrossCache Dit::attend_to(const at::Tensor& encoder_states, const at::Tensor& null_condition) const {
+CrossCache Dit::attend_to(const at::Tensor& encoder_states, const at::Tensor& null_condition,
+                          const at::Tensor& encoder_mask) const {
   const at::Tensor context = condition_embedder_(encoder_states);
   const at::Tensor null_context = null_condition.defined() ? condition_embedder_(null_condition) : at::Tensor();
   CrossCache cache;
   for (const auto& layer : layers_) {
-    CrossCache::Layer entry{layer.cross_attn.keys_values(context), {}};
+    CrossCache::Layer entry{layer.cross_attn.keys_values(context, encoder_mask), {}};
     if (null_context.defined()) {
       // Over a single key the softmax is 1 whatever the query.
       const at::Tensor any_query = at::zeros_like(null_context);

@@ -46,6 +46,7 @@ struct DitLayer {
   nn::CrossAttention cross_attn;
   nn::SwiGlu mlp;
   int64_t window = 0;  // of self-attention; 0: full
+  bool one_sided_window = false;
 
   static DitLayer load(const Weights& weights, const DitConfig& config, int64_t index);
 
@@ -74,7 +75,9 @@ class Dit {
 
   /// Keys and values of encoder states [B, L, E]; with `null_condition` [1, 1, E] also what a row without
   /// conditions gets. All positions of a null sequence are equal, so attention over it is one constant vector.
-  CrossCache attend_to(const at::Tensor& encoder_states, const at::Tensor& null_condition = {}) const;
+  /// `encoder_mask` [B, L] bool hides states that are padding; undefined hides none, as the reference does.
+  CrossCache attend_to(const at::Tensor& encoder_states, const at::Tensor& null_condition = {},
+                       const at::Tensor& encoder_mask = {}) const;
 
   /// state [B, T, C], context of the same rows, modulation of 1 or B times -> velocity [B, T, C].
   /// The first rows read the R rows of `cross`; rows beyond R are unconditional.

@@ -16,6 +16,7 @@ EncoderStack EncoderStack::load(const Weights& weights, const DitConfig& config,
                                                   config.encoder_intermediate_size));
     stack.windows.push_back(config.window_of_layer(index));
   }
+  stack.one_sided_windows = config.one_sided_windows;
   stack.norm = nn::RmsNorm::load(weights.sub("norm"), config.encoder_hidden_size, config.rms_norm_eps);
   stack.head_dim = config.head_dim;
   stack.rope_theta = config.rope_theta;
@@ -26,7 +27,7 @@ at::Tensor EncoderStack::operator()(const at::Tensor& x, const at::Tensor& key_m
   const auto rotary = nn::Rotary::make(x.size(1), head_dim, rope_theta, {x.device(), x.scalar_type()});
   at::Tensor h = x;
   for (size_t index = 0; index < layers.size(); ++index) {
-    h = layers[index](h, rotary, {.window = windows[index], .key_mask = key_mask});
+    h = layers[index](h, rotary, {.window = windows[index], .window_is_one_sided = one_sided_windows, .key_mask = key_mask});
   }
   return norm(h);
 }

@@ -15,6 +15,7 @@ namespace carillon {
 struct EncoderStack {
   std::vector<nn::EncoderLayer> layers;
   std::vector<int64_t> windows;  // per layer; 0: full attention
+  bool one_sided_windows = false;
   nn::RmsNorm norm;
   int64_t head_dim = 0;
   double rope_theta = 0;

@@ -44,7 +44,7 @@ at::Tensor visible_pairs(const at::Tensor& q, const at::Tensor& k, const Attenti
   if (pattern.causal) {
     visible = distance <= 0;
   } else if (pattern.window > 0) {
-    visible = distance.abs() <= pattern.window;
+    visible = pattern.window_is_one_sided ? distance >= -pattern.window : distance.abs() <= pattern.window;
   }
   if (visible.defined()) visible = visible.view({1, 1, q.size(2), k.size(2)});
   if (!pattern.key_mask.defined()) return visible;
@@ -92,7 +92,8 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
     const at::Tensor grouped = q.reshape({batch, k.size(1), heads / k.size(1), dim});
     return fused_attention(grouped, k, v, std::nullopt, false).reshape({batch, 1, heads * dim});
   }
-  if (needed.window > 0 && !needed.key_mask.defined() && keys > kDenseWindows * needed.window) {
+  const bool blocks = needed.window > 0 && !needed.window_is_one_sided && !needed.key_mask.defined();
+  if (blocks && keys > kDenseWindows * needed.window) {
     return blocked_attention(q, k, v, needed.window);
   }
   std::optional<at::Tensor> mask;
@@ -134,15 +135,15 @@ CrossAttention CrossAttention::load(const Weights& weights, const AttentionSize&
           RmsNorm::load(weights.sub("k_norm"), size.head_dim, size.rms_norm_eps)};
 }
 
-CrossAttention::KeysValues CrossAttention::keys_values(const at::Tensor& context) const {
+CrossAttention::KeysValues CrossAttention::keys_values(const at::Tensor& context, const at::Tensor& key_mask) const {
   const at::Tensor all = kv(context).view({context.size(0), context.size(1), 2 * size.num_kv_heads, size.head_dim});
   return {k_norm(all.narrow(2, 0, size.num_kv_heads)).transpose(1, 2),
-          all.narrow(2, size.num_kv_heads, size.num_kv_heads).transpose(1, 2)};
+          all.narrow(2, size.num_kv_heads, size.num_kv_heads).transpose(1, 2), key_mask};
 }
 
 at::Tensor CrossAttention::operator()(const at::Tensor& x, const KeysValues& context) const {
   const at::Tensor heads = q_norm(q(x).view({x.size(0), x.size(1), size.num_heads, size.head_dim})).transpose(1, 2);
-  return o(attention(heads, context.k, context.v, {}));
+  return o(attention(heads, context.k, context.v, {.key_mask = context.key_mask}));
 }
 
 }  // namespace carillon::nn

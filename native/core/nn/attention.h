@@ -12,12 +12,13 @@ namespace carillon::nn {
 struct AttentionPattern {
   bool causal = false;  // query i of Sq sees keys 0 .. Sk - Sq + i; excludes window and key_mask
   int64_t window = 0;   // > 0: |i - j| <= window, both ways (Sq = Sk)
+  bool window_is_one_sided = false;  // i - j <= window: every later key is seen (DitConfig::one_sided_windows)
   at::Tensor key_mask = {};  // [B, Sk] bool, true = visible; undefined: no key is hidden (faster than all true)
 };
 
 /// softmax(q k^T / sqrt(D)) v with grouped heads: query head h reads kv head h / (Nq / Nkv).
 /// q [B, Nq, Sq, D], k and v [B, Nkv, Sk, D] (views with contiguous D are fine) -> [B, Sq, Nq * D].
-/// A window over a long sequence costs Sq * 3 window, not Sq * Sk, unless there is a key_mask. A query that sees no
+/// A window over a long sequence costs Sq * 3 window, not Sq * Sk, unless it is one-sided or there is a key_mask. A query that sees no
 /// key at all gets the mean of all values, as the reference's additive masks make it.
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionPattern& pattern);
 
@@ -50,7 +51,7 @@ struct SelfAttention {
   at::Tensor operator()(const at::Tensor& x, const Rotary& rotary, const AttentionPattern& pattern) const;
 };
 
-/// Cross-attention with QK-norm, no positions, no mask. Weights as SelfAttention.
+/// Cross-attention with QK-norm and without positions. Weights as SelfAttention.
 struct CrossAttention {
   AttentionSize size;
   Linear q;
@@ -61,10 +62,11 @@ struct CrossAttention {
   static CrossAttention load(const Weights& weights, const AttentionSize& size);
 
   struct KeysValues {
-    at::Tensor k, v;  // [B, Nkv, L, D]
+    at::Tensor k, v;      // [B, Nkv, L, D]
+    at::Tensor key_mask;  // [B, L] bool, true = visible; undefined: no key is hidden
   };
   /// context [B, L, H]: constant over the steps of a denoising loop, so compute it once.
-  KeysValues keys_values(const at::Tensor& context) const;
+  KeysValues keys_values(const at::Tensor& context, const at::Tensor& key_mask = {}) const;
 
   /// x [B, S, H] -> [B, S, H].
   at::Tensor operator()(const at::Tensor& x, const KeysValues& context) const;

@@ -26,7 +26,9 @@ at::Device choose_device(const std::string& device) {
   const bool cuda = device == "cuda" || (device.rfind("cuda:", 0) == 0 && device.size() > 5 &&
                                          device.find_first_not_of("0123456789", 5) == std::string::npos);
   if (!cuda) fail(ErrorCode::kBadArgument, "unknown device '" + device + "': use auto, cpu, cuda or cuda:N");
-  if (!at::hasCUDA()) fail(ErrorCode::kBadArgument, "device '" + device + "' was asked for, but this libtorch sees no CUDA device");
+  if (!at::hasCUDA()) {
+    fail(ErrorCode::kBadArgument, "device '" + device + "' was asked for, but this libtorch sees no CUDA device");
+  }
   const int index = device == "cuda" ? 0 : std::stoi(device.substr(5));
   const int count = static_cast<int>(at::getNumGPUs());
   if (index >= count) {

@@ -51,11 +51,21 @@ ConditionInputs condition_inputs(const Case& golden, const std::string& text) {
   };
 }
 
+/// The goldens of base checkpoints come from a fork of the reference whose base model lets all later tokens through
+/// its windows and hides padded conditions. The official release does neither, in any family, and neither do jobs.
+AceStep load_reference_model(const Case& golden) {
+  DitConfig config = DitConfig::read(golden.checkpoint_directory);
+  config.one_sided_windows = !config.is_turbo;
+  return AceStep::load(golden.checkpoint_directory, config, golden.placement, Control());
+}
+
 DenoiseJob denoise_job(const Case& golden, const AceStep& model) {
   const Json& params = golden.params;
   const at::Tensor source = golden.input("src_latents"), mask = golden.input("chunk_masks");
   DenoiseJob job;
-  job.conditions.encoder_states = model.encoder.encode(condition_inputs(golden, "text")).states;
+  const PackedStates states = model.encoder.encode(condition_inputs(golden, "text"));
+  job.conditions.encoder_states = states.states;
+  if (model.config.one_sided_windows) job.conditions.encoder_mask = states.mask;
   const at::Tensor is_cover = golden.input("is_covers").to(at::kBool);
   const at::Tensor hints = golden.has_input("lm_hints") ? golden.input("lm_hints") : at::Tensor();
   job.conditions.context =
@@ -94,7 +104,7 @@ void sampler(Case& golden) {
   if (!NoiseStreams(seeds).next(stored.size(1), stored.size(2), at::kCPU).equal(stored)) {
     fail(ErrorCode::kInternal, "the noise of the seeds is not the golden's");
   }
-  const AceStep model = AceStep::load(golden.checkpoint_directory, golden.placement, Control());
+  const AceStep model = load_reference_model(golden);
   NoiseStreams noise(seeds);
   golden.compare("latents", denoise(model.dit, denoise_job(golden, model), noise, Control()));
 }
