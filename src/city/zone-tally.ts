@@ -5,6 +5,8 @@
 import type { ZoneBlock } from "./game.js";
 import { ZONES, type Zone } from "./terms.js";
 
+const UNZONED = ZONES.indexOf("Unzoned");
+
 export interface ZoneTally {
   /** Cells per zone, Unzoned included, in the order the zones were first met. */
   readonly counts: ReadonlyMap<Zone, number>;
@@ -33,48 +35,48 @@ export interface ZoneCluster {
 
 /** Counts one block row by row. A tie for the dominant zone goes to the zone that reached the count first. */
 export function tallyBlock(block: ZoneBlock): ZoneTally {
-  const counts = new Map<Zone, number>();
-  let dominantZone: Zone = "Unzoned";
-  let dominantCells = 0;
-  for (let cell = 0; cell < block.rows * 4; cell++) {
-    const zone = ZONES[block.cells[cell] as number] as Zone;
-    const count = (counts.get(zone) ?? 0) + 1;
-    counts.set(zone, count);
-    if (zone !== "Unzoned" && count > dominantCells) {
-      dominantZone = zone;
-      dominantCells = count;
+  const counts = new Uint8Array(ZONES.length);
+  const met: number[] = [];
+  let dominant = UNZONED;
+  for (const zone of block.cells) {
+    if (counts[zone] === 0) met.push(zone);
+    const count = (counts[zone] as number) + 1;
+    counts[zone] = count;
+    if (zone !== UNZONED && (dominant === UNZONED || count > (counts[dominant] as number))) dominant = zone;
+  }
+  return summarize(met, counts, dominant);
+}
+
+/** Adds up blocks. A tie for the dominant zone goes to the zone met first. */
+export function tallyCells(blocks: readonly ZoneBlock[]): ZoneTally {
+  const counts = new Uint32Array(ZONES.length);
+  const met: number[] = [];
+  for (const { cells } of blocks) {
+    for (const zone of cells) {
+      if (counts[zone] === 0) met.push(zone);
+      counts[zone] = (counts[zone] as number) + 1;
     }
   }
-  return summarize(counts, dominantZone);
+  const countOf = (zone: number) => (zone === UNZONED ? 0 : (counts[zone] as number));
+  const dominant = met.reduce((best, zone) => (countOf(zone) > countOf(best) ? zone : best), UNZONED);
+  return summarize(met, counts, dominant);
 }
 
-/** Adds up the blocks of a cluster. A tie for the dominant zone goes to the zone met first. */
-export function tallyCluster(cluster: ZoneCluster): ZoneTally {
-  const counts = new Map<Zone, number>();
-  for (const block of cluster.blocks) {
-    for (const [zone, count] of tallyBlock(block).counts) counts.set(zone, (counts.get(zone) ?? 0) + count);
-  }
-  const zoned = [...counts].filter(([zone]) => zone !== "Unzoned");
-  const [dominantZone] = zoned.reduce<[Zone, number]>(
-    (best, entry) => (entry[1] > best[1] ? entry : best),
-    ["Unzoned", 0],
-  );
-  return summarize(counts, dominantZone);
-}
-
-function summarize(counts: ReadonlyMap<Zone, number>, dominantZone: Zone): ZoneTally {
-  const cells = [...counts.values()].reduce((sum, count) => sum + count, 0);
-  const unzonedCells = counts.get("Unzoned") ?? 0;
-  const dominantCells = dominantZone === "Unzoned" ? 0 : (counts.get(dominantZone) ?? 0);
+/** @param met the zones that occur, in the order of first encounter */
+function summarize(met: readonly number[], counts: ArrayLike<number>, dominant: number): ZoneTally {
+  const countOf = (zone: number) => counts[zone] as number;
+  const cells = met.reduce((sum, zone) => sum + countOf(zone), 0);
+  const unzonedCells = countOf(UNZONED);
+  const dominantCells = dominant === UNZONED ? 0 : countOf(dominant);
   return {
-    counts,
+    counts: new Map(met.map((zone) => [ZONES[zone] as Zone, countOf(zone)])),
     cells,
     zonedCells: cells - unzonedCells,
     unzonedCells,
-    dominantZone,
+    dominantZone: ZONES[dominant] as Zone,
     dominantCells,
     minorityCells: cells - unzonedCells - dominantCells,
-    distinctZoned: counts.size - (unzonedCells > 0 ? 1 : 0),
+    distinctZoned: met.length - (unzonedCells > 0 ? 1 : 0),
   };
 }
 

@@ -6,12 +6,11 @@ import { type Box, boxAround } from "./plane.js";
 export class RoadIndex {
   /** Segments of service Road, by id. */
   readonly segments: readonly NetSegment[];
-  private readonly tree: Flatbush | null;
+  private tree: Flatbush | null = null;
   private readonly attached = new Map<number, NetSegment[]>();
 
   constructor(city: City) {
     this.segments = city.segments().filter(({ prefab }) => prefab.service === "Road");
-    this.tree = treeOf(this.segments);
     for (const segment of this.segments) {
       this.attach(segment.startNodeId, segment);
       this.attach(segment.endNodeId, segment);
@@ -25,8 +24,10 @@ export class RoadIndex {
 
   /** Positions in `segments`, ascending, of those whose bounds touch the box. */
   near({ minX, minZ, maxX, maxZ }: Box, passes?: (index: number) => boolean): number[] {
-    const found = this.tree?.search(minX, minZ, maxX, maxZ, passes) ?? [];
-    return found.sort((a, b) => a - b);
+    // Flatbush refuses to be empty.
+    if (this.segments.length === 0) return [];
+    this.tree ??= treeOf(this.segments);
+    return this.tree.search(minX, minZ, maxX, maxZ, passes).sort((a, b) => a - b);
   }
 
   private attach(nodeId: number, segment: NetSegment): void {
@@ -36,9 +37,7 @@ export class RoadIndex {
   }
 }
 
-function treeOf(segments: readonly NetSegment[]): Flatbush | null {
-  // Flatbush refuses to be empty.
-  if (segments.length === 0) return null;
+function treeOf(segments: readonly NetSegment[]): Flatbush {
   const tree = new Flatbush(segments.length);
   for (const segment of segments) {
     const { minX, minZ, maxX, maxZ } = boxAround(segment, 0);

@@ -6,7 +6,7 @@ import {
   isMixed,
   isPatchy,
   tallyBlock,
-  tallyCluster,
+  tallyCells,
   type ZoneCluster,
   type ZoneTally,
   type ZoneThresholds,
@@ -29,7 +29,7 @@ export function findMottledZones(city: City, rules: ZoneRules): Anomaly[] {
       return fault ? [blockRow(block, tally, fault)] : [];
     }),
     ...clusterBlocks(blocks, CLUSTER_METERS).flatMap((cluster): Anomaly[] => {
-      const tally = tallyCluster(cluster);
+      const tally = tallyCells(cluster.blocks);
       const fault = faultOf(tally, rules, "mixedZoneCluster", "patchyZoneCluster");
       return fault ? [clusterRow(cluster, tally, fault)] : [];
     }),

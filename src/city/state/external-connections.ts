@@ -73,14 +73,20 @@ function findComponents(roads: RoadIndex, outside: ReadonlySet<number>): Compone
   return components;
 }
 
+/** All segments joined to the first one; notes them as visited. */
 function reach(first: NetSegment, roads: RoadIndex, visited: Set<number>): NetSegment[] {
   const found = [first];
+  const passedNodes = new Set<number>();
   visited.add(first.id);
   for (const segment of found) {
-    for (const next of endsOf(segment).flatMap((id) => roads.attachedTo(id))) {
-      if (visited.has(next.id)) continue;
-      visited.add(next.id);
-      found.push(next);
+    for (const nodeId of endsOf(segment)) {
+      if (passedNodes.has(nodeId)) continue;
+      passedNodes.add(nodeId);
+      for (const next of roads.attachedTo(nodeId)) {
+        if (visited.has(next.id)) continue;
+        visited.add(next.id);
+        found.push(next);
+      }
     }
   }
   return found;

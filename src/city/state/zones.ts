@@ -1,5 +1,5 @@
 import type { ReadRoute } from "../route.js";
-import { ZONES } from "../terms.js";
+import { tallyCells } from "../zone-tally.js";
 
 const CELL_METERS = 8;
 const CELL_SQUARE_METERS = CELL_METERS ** 2;
@@ -11,12 +11,7 @@ export const zones: ReadRoute = {
   label: "Read zoning summary",
   read: ({ city }) => {
     const blocks = city.zoneBlocks();
-    const cellsOf = new Map<number, number>();
-    for (const { cells } of blocks) {
-      for (const zone of cells) cellsOf.set(zone, (cellsOf.get(zone) ?? 0) + 1);
-    }
-    const totalCells = [...cellsOf.values()].reduce((sum, cells) => sum + cells, 0);
-    const zonedCells = totalCells - (cellsOf.get(ZONES.indexOf("Unzoned")) ?? 0);
+    const { counts, cells: totalCells, zonedCells } = tallyCells(blocks);
     return {
       ok: true,
       zoneBlockCount: blocks.length,
@@ -25,8 +20,8 @@ export const zones: ReadRoute = {
       totalCells,
       zonedCells,
       zonedAreaSquareMeters: zonedCells * CELL_SQUARE_METERS,
-      zones: [...cellsOf].map(([zone, cells]) => ({
-        zone: ZONES[zone] as string,
+      zones: [...counts].map(([zone, cells]) => ({
+        zone,
         cells,
         areaSquareMeters: cells * CELL_SQUARE_METERS,
         areaHectares: (cells * CELL_SQUARE_METERS) / SQUARE_METERS_PER_HECTARE,

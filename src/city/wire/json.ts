@@ -1,54 +1,33 @@
 /** JSON as the bridge prints it: at most three decimals, whole 64-bit integers, never an exponent, NaN or -0. */
+import { randomUUID } from "node:crypto";
 
 export type Json = null | boolean | number | bigint | string | readonly Json[] | JsonObject;
 export interface JsonObject {
   readonly [key: string]: Json | undefined;
 }
 
+/** Numbers from here on would get an exponent. */
+const EXPONENT_FROM = 1e21;
+
+/**
+ * Stands before the digits of an integer that JSON.stringify cannot print itself, and is taken away again afterwards.
+ * Drawn anew per process, so that no text from a client can hold it.
+ */
+const INTEGER_MARK = randomUUID();
+const MARKED_INTEGER = new RegExp(`"${INTEGER_MARK}(-?\\d+)"`, "g");
+
 /**
  * The text of a value; properties that are undefined are left out.
  * @throws RangeError for a number that JSON cannot hold
  */
 export function writeJson(value: Json): string {
-  switch (typeof value) {
-    case "string":
-      return JSON.stringify(value);
-    case "number":
-      return writeNumber(value);
-    case "boolean":
-    case "bigint":
-      return String(value);
-  }
-  if (value === null) return "null";
-  return isArray(value) ? writeArray(value) : writeObject(value);
+  const text = JSON.stringify(value, (_key, part) => printable(part));
+  return text.includes(INTEGER_MARK) ? text.replace(MARKED_INTEGER, "$1") : text;
 }
 
-function isArray(value: readonly Json[] | JsonObject): value is readonly Json[] {
-  return Array.isArray(value);
-}
-
-function writeArray(items: readonly Json[]): string {
-  let text = "[";
-  for (const item of items) {
-    if (text.length > 1) text += ",";
-    text += writeJson(item);
-  }
-  return `${text}]`;
-}
-
-function writeObject(object: JsonObject): string {
-  let text = "{";
-  for (const key in object) {
-    const value = object[key];
-    if (value === undefined) continue;
-    if (text.length > 1) text += ",";
-    text += `${JSON.stringify(key)}:${writeJson(value)}`;
-  }
-  return `${text}}`;
-}
-
-function writeNumber(value: number): string {
-  if (!Number.isFinite(value)) throw new RangeError(`${value} is not a number that JSON can hold`);
-  // Adding zero turns -0 into 0.
-  return String(Number.isInteger(value) ? value + 0 : Math.round(value * 1000) / 1000 + 0);
+function printable(part: unknown): unknown {
+  if (typeof part === "bigint") return INTEGER_MARK + part;
+  if (typeof part !== "number") return part;
+  if (!Number.isFinite(part)) throw new RangeError(`${part} is not a number that JSON can hold`);
+  return Math.abs(part) < EXPONENT_FROM ? Math.round(part * 1000) / 1000 : INTEGER_MARK + BigInt(part);
 }

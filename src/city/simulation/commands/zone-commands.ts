@@ -8,7 +8,7 @@ import {
   type SetZoneResult,
 } from "../../game.js";
 import { PAINTABLE_ZONES, type Service, ZONES, type Zone } from "../../terms.js";
-import { clusterBlocks, isMixed, isPatchy, tallyCluster } from "../../zone-tally.js";
+import { clusterBlocks, isMixed, isPatchy, tallyCells } from "../../zone-tally.js";
 import { zoneOf } from "../fabric/buildings.js";
 import { blockCentroid } from "../fabric/zone-blocks.js";
 import type { SimBuilding, SimZoneBlock } from "../state/entities.js";
@@ -103,7 +103,7 @@ export function repairZoneClusters(world: World, command: RepairZoneClusters): R
   let repairedBlocks = 0;
   let changedCells = 0;
   for (const cluster of clusters) {
-    const tally = tallyCluster(cluster);
+    const tally = tallyCells(cluster.blocks);
     if (!isMixed(tally, thresholds) && !(command.includePatchy && isPatchy(tally, thresholds))) continue;
     repairableClusters++;
     if (command.dryRun) continue;
