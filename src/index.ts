@@ -73,6 +73,10 @@ export function createEngine(config: Config, log: (message: string) => void = ()
       device: config.device,
       languageModelDevice: config.languageModelDevice,
       dtype: "auto",
+      flashAttention: config.useFlashAttention,
+      offload: config.offloadToCpu,
+      offloadModel: config.offloadDitToCpu,
+      offloadLanguageModel: config.offloadLanguageModelToCpu,
     },
     log,
   );

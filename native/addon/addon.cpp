@@ -1,4 +1,5 @@
 // The module's exports: NativeAddon of src/engine/addon.ts.
+#include <ATen/Context.h>
 #include <napi.h>
 
 #include "addon/call.h"
@@ -27,8 +28,14 @@ Napi::Value runtime_info(const Napi::CallbackInfo& info) {
   return result;
 }
 
+/// Whether attention may use libtorch's flash kernels. For the whole process.
+void use_flash_attention(const Napi::CallbackInfo& info) {
+  at::globalContext().setSDPUseFlash(info[0].ToBoolean());
+}
+
 Napi::Object export_all(Napi::Env env, Napi::Object exports) {
   exports.Set("runtimeInfo", Napi::Function::New(env, runtime_info));
+  exports.Set("useFlashAttention", Napi::Function::New(env, use_flash_attention));
   exports.Set("loadRenderer", Napi::Function::New(env, load_renderer));
   exports.Set("loadLanguageModel", Napi::Function::New(env, load_language_model));
   env.AddCleanupHook([] { stop_all_calls(); });

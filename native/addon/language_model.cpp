@@ -1,6 +1,7 @@
 #include "addon/language_model.h"
 
 #include <memory>
+#include <optional>
 
 #include "addon/call.h"
 #include "addon/values.h"
@@ -9,22 +10,28 @@
 #include "core/lm/token_mask.h"
 #include "core/lm/vocabulary.h"
 #include "core/qwen3/causal_lm.h"
+#include "core/runtime/resident.h"
 
 namespace carillon::addon {
 namespace {
 
 /// The model and what constrained decoding derived from its vocabulary. Used on the language lane only.
 struct LoadedModel {
-  LoadedModel(CausalLm loaded_model, Vocabulary tokens, int64_t context_tokens)
-      : model(std::move(loaded_model)),
-        vocabulary(std::move(tokens)),
-        masks(vocabulary, model.placement().device),
-        max_context_tokens(context_tokens) {}
+  LoadedModel(Resident<CausalLm> resident, Vocabulary tokens, int64_t context_tokens, const Control& control)
+      : model(std::move(resident)), vocabulary(std::move(tokens)), max_context_tokens(context_tokens) {
+    const auto loaded = model.acquire(control);
+    placement = loaded->placement();
+    parameter_count = loaded->parameter_count();
+    vocabulary_size = loaded->config().vocab_size;
+    masks.emplace(vocabulary, placement.device);
+  }
 
-  CausalLm model;
+  Resident<CausalLm> model;
   Vocabulary vocabulary;
-  MaskCache masks;
+  std::optional<MaskCache> masks;
   int64_t max_context_tokens;
+  Placement placement;
+  int64_t parameter_count, vocabulary_size;
 };
 
 Vocabulary vocabulary_of(const Napi::Object& object) {
@@ -97,10 +104,10 @@ Napi::Value to_js(Napi::Env env, const LanguageResult& result) {
 
 Napi::Value info_of(Napi::Env env, const LoadedModel& loaded) {
   auto info = Napi::Object::New(env);
-  info.Set("device", loaded.model.placement().device.str());
-  info.Set("dtype", dtype_name(loaded.model.placement().dtype));
-  info.Set("parameterCount", static_cast<double>(loaded.model.parameter_count()));
-  info.Set("vocabularySize", static_cast<double>(loaded.model.config().vocab_size));
+  info.Set("device", loaded.placement.device.str());
+  info.Set("dtype", dtype_name(loaded.placement.dtype));
+  info.Set("parameterCount", static_cast<double>(loaded.parameter_count));
+  info.Set("vocabularySize", static_cast<double>(loaded.vocabulary_size));
   return info;
 }
 
@@ -124,8 +131,9 @@ class LanguageModelObject : public Napi::ObjectWrap<LanguageModelObject> {
     const auto job = job_of(info[0].As<Napi::Object>());
     return Call::start(info.Env(), Lane::language(), info[1], [loaded = loaded_, job](const Control& control) {
       if (!loaded) fail(ErrorCode::kBadArgument, "this language model was closed");
-      const auto result =
-          carillon::generate(loaded->model, loaded->vocabulary, loaded->masks, job, loaded->max_context_tokens, control);
+      const auto model = loaded->model.acquire(control);
+      const auto result = carillon::generate(*model, loaded->vocabulary, *loaded->masks, job,
+                                             loaded->max_context_tokens, control);
       return [result](Napi::Env env) { return to_js(env, result); };
     });
   }
@@ -147,11 +155,14 @@ Napi::Value load_language_model(const Napi::CallbackInfo& info) {
   const auto directory = text_of(options, "modelDirectory");
   const auto device = text_of(options, "device");
   const auto dtype = text_of(options, "dtype");
+  const bool offload = flag_of(options, "offload");
   const auto max_context_tokens = integer_of(options, "maxContextTokens");
   const auto vocabulary = vocabulary_of(options.Get("vocabulary").As<Napi::Object>());
   return Call::start(info.Env(), Lane::language(), info[1], [=](const Control& control) {
-    auto model = CausalLm::load(directory, choose_placement(device, dtype), control);
-    const auto loaded = std::make_shared<LoadedModel>(std::move(model), vocabulary, max_context_tokens);
+    const auto placement = choose_placement(device, dtype);
+    Resident<CausalLm> model([=](const Control& call) { return CausalLm::load(directory, placement, call); }, !offload,
+                             control);
+    const auto loaded = std::make_shared<LoadedModel>(std::move(model), vocabulary, max_context_tokens, control);
     return [loaded](Napi::Env env) { return LanguageModelObject::make(env, loaded); };
   });
 }

@@ -101,11 +101,14 @@ Napi::Value load_renderer(const Napi::CallbackInfo& info) {
   const auto options = info[0].As<Napi::Object>();
   const Renderer::Directories directories{text_of(options, "modelDirectory"), text_of(options, "vaeDirectory"),
                                           text_of(options, "textEncoderDirectory")};
+  const bool offload = flag_of(options, "offload");
+  const Renderer::Residency residency{.model = !offload && !flag_of(options, "offloadModel"),
+                                      .text_encoder_and_vae = !offload};
   const auto device = text_of(options, "device");
   const auto dtype = text_of(options, "dtype");
   return Call::start(info.Env(), Lane::render(), info[1], [=](const Control& control) {
     const auto renderer =
-        std::make_shared<Renderer>(Renderer::load(directories, choose_placement(device, dtype), control));
+        std::make_shared<Renderer>(directories, choose_placement(device, dtype), residency, control);
     return [renderer](Napi::Env env) { return RendererObject::make(env, renderer); };
   });
 }

@@ -44,6 +44,8 @@ export interface PlacementOptions {
   device: string;
   /** auto, float32 or bfloat16 */
   dtype: "auto" | "float32" | "bfloat16";
+  /** Hold each model on the device only while a stage of a job uses it. */
+  offload: boolean;
 }
 
 export interface LoadRendererOptions extends PlacementOptions {
@@ -51,6 +53,8 @@ export interface LoadRendererOptions extends PlacementOptions {
   modelDirectory: string;
   vaeDirectory: string;
   textEncoderDirectory: string;
+  /** `offload` for the DiT and its encoders alone. */
+  offloadModel: boolean;
 }
 
 export interface RendererInfo {
@@ -186,6 +190,8 @@ export interface NativeLanguageModel {
 
 export interface NativeAddon {
   runtimeInfo(): RuntimeInfo;
+  /** Whether attention may use libtorch's flash kernels; for the whole process, from the next call on. */
+  useFlashAttention(enabled: boolean): void;
   loadRenderer(options: LoadRendererOptions, call: CallOptions): Promise<NativeRenderer>;
   loadLanguageModel(options: LoadLanguageModelOptions, call: CallOptions): Promise<NativeLanguageModel>;
 }

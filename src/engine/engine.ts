@@ -1,5 +1,5 @@
 /** The engine: model slots, the language model, and what they do together. */
-import type { CallOptions, NativeAddon, PlacementOptions, RenderResult, RuntimeInfo } from "./addon.js";
+import type { CallOptions, NativeAddon, RenderResult, RuntimeInfo } from "./addon.js";
 import { Checkpoints, embeddedModel } from "./checkpoints.js";
 import { EngineError } from "./errors.js";
 import { LanguageModel } from "./language-model.js";
@@ -46,6 +46,7 @@ export class Engine implements MusicEngine {
    */
   constructor(options: EngineOptions, log: (message: string) => void) {
     this.#addon = loadAddon();
+    this.#addon.useFlashAttention(options.flashAttention);
     this.#checkpoints = new Checkpoints(options.checkpointsDirectory);
     this.#options = options;
     this.#log = log;
@@ -174,8 +175,14 @@ export class Engine implements MusicEngine {
       const old = this.#languageModel;
       if (old?.name === checkpoint.name) return old;
       this.#announce(name, checkpoint.name);
-      const placement = this.#placement(this.#options.languageModelDevice);
-      this.#languageModel = await LanguageModel.load(this.#addon, checkpoint, placement, codebookSize, call);
+      const { dtype, languageModelDevice: device, offloadLanguageModel: offload } = this.#options;
+      this.#languageModel = await LanguageModel.load(
+        this.#addon,
+        checkpoint,
+        { device, dtype, offload },
+        codebookSize,
+        call,
+      );
       await Promise.allSettled(this.#languageWork);
       await old?.close();
       return this.#languageModel;
@@ -186,8 +193,7 @@ export class Engine implements MusicEngine {
     const checkpoint = this.#checkpoints.renderer(model);
     this.#announce(model, checkpoint.name);
     const old = slot.renderer;
-    const placement = this.#placement(this.#options.device);
-    slot.renderer = await Renderer.load(this.#addon, checkpoint, placement, call);
+    slot.renderer = await Renderer.load(this.#addon, checkpoint, this.#options, call);
     await old?.close();
     return slot.renderer;
   }
@@ -198,10 +204,6 @@ export class Engine implements MusicEngine {
         ? `loading ${used}`
         : `${requested} is not installed: loading the embedded model ${used} in its place`,
     );
-  }
-
-  #placement(device: string): PlacementOptions {
-    return { device, dtype: this.#options.dtype };
   }
 
   /** The name under which slot 1's own model appears, were it loaded. */

@@ -25,13 +25,16 @@ export class Renderer {
   static async load(
     addon: NativeAddon,
     checkpoint: RendererCheckpoint,
-    placement: PlacementOptions,
+    { device, dtype, offload, offloadModel }: PlacementOptions & { offloadModel: boolean },
     call: CallOptions,
   ): Promise<Renderer> {
     const tokenizer = await Tokenizer.load(checkpoint.tokenizerDirectory);
     const native = await addon.loadRenderer(
       {
-        ...placement,
+        device,
+        dtype,
+        offload,
+        offloadModel,
         modelDirectory: checkpoint.directory,
         vaeDirectory: checkpoint.vaeDirectory,
         textEncoderDirectory: checkpoint.textEncoderDirectory,

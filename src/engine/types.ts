@@ -132,6 +132,13 @@ export interface EngineOptions {
   device: string;
   languageModelDevice: string;
   dtype: "auto" | "float32" | "bfloat16";
+  flashAttention: boolean;
+  /** Hold text encoder, DiT and VAE on the device only while a stage of a job uses them. */
+  offload: boolean;
+  /** The same for the DiT alone. */
+  offloadModel: boolean;
+  /** The same for the language model. */
+  offloadLanguageModel: boolean;
 }
 
 /**

@@ -72,6 +72,10 @@ describe("engine on the embedded model", () => {
       device: "cpu",
       languageModelDevice: "cpu",
       dtype: "float32",
+      flashAttention: true,
+      offload: false,
+      offloadModel: false,
+      offloadLanguageModel: false,
     };
     engine = new Engine(options, (message) => messages.push(message));
   });
@@ -198,6 +202,23 @@ describe("engine on the embedded model", () => {
     expect(result.samplesPerChannel).to.equal(secondsToSamples(1.5));
     expect(progress.map(({ stage }) => stage)).to.include.members(["denoise", "decode"]);
     expect(engine.slots()[1]?.model).to.equal("carillon-nano");
+  });
+
+  it("makes the same songs with models that leave their device between uses, and reads them again", async () => {
+    const offloading = new Engine(
+      { ...options, offload: true, offloadModel: true, offloadLanguageModel: true, flashAttention: false },
+      () => {},
+    );
+    const stages: string[] = [];
+    try {
+      const plan = await offloading.plan(planRequest, {});
+      expect(plan).to.deep.include({ audioCodes: (await engine.plan(planRequest, {})).audioCodes });
+      const { audio } = await offloading.render(renderRequest, { onProgress: (p) => stages.push(p.stage) });
+      expect(audio[0]).to.have.length((await engine.render(renderRequest, {})).audio[0]?.length ?? 0);
+      expect(stages).to.include("load");
+    } finally {
+      await offloading.close();
+    }
   });
 
   it("crops ragged codes to the shortest and puts foreign ones into the codebook", async () => {

@@ -35,87 +35,93 @@ void require_match(const char* what, int64_t found, int64_t expected) {
 
 }  // namespace
 
-Renderer Renderer::load(const Directories& directories, const Placement& placement, const Control& control) {
-  AceStep model = AceStep::load(directories.model, placement, control);
-  TextEncoder text_encoder = TextEncoder::load(directories.text_encoder, placement, control);
-  Vae vae = Vae::load(directories.vae, placement, control);
-  require_match("the text encoder", text_encoder.config().hidden_size, model.config.text_hidden_dim);
-  require_match("the VAE's latent space", vae.config().decoder_input_channels, model.config.audio_acoustic_hidden_dim);
-  const int64_t parameters = model.parameter_count + text_encoder.parameter_count() + vae.parameter_count();
-  return Renderer(std::move(model), std::move(vae), std::move(text_encoder), parameters);
+Renderer::Renderer(const Directories& directories, const Placement& placement, const Residency& residency,
+                   const Control& control)
+    : model_([=](const Control& call) { return AceStep::load(directories.model, placement, call); }, residency.model,
+             control),
+      text_encoder_([=](const Control& call) { return TextEncoder::load(directories.text_encoder, placement, call); },
+                    residency.text_encoder_and_vae, control),
+      vae_([=](const Control& call) { return Vae::load(directories.vae, placement, call); },
+           residency.text_encoder_and_vae, control) {
+  // Each is loaded once in any case: a checkpoint's faults show now, and not in the first job.
+  const auto model = model_.acquire(control);
+  const auto text_encoder = text_encoder_.acquire(control);
+  const auto vae = vae_.acquire(control);
+  require_match("the text encoder", text_encoder->config().hidden_size, model->config.text_hidden_dim);
+  require_match("the VAE's latent space", vae->config().decoder_input_channels,
+                model->config.audio_acoustic_hidden_dim);
+  info_ = {.placement = placement,
+           .is_turbo = model->config.is_turbo,
+           .sample_rate = vae->config().sampling_rate,
+           .samples_per_frame = vae->config().samples_per_frame(),
+           .frames_per_code = model->config.pool_window_size,
+           .codebook_size = model->tokenizer.codebook_size(),
+           .max_frames = model->max_frames(),
+           .parameter_count = model->parameter_count + text_encoder->parameter_count() + vae->parameter_count()};
 }
 
-Renderer::Renderer(AceStep model, Vae vae, TextEncoder text_encoder, int64_t parameter_count)
-    : model_(std::move(model)),
-      vae_(std::move(vae)),
-      text_encoder_(std::move(text_encoder)),
-      info_{.placement = model_.placement,
-            .is_turbo = model_.config.is_turbo,
-            .sample_rate = vae_.config().sampling_rate,
-            .samples_per_frame = vae_.config().samples_per_frame(),
-            .frames_per_code = model_.config.pool_window_size,
-            .codebook_size = model_.tokenizer.codebook_size(),
-            .max_frames = model_.max_frames(),
-            .parameter_count = parameter_count} {}
-
-ConditionInputs Renderer::read_prompts(const RenderJob& job) const {
+ConditionInputs Renderer::read_prompts(const AceStep& model, const RenderJob& job, const Control& control) {
   const auto row = [&](const std::vector<int32_t>& ids) {
-    return at::tensor(ids, at::kLong).unsqueeze(0).to(model_.placement.device);
+    return at::tensor(ids, at::kLong).unsqueeze(0).to(model.placement.device);
   };
   const at::Tensor text = row(job.text_token_ids), lyrics = row(job.lyric_token_ids);
-  return {.text_hidden_states = text_encoder_.encode(text),
+  const auto text_encoder = text_encoder_.acquire(control);
+  return {.text_hidden_states = text_encoder->encode(text),
           .text_mask = at::ones_like(text, at::kBool),
-          .lyric_embeddings = text_encoder_.embed(lyrics),
+          .lyric_embeddings = text_encoder->embed(lyrics),
           .lyric_mask = at::ones_like(lyrics, at::kBool),
-          .timbre_latents = model_.silence_of(std::min(model_.config.timbre_fix_frame, model_.max_frames())),
+          .timbre_latents = model.silence_of(std::min(model.config.timbre_fix_frame, model.max_frames())),
           .timbre_items = at::zeros({1}, at::kLong)};
 }
 
-DenoiseJob Renderer::prepare(const RenderJob& job, const Control& control) const {
+DenoiseJob Renderer::prepare(const AceStep& model, const RenderJob& job, const Control& control) {
   constexpr int64_t kParts = 3;
   control.report(Stage::kConditions, 0, kParts);
   DenoiseJob denoising;
-  denoising.schedule = render_schedule(job, model_.config.is_turbo);
-  denoising.conditions.context = make_context(model_, text2music_source(model_, job));
+  denoising.schedule = render_schedule(job, model.config.is_turbo);
+  denoising.conditions.context = make_context(model, text2music_source(model, job));
   control.report(Stage::kConditions, 1, kParts);
-  const ConditionInputs prompts = read_prompts(job);
+  const ConditionInputs prompts = read_prompts(model, job, control);
   control.report(Stage::kConditions, 2, kParts);
   const auto batch = static_cast<int64_t>(job.seeds.size());
-  denoising.conditions.encoder_states = model_.encoder.encode(prompts).states.expand({batch, -1, -1});
-  denoising.null_condition = model_.null_condition;
+  denoising.conditions.encoder_states = model.encoder.encode(prompts).states.expand({batch, -1, -1});
+  denoising.null_condition = model.null_condition;
   denoising.method = job.infer_method;
   denoising.guidance = job.guidance;
   control.report(Stage::kConditions, kParts, kParts);
   return denoising;
 }
 
-std::vector<at::Tensor> Renderer::decode(const at::Tensor& latents, const Control& control) const {
+std::vector<at::Tensor> Renderer::decode(const at::Tensor& latents, const Control& control) {
+  const auto vae = vae_.acquire(control);
   const int64_t items = latents.size(0);
   std::vector<at::Tensor> audio;
   for (int64_t item = 0; item < items; ++item) {
     const Control part(nullptr, [&](const Progress& progress) {
       control.report(progress.stage, item * progress.total + progress.done, items * progress.total);
     });
-    at::Tensor waveform = vae_.decode(latents.narrow(0, item, 1).transpose(1, 2), part)[0];
+    at::Tensor waveform = vae->decode(latents.narrow(0, item, 1).transpose(1, 2), part)[0];
     normalize_peak(waveform);
     audio.push_back(std::move(waveform));
   }
   return audio;
 }
 
-RenderResult Renderer::render(const RenderJob& job, const Control& control) const {
+RenderResult Renderer::render(const RenderJob& job, const Control& control) {
   const c10::InferenceMode inference;
   check_render_job(job);
   RenderResult result;
   Stopwatch stopwatch;
-  const DenoiseJob denoising = prepare(job, control);
+  auto model = model_.acquire(control);
+  const DenoiseJob denoising = prepare(*model, job, control);
+  const int64_t frames = text2music_frames(*model, job);
   result.timings.conditions = stopwatch.lap();
 
   NoiseStreams noise(job.seeds);
-  const at::Tensor latents = denoise(model_.dit, denoising, noise, control);
+  const at::Tensor latents = denoise(model->dit, denoising, noise, control);
+  model.reset();  // before the VAE arrives, where the two do not fit together
   result.timings.denoise = stopwatch.lap();
 
-  const int64_t frames = text2music_frames(model_, job);
   result.audio = decode(latents.narrow(1, 0, frames), control);
   result.samples_per_channel = frames * info_.samples_per_frame;
   result.timings.decode = stopwatch.lap();

@@ -1,0 +1,41 @@
+#include "core/runtime/resident.h"
+
+#include "test/test.h"
+
+using namespace carillon;
+
+namespace {
+
+/// Counts how often it was loaded and how many of it there are.
+struct Counted {
+  static inline int loads = 0, alive = 0;
+  Counted() { ++loads, ++alive; }
+  Counted(Counted&&) noexcept { ++alive; }
+  ~Counted() { --alive; }
+  static void reset() { loads = alive = 0; }
+};
+
+}  // namespace
+
+TEST("resident: what stays is loaded once and kept") {
+  Counted::reset();
+  const Resident<Counted> model([](const Control&) { return Counted(); }, true, Control());
+  EXPECT_EQ(Counted::alive, 1);
+  model.acquire(Control());
+  model.acquire(Control());
+  EXPECT_EQ(Counted::loads, 1);
+  EXPECT_EQ(Counted::alive, 1);
+}
+
+TEST("resident: what does not stay is there only while it is held") {
+  Counted::reset();
+  const Resident<Counted> model([](const Control&) { return Counted(); }, false, Control());
+  EXPECT_EQ(Counted::loads, 0);
+  {
+    const auto held = model.acquire(Control());
+    EXPECT_EQ(Counted::alive, 1);
+  }
+  EXPECT_EQ(Counted::alive, 0);
+  model.acquire(Control());
+  EXPECT_EQ(Counted::loads, 2);
+}
