@@ -112,11 +112,15 @@ inline void transpose(__m512i (&rows)[16]) {
 }  // namespace
 
 void pack_panel_avx512(const uint32_t* weight, int64_t row_stride, int outputs, int64_t words, uint32_t* panel) {
+  // So many rows at once are more streams than the hardware prefetcher follows. Into L2: rows of a power of two
+  // would fight for one set of L1.
+  constexpr int64_t kPrefetchWords = 128;
   for (int64_t word = 0; word < words; word += 16) {
     const Mask mask = first_lanes(words - word);
     for (int half = 0; half < kPanel; half += 16) {
       __m512i rows[16];
       for (int i = 0; i < 16; ++i) {
+        _mm_prefetch(reinterpret_cast<const char*>(weight + (half + i) * row_stride + word + kPrefetchWords), _MM_HINT_T1);
         rows[i] = half + i < outputs ? _mm512_maskz_loadu_epi32(mask, weight + (half + i) * row_stride + word)
                                      : _mm512_setzero_si512();
       }
