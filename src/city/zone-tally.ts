@@ -35,7 +35,7 @@ export interface ZoneCluster {
 
 /** Counts one block row by row. A tie for the dominant zone goes to the zone that reached the count first. */
 export function tallyBlock(block: ZoneBlock): ZoneTally {
-  const counts = new Uint8Array(ZONES.length);
+  const counts: number[] = ZONES.map(() => 0);
   const met: number[] = [];
   let dominant = UNZONED;
   for (const zone of block.cells) {
@@ -49,7 +49,7 @@ export function tallyBlock(block: ZoneBlock): ZoneTally {
 
 /** Adds up blocks. A tie for the dominant zone goes to the zone met first. */
 export function tallyCells(blocks: readonly ZoneBlock[]): ZoneTally {
-  const counts = new Uint32Array(ZONES.length);
+  const counts: number[] = ZONES.map(() => 0);
   const met: number[] = [];
   for (const { cells } of blocks) {
     for (const zone of cells) {
@@ -63,7 +63,7 @@ export function tallyCells(blocks: readonly ZoneBlock[]): ZoneTally {
 }
 
 /** @param met the zones that occur, in the order of first encounter */
-function summarize(met: readonly number[], counts: ArrayLike<number>, dominant: number): ZoneTally {
+function summarize(met: readonly number[], counts: readonly number[], dominant: number): ZoneTally {
   const countOf = (zone: number) => counts[zone] as number;
   const cells = met.reduce((sum, zone) => sum + countOf(zone), 0);
   const unzonedCells = countOf(UNZONED);

@@ -1,0 +1,106 @@
+/** A bridge to test with: the real server on a free port, before a city that stands still unless told otherwise. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startGameBridge } from "../../src/city/index.js";
+import type { BridgeServer } from "../../src/city/server.js";
+import { EmbeddedGame } from "../../src/city/simulation/embedded-game.js";
+import type { SimulatedCity } from "../../src/city/simulation/simulated-city.js";
+import { createLogger } from "../../src/log.js";
+
+// biome-ignore lint/suspicious/noExplicitAny: answers are checked by the tests, key by key
+export type Answer = any;
+
+export const SILENT = createLogger("silent");
+
+/** Asks a bridge and reads the answer. */
+export class BridgeClient {
+  constructor(readonly url: string) {}
+
+  async get(path: string): Promise<{ status: number; body: Answer }> {
+    return read(await fetch(this.url + path));
+  }
+
+  async post(command: string, body: unknown = {}): Promise<{ status: number; body: Answer }> {
+    return this.postText(command, JSON.stringify(body));
+  }
+
+  async postText(command: string, body: string): Promise<{ status: number; body: Answer }> {
+    return read(await fetch(`${this.url}/commands/${command}`, { method: "POST", body }));
+  }
+
+  /** The body of an answer that has to be a success. */
+  async state(path: string): Promise<Answer> {
+    return succeeded(path, await this.get(path));
+  }
+
+  async run(command: string, body: unknown = {}): Promise<Answer> {
+    return succeeded(command, await this.post(command, body));
+  }
+
+  /** The message of an answer that has to be a refusal. */
+  async refusal(command: string, body: unknown = {}): Promise<string> {
+    const { status, body: answer } = await this.post(command, body);
+    if (status !== 500 || answer.ok !== false) throw new Error(`${command} answered ${status}`);
+    return answer.error;
+  }
+
+  road(x: number, z: number, toX: number, toZ: number, more: object = {}): Promise<Answer> {
+    return this.run("build-road", { start: { x, z }, end: { x: toX, z: toZ }, ...more });
+  }
+}
+
+async function read(response: Response): Promise<{ status: number; body: Answer }> {
+  return { status: response.status, body: await response.json() };
+}
+
+function succeeded(what: string, { status, body }: { status: number; body: Answer }): Answer {
+  if (status !== 200) throw new Error(`${what} answered ${status}: ${JSON.stringify(body)}`);
+  return body;
+}
+
+export interface TestBridge {
+  client: BridgeClient;
+  game: EmbeddedGame;
+  city: SimulatedCity;
+  savesDirectory: string;
+}
+
+export interface TestBridgeOptions {
+  map?: "empty" | "highway";
+  allowedOrigins?: readonly string[];
+}
+
+/** Starts a bridge before each test of the present suite, and closes it after. */
+export function bridgeForEach({ map = "empty", allowedOrigins = ["*"] }: TestBridgeOptions = {}): TestBridge {
+  const bridge = {} as TestBridge;
+  let server: BridgeServer;
+  beforeEach(async () => {
+    bridge.savesDirectory = mkdtempSync(join(tmpdir(), "carillon-city-"));
+    bridge.game = new EmbeddedGame({
+      savesDirectory: bridge.savesDirectory,
+      onSaveFailed: (error) => {
+        throw error;
+      },
+    });
+    bridge.city = bridge.game.startCity({ seed: 7, map, paused: true });
+    server = await startGameBridge(bridge.game, { port: 0, allowedOrigins, log: SILENT });
+    bridge.client = new BridgeClient(server.url);
+  });
+  afterEach(async () => {
+    await server.close();
+    await bridge.game.close();
+    rmSync(bridge.savesDirectory, { recursive: true });
+  });
+  return bridge;
+}
+
+/** Repeats a question until the answer satisfies. */
+export async function eventually<T>(ask: () => Promise<T>, satisfies: (answer: T) => boolean): Promise<T> {
+  for (let attempt = 0; attempt < 400; attempt++) {
+    const answer = await ask();
+    if (satisfies(answer)) return answer;
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+  throw new Error("it never happened");
+}

@@ -1,0 +1,228 @@
+import { request } from "node:http";
+import { connect } from "node:net";
+import { text } from "node:stream/consumers";
+import { expect } from "chai";
+import { startGameBridge } from "../../src/city/index.js";
+import { COMMAND_ROUTES, READ_ROUTES } from "../../src/city/routes.js";
+import { EmbeddedGame } from "../../src/city/simulation/embedded-game.js";
+import { bridgeForEach, SILENT } from "./bridge.js";
+import { fingerprint } from "./simulation/towns.js";
+
+const STANDARD_HEADERS = {
+  "content-type": "application/json; charset=utf-8",
+  "access-control-allow-origin": "*",
+  "access-control-allow-methods": "GET, POST, OPTIONS",
+  "access-control-allow-headers": "Content-Type",
+  connection: "close",
+};
+
+/** Sends a request exactly as given; fetch would not send every header. */
+function ask(url: string, headers: Record<string, string>, method = "GET", body = "") {
+  return new Promise<{ status: number; headers: object; body: string }>((resolve, reject) => {
+    const outgoing = request(url, { method, headers, agent: false }, async (response) => {
+      resolve({ status: response.statusCode ?? 0, headers: response.headers, body: await text(response) });
+    });
+    outgoing.on("error", reject);
+    outgoing.end(body);
+  });
+}
+
+/** Sends bytes as they are; resolves with all that comes back. */
+async function sendRaw(url: string, bytes: string): Promise<string> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  socket.write(bytes);
+  return text(socket);
+}
+
+describe("the city bridge over HTTP", () => {
+  const bridge = bridgeForEach();
+
+  it("tells its health, with and without a city", async () => {
+    const port = Number(new URL(bridge.client.url).port);
+    const health = { ok: true, mod: "Skylines Agent Bridge", levelLoaded: true, port, mode: "embedded" };
+    expect((await bridge.client.get("/health")).body).to.deep.equal(health);
+    bridge.game.unloadCity();
+    expect((await bridge.client.get("/health")).body).to.deep.equal({ ...health, levelLoaded: false });
+  });
+
+  it("puts the same headers on every answer", async () => {
+    const { url } = bridge.client;
+    const ok = await ask(`${url}/state/summary`, {});
+    const refused = await ask(`${url}/commands/bulldoze`, {}, "POST", "{}");
+    const missing = await ask(`${url}/nope`, {});
+    bridge.game.unloadCity();
+    const unloaded = await ask(`${url}/state/summary`, {});
+    const options = await ask(`${url}/commands/save`, {}, "OPTIONS");
+    const statuses = [ok, refused, missing, unloaded, options].map(({ status }) => status);
+    expect(statuses).to.deep.equal([200, 500, 404, 409, 200]);
+    for (const { headers, body } of [ok, refused, missing, unloaded, options]) {
+      expect(headers).to.include({ ...STANDARD_HEADERS, "content-length": String(Buffer.byteLength(body)) });
+    }
+    expect(options.body).to.equal('{"ok":true}');
+  });
+
+  it("does not know other paths and methods, with or without a city", async () => {
+    const { url } = bridge.client;
+    for (const loaded of [true, false]) {
+      if (!loaded) bridge.game.unloadCity();
+      for (const [method, path] of [
+        ["GET", "/nope"],
+        ["GET", "/health/"],
+        ["GET", "/State/summary"],
+        ["GET", "/state/%73ummary"],
+        ["GET", "/commands/save"],
+        ["POST", "/state/summary"],
+        ["PUT", "/commands/save"],
+        ["DELETE", "/state/summary"],
+      ] as const) {
+        const { status, body } = await ask(url + path, {}, method);
+        expect([path, status, body]).to.deep.equal([path, 404, '{"ok":false,"error":"Not found"}']);
+      }
+      expect((await ask(`${url}/health`, {}, "HEAD")).status).to.equal(404);
+    }
+  });
+
+  it("says 409 on every route of the city while none is loaded", async () => {
+    bridge.game.unloadCity();
+    const answers = await Promise.all([
+      ...READ_ROUTES.map(({ path }) => bridge.client.get(path)),
+      ...COMMAND_ROUTES.map(({ path }) => bridge.client.postText(path.replace("/commands/", ""), "{broken")),
+    ]);
+    for (const answer of answers) {
+      expect(answer).to.deep.equal({ status: 409, body: { ok: false, error: "No city is loaded." } });
+    }
+  });
+
+  it("refuses a body that is no JSON object, and changes nothing", async () => {
+    const before = fingerprint(bridge.city);
+    for (const broken of ["{", "[]", "null", "7", '{"start":{"x":0},}', "{'dryRun':true}", '{"a":NaN}']) {
+      const { status, body } = await bridge.client.postText("build-road", broken);
+      expect([broken, status, body.ok]).to.deep.equal([broken, 400, false]);
+      expect(body.error).to.match(/JSON/);
+    }
+    expect(fingerprint(bridge.city)).to.equal(before);
+  });
+
+  it("reads an empty body as no fields, and text that is no UTF-8 leniently", async () => {
+    expect((await bridge.client.postText("set-simulation-speed", "")).body).to.include({ paused: false });
+    const latin1 = Buffer.from('{"zone":"Büro"}', "latin1");
+    const response = await fetch(`${bridge.client.url}/commands/set-zone`, { method: "POST", body: latin1 });
+    expect(response.status).to.equal(500);
+    expect(((await response.json()) as { error: string }).error).to.include("B\ufffdro");
+  });
+
+  it("accepts a body in any framing and of any declared type", async () => {
+    const dryRun = '{"dryRun":true,"end":{"x":80}}';
+    const chunked = { "Transfer-Encoding": "chunked", "Content-Type": "application/x-www-form-urlencoded" };
+    const expecting = { Expect: "100-continue", "Content-Length": String(dryRun.length) };
+    for (const headers of [chunked, expecting]) {
+      const { status, body } = await ask(
+        `${bridge.client.url}/commands/build-road`,
+        headers as Record<string, string>,
+        "POST",
+        dryRun,
+      );
+      expect([status, JSON.parse(body).dryRun]).to.deep.equal([200, true]);
+    }
+  });
+
+  it("refuses bodies beyond 4 MiB and headers beyond 64 KiB with status 500", async () => {
+    const { status, body } = await bridge.client.post("save", { name: "x".repeat(5 * 2 ** 20) });
+    expect([status, body.ok]).to.deep.equal([500, false]);
+    const answer = await sendRaw(
+      bridge.client.url,
+      `GET /health HTTP/1.1\r\nHost: localhost\r\nX: ${"y".repeat(70_000)}\r\n\r\n`,
+    );
+    expect(answer).to.match(/^HTTP\/1.1 500 /);
+    expect(JSON.parse(answer.slice(answer.indexOf("{"))).ok).to.equal(false);
+  });
+
+  it("answers what is no HTTP with an error, and goes on", async () => {
+    expect(await sendRaw(bridge.client.url, "\x00\x01 nonsense\r\n\r\n")).to.match(/^HTTP\/1.1 500 /);
+    expect((await bridge.client.get("/health")).status).to.equal(200);
+  });
+
+  it("answers ten thousand requests at once, each command exactly once", async function () {
+    this.timeout(120_000);
+    const before = (await bridge.client.state("/state/summary")).buildIndex;
+    const requests = Array.from({ length: 10_000 }, (_, i) =>
+      i % 10 === 0
+        ? bridge.client.road(0, i, 80, i).then(({ ok }) => ok)
+        : bridge.client.state("/state/demand").then(({ ok }) => ok),
+    );
+    expect((await Promise.all(requests)).every((ok) => ok === true)).to.equal(true);
+    expect((await bridge.client.state("/state/summary")).buildIndex).to.equal(before + 1000 * 4);
+  });
+});
+
+describe("who may talk to the bridge", () => {
+  const bridge = bridgeForEach();
+  const strict = bridgeForEach({ allowedOrigins: ["https://friend.example"] });
+
+  it("refuses hosts that are not this machine, whatever they ask", async () => {
+    const { port } = new URL(bridge.client.url);
+    const statusFor = async (host: string) =>
+      (await ask(`${bridge.client.url}/health`, { Host: host }, host.includes("options") ? "OPTIONS" : "GET"))
+        .status;
+    for (const host of ["localhost", `localhost:${port}`, `127.0.0.1:${port}`, "[::1]", "LOCALHOST:80"]) {
+      expect([host, await statusFor(host)]).to.deep.equal([host, 200]);
+    }
+    for (const host of [
+      "evil.example",
+      `evil.example:${port}`,
+      "options.example",
+      "localhost.evil.example",
+      "127.0.0.1.evil.example",
+      "evil.example#localhost",
+      "localhost.",
+      "192.168.0.1",
+      "0.0.0.0",
+    ]) {
+      expect([host, await statusFor(host)]).to.deep.equal([host, 403]);
+    }
+    expect(await sendRaw(bridge.client.url, "GET /health HTTP/1.0\r\n\r\n")).to.match(/^HTTP\/1.1 403 /);
+  });
+
+  it("listens on loopback only, in both families", async () => {
+    const { port } = new URL(bridge.client.url);
+    expect((await ask(`http://127.0.0.1:${port}/health`, {})).status).to.equal(200);
+    const others = await ask(`http://127.0.0.2:${port}/health`, {}).catch(({ code }) => code);
+    expect(others).to.equal("ECONNREFUSED");
+  });
+
+  it("lets every page read by default", async () => {
+    const answer = await ask(`${bridge.client.url}/state/demand`, { Origin: "https://any.example" });
+    expect(answer.status).to.equal(200);
+    expect(answer.headers).to.include({ "access-control-allow-origin": "*" });
+  });
+
+  it("lets only the configured pages and its own in, where configured so", async () => {
+    const { url } = strict.client;
+    for (const origin of ["https://friend.example", url, "http://localhost:5173"]) {
+      const answer = await ask(`${url}/state/demand`, { Origin: origin });
+      expect(answer.status).to.equal(200);
+      expect(answer.headers).to.include({ "access-control-allow-origin": origin, vary: "Origin" });
+    }
+    for (const origin of ["https://foe.example", "null", "https://localhost.foe.example"]) {
+      for (const method of ["GET", "POST", "OPTIONS"]) {
+        const answer = await ask(`${url}/state/demand`, { Origin: origin }, method);
+        expect([origin, method, answer.status]).to.deep.equal([origin, method, 403]);
+        expect(answer.headers).to.not.have.property("access-control-allow-origin");
+      }
+    }
+    const anonymous = await ask(`${url}/state/demand`, {});
+    expect(anonymous.status).to.equal(200);
+    expect(anonymous.headers).to.not.have.property("access-control-allow-origin");
+  });
+
+  it("names the setting when its port is taken", async () => {
+    const port = Number(new URL(bridge.client.url).port);
+    const game = new EmbeddedGame({ savesDirectory: bridge.savesDirectory, onSaveFailed: () => {} });
+    const failure = await startGameBridge(game, { port, allowedOrigins: [], log: SILENT }).catch(
+      (error) => error,
+    );
+    expect(failure).to.have.property("variable", "CITY_BRIDGE_PORT");
+    expect(failure.message).to.include(String(port));
+  });
+});
