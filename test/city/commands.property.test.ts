@@ -1,0 +1,121 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import { READ_ROUTES } from "../../src/city/routes.js";
+import { findFaults } from "../../src/city/simulation/saves/integrity.js";
+import { bridgeForEach } from "./bridge.js";
+import { advance, fingerprint, smallTown } from "./simulation/towns.js";
+
+const coordinate = fc.oneof(
+  { weight: 12, arbitrary: fc.integer({ min: 0, max: 12 }).map((i) => i * 40) },
+  { weight: 3, arbitrary: fc.double({ min: -200, max: 700, noNaN: true }) },
+  { weight: 1, arbitrary: fc.constantFrom<unknown>(1e300, "80", "x", null, {}) },
+);
+const point = fc.oneof(
+  { weight: 12, arbitrary: fc.record({ x: coordinate, z: coordinate }) },
+  { weight: 1, arbitrary: fc.constantFrom<unknown>(undefined, 5, []) },
+);
+const id = fc.oneof(fc.integer({ min: 0, max: 30 }), fc.integer({ min: 215, max: 260 }), fc.constant("4"));
+const zone = fc.constantFrom("Unzoned", "ResidentialLow", "Office", "Industrial", "CommercialLow", "Nowhere");
+
+const road = fc.record({
+  roadPrefab: fc.constantFrom("Basic Road", "Large Road", "Highway", "Water Pipe", "Nothing"),
+  start: point,
+  end: point,
+  name: fc.constantFrom("", "Agent Way"),
+});
+const paint = fc.record({
+  zone,
+  center: point,
+  radius: fc.constantFrom(32, 100, 0),
+  preserveOccupied: fc.boolean(),
+});
+
+/** Commands that honour a dry run: name and body without it. */
+const command = fc.oneof(
+  fc.tuple(fc.constantFrom("build-network", "build-road"), road),
+  fc.tuple(fc.constant("set-zone"), paint),
+  fc.tuple(fc.constant("repair-zones-to-growables"), fc.constant({})),
+  fc.tuple(
+    fc.constant("repair-zone-clusters"),
+    fc.record({ gridSize: fc.double({ noNaN: true, min: 0, max: 200 }) }),
+  ),
+  fc.tuple(
+    fc.constant("place-building"),
+    fc.record({ buildingPrefab: fc.constantFrom("Wind Turbine", "Landfill Site", "?"), position: point }),
+  ),
+  fc.tuple(fc.constant("move-building"), fc.record({ id, position: point })),
+  fc.tuple(
+    fc.constant("bulldoze"),
+    fc.record({
+      entityType: fc.constantFrom("building", "netSegment", "netNode", "tree"),
+      id,
+      keepNodes: fc.boolean(),
+    }),
+  ),
+  fc.tuple(fc.constant("set-tax-rate"), fc.record({ rate: fc.integer({ min: -2, max: 31 }) })),
+  fc.tuple(
+    fc.constant("batch"),
+    fc.record({
+      stopOnError: fc.boolean(),
+      commands: fc.array(
+        fc.oneof(
+          road.map((fields) => ({ type: "build-road", ...fields })),
+          paint.map((fields) => ({ type: "set-zone", ...fields })),
+        ),
+        { maxLength: 6 },
+      ),
+    }),
+  ),
+);
+
+describe("any sequence of commands", () => {
+  const bridge = bridgeForEach({ map: "highway" });
+
+  beforeEach(() => {
+    smallTown(bridge.city);
+    advance(bridge.city, 1024);
+  });
+
+  it("changes nothing at all as dry runs", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(command, { maxLength: 10 }), async (commands) => {
+        const before = fingerprint(bridge.city);
+        for (const [name, body] of commands) await bridge.client.post(name, { ...body, dryRun: true });
+        expect(fingerprint(bridge.city)).to.equal(before);
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  it("leaves the city sound and every read answering", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(command, { maxLength: 12 }), async (commands) => {
+        for (const [name, body] of commands) {
+          const before = fingerprint(bridge.city);
+          const { status, body: answer } = await bridge.client.post(name, body);
+          expect(status).to.be.oneOf([200, 500]);
+          if (status === 500) {
+            expect(answer).to.have.all.keys("ok", "error");
+            expect(fingerprint(bridge.city)).to.equal(before);
+          }
+        }
+        advance(bridge.city, 64);
+        expect(findFaults(bridge.city.world)).to.deep.equal([]);
+      }),
+      { numRuns: 40 },
+    );
+    for (const { path } of READ_ROUTES) expect((await bridge.client.state(path)).ok).to.equal(true);
+  });
+
+  it("dry runs accept exactly what the city then does", async () => {
+    await fc.assert(
+      fc.asyncProperty(command, async ([name, body]) => {
+        const dry = await bridge.client.post(name, { ...body, dryRun: true });
+        const real = await bridge.client.post(name, { ...body, dryRun: false });
+        if (name === "batch") return;
+        expect([name, real.status, real.body.error]).to.deep.equal([name, dry.status, dry.body.error]);
+      }),
+      { numRuns: 120 },
+    );
+  });
+});

@@ -1,0 +1,345 @@
+import { expect } from "chai";
+import { problemMasks } from "../../src/city/terms.js";
+import { bridgeForEach } from "./bridge.js";
+import { advance, smallTown } from "./simulation/towns.js";
+
+const ids = (rows: { id: number }[]) => rows.map(({ id }) => id);
+const ascending = (numbers: readonly number[]) => [...numbers].sort((a, b) => a - b);
+
+describe("reading an empty city", () => {
+  const bridge = bridgeForEach();
+
+  it("finds nothing, and says so in full", async () => {
+    const { client } = bridge;
+    const empty = { ok: true, total: 0, returned: 0 };
+    expect(await client.state("/state/chirps")).to.deep.equal({ ...empty, limit: 50, chirps: [] });
+    expect(await client.state("/state/growables")).to.deep.equal({
+      ...empty,
+      limit: 500,
+      serviceFilter: "",
+      countsByService: {},
+      countsBySubService: {},
+      growables: [],
+    });
+    expect(await client.state("/state/facilities")).to.deep.equal({
+      ...empty,
+      limit: 500,
+      serviceFilter: "",
+      includeMapObjects: false,
+      countsByService: {},
+      countsBySubService: {},
+      facilities: [],
+    });
+    expect(await client.state("/state/networks")).to.deep.equal({
+      ...empty,
+      limit: 500,
+      serviceFilter: "",
+      countsByService: {},
+      segments: [],
+    });
+    expect(await client.state("/state/problems")).to.deep.equal({
+      ...empty,
+      limit: 200,
+      counts: {},
+      countsByProblem: {},
+      problems: [],
+    });
+    expect(await client.state("/state/zones")).to.deep.equal({
+      ok: true,
+      zoneBlockCount: 0,
+      cellSizeMeters: 8,
+      cellAreaSquareMeters: 64,
+      totalCells: 0,
+      zonedCells: 0,
+      zonedAreaSquareMeters: 0,
+      zones: [],
+    });
+    expect(await client.state("/state/external-connections")).to.deep.equal({
+      ok: true,
+      roadComponents: 0,
+      returned: 0,
+      limit: 50,
+      outsideRoadNodes: 0,
+      outsideRoadSegments: 0,
+      localRoadComponents: 0,
+      disconnectedLocalRoadComponents: 0,
+      cityComponentId: -1,
+      cityConnectedToOutside: false,
+      components: [],
+    });
+    expect(await client.state("/state/saves")).to.deep.equal({
+      ok: true,
+      directory: bridge.savesDirectory,
+      saves: [],
+    });
+  });
+
+  it("summarizes", async () => {
+    const summary = await bridge.client.state("/state/summary");
+    expect(summary.gameTime).to.match(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$/);
+    expect(summary).to.deep.equal({
+      ok: true,
+      gameTime: summary.gameTime,
+      buildIndex: 0,
+      simulation: { paused: true, selectedSpeed: 1, finalSpeed: 0 },
+      network: { nodes: 0, segments: 0, lanes: 0 },
+      citizens: { count: 0 },
+      demand: { residential: 100, commercial: 0, workplace: 0 },
+    });
+    const demand = await bridge.client.state("/state/demand");
+    expect(demand).to.include({ ok: true, ...summary.demand });
+    expect(demand.bars).to.deep.equal([
+      { type: "Residential", key: "residential", value: 100, max: 100, color: "#7fff00" },
+      { type: "Commercial", key: "commercial", value: 0, max: 100, color: "#30c8ff" },
+      { type: "Workplace", key: "workplace", value: 0, max: 100, color: "#ffd21a" },
+    ]);
+  });
+
+  it("lists prefabs, without the broken family", async () => {
+    const { roads } = await bridge.client.state("/prefabs/roads");
+    expect(roads).to.deep.include({ name: "Basic Road", displayName: "Two-Lane Road" });
+    const { networks } = await bridge.client.state("/prefabs/networks?service=Water");
+    expect(networks.map(({ name }: { name: string }) => name)).to.have.members([
+      "Water Pipe",
+      "Heating Pipe",
+    ]);
+    expect(networks[0]).to.have.all.keys("name", "displayName", "service", "subService");
+    expect((await bridge.client.state("/prefabs/networks")).networks.length).to.be.greaterThan(roads.length);
+    const { buildings } = await bridge.client.state("/prefabs/buildings");
+    expect(JSON.stringify(buildings)).to.not.include("Block Services");
+    expect(bridge.city.buildingPrefabs().some(({ name }) => name.includes("Block Services -"))).to.equal(
+      true,
+    );
+    const school = buildings.find(({ name }: { name: string }) => name === "Elementary School");
+    expect(school).to.deep.equal({
+      name: "Elementary School",
+      displayName: "Elementary School",
+      service: "Education",
+      subService: "None",
+      level: "Level1",
+      width: 6,
+      length: 4,
+    });
+    expect((await bridge.client.state("/prefabs/buildings?service=education")).buildings).to.deep.equal([]);
+  });
+
+  it("shows the whole tax table", async () => {
+    const { aggregateTaxRates, taxRates } = await bridge.client.state("/state/economy");
+    expect(aggregateTaxRates.map(({ subService }: { subService: string }) => subService)).to.deep.equal([
+      "ResidentialLow",
+      "ResidentialHigh",
+      "CommercialLow",
+      "CommercialHigh",
+      "IndustrialGeneric",
+      "OfficeGeneric",
+    ]);
+    expect(aggregateTaxRates[0]).to.deep.equal({
+      service: "Residential",
+      serviceValue: 1,
+      subService: "ResidentialLow",
+      subServiceValue: 1,
+      level: "None",
+      levelValue: -1,
+      source: "uiTaxSlider",
+      rate: 9,
+    });
+    expect(taxRates).to.have.length(100);
+    expect(taxRates[4]).to.deep.equal({
+      service: "Residential",
+      serviceValue: 1,
+      subService: "ResidentialLow",
+      subServiceValue: 1,
+      level: "Level5",
+      levelValue: 4,
+      rate: 9,
+    });
+  });
+});
+
+describe("reading a town", () => {
+  const bridge = bridgeForEach({ map: "highway" });
+
+  beforeEach(() => {
+    smallTown(bridge.city);
+    advance(bridge.city, 6000);
+  });
+
+  it("lists growables by id", async () => {
+    const { total, returned, countsByService, countsBySubService, growables } =
+      await bridge.client.state("/state/growables");
+    expect(total).to.equal(returned).and.to.equal(growables.length).and.to.be.greaterThan(5);
+    expect(ids(growables)).to.deep.equal(ascending(ids(growables)));
+    expect(countsBySubService["Residential/ResidentialLow"]).to.equal(countsByService.Residential);
+    expect(growables[0]).to.have.all.keys(
+      "id",
+      "prefab",
+      "displayName",
+      "active",
+      "abandoned",
+      "flags",
+      "service",
+      "subService",
+      "level",
+      "width",
+      "length",
+      "angleDegrees",
+      "problems",
+      "position",
+    );
+    expect(growables[0].level).to.match(/^Level[1-5]$/);
+    const homes = await bridge.client.state("/state/growables?service=Residential&limit=2");
+    expect(homes).to.include({
+      total: countsByService.Residential,
+      returned: 2,
+      serviceFilter: "Residential",
+    });
+    expect(homes.growables.every(({ service }: { service: string }) => service === "Residential")).to.equal(
+      true,
+    );
+  });
+
+  it("lists facilities by the rules of service and map objects", async () => {
+    const { client } = bridge;
+    const { countsByService, countsBySubService, facilities } = await client.state("/state/facilities");
+    expect(countsByService).to.deep.equal({ Electricity: 2, Water: 2 });
+    expect(countsBySubService).to.deep.equal({ "Electricity/None": 2, "Water/None": 2 });
+    expect(facilities[0]).to.have.all.keys(
+      "id",
+      "prefab",
+      "displayName",
+      "blockedAsset",
+      "active",
+      "flags",
+      "service",
+      "subService",
+      "level",
+      "levelName",
+      "width",
+      "length",
+      "angleDegrees",
+      "problems",
+      "position",
+    );
+    expect(facilities[0].level).to.be.a("number");
+    const everything = await client.state("/state/facilities?includeMapObjects=true");
+    expect(everything.total).to.equal(bridge.city.buildings().length);
+    const homes = await client.state("/state/facilities?service=Residential");
+    expect(homes.countsByService).to.have.all.keys("Residential");
+    const junction = { buildingPrefab: "Water Pipe Junction", position: { x: 0, z: -300 } };
+    await client.run("place-building", junction);
+    expect((await client.state("/state/facilities?service=Water")).total).to.equal(2);
+    expect((await client.state("/state/facilities?service=Water&includeMapObjects=true")).total).to.equal(3);
+    expect((await client.state("/state/facilities")).countsByService.Water).to.equal(2);
+  });
+
+  it("lists networks with the places of their ends", async () => {
+    const { total, countsByService, segments } = await bridge.client.state("/state/networks?limit=5000");
+    expect(total).to.equal(segments.length);
+    expect(countsByService.Road + countsByService.Water).to.equal(total);
+    expect(ids(segments)).to.deep.equal(ascending(ids(segments)));
+    for (const { start, end, middle, startNodeId, endNodeId } of segments) {
+      expect(startNodeId * endNodeId).to.be.greaterThan(0);
+      expect(middle.x).to.be.closeTo((start.x + end.x) / 2, 0.002);
+    }
+    const [pipe] = (await bridge.client.state("/state/networks?service=Water")).segments;
+    expect(pipe).to.include({ prefab: "Water Pipe", name: "", service: "Water", subService: "None" });
+    expect((await bridge.client.state("/state/networks?service=road")).total).to.equal(0);
+  });
+
+  it("clamps limits, and counts past them", async () => {
+    for (const [path, rows, fallback, max] of [
+      ["/state/chirps", "chirps", 50, 200],
+      ["/state/growables", "growables", 500, 5000],
+      ["/state/facilities", "facilities", 500, 5000],
+      ["/state/networks", "segments", 500, 5000],
+      ["/state/problems", "problems", 200, 1000],
+      ["/state/road-anomalies", "anomalies", 200, 1000],
+      ["/state/building-anomalies", "anomalies", 200, 1000],
+      ["/state/zone-anomalies", "anomalies", 200, 1000],
+      ["/state/external-connections", "components", 50, 200],
+    ] as const) {
+      const whole = await bridge.client.state(path);
+      expect([path, whole.limit]).to.deep.equal([path, fallback]);
+      expect((await bridge.client.state(`${path}?limit=999999`)).limit).to.equal(max);
+      const none = await bridge.client.state(`${path}?limit=-3`);
+      expect(none).to.deep.equal({ ...whole, limit: 0, returned: 0, [rows]: [] });
+      const one = await bridge.client.state(`${path}?limit=1`);
+      expect(one[rows]).to.deep.equal(whole[rows].slice(0, 1));
+    }
+  });
+
+  it("tells messages newest first", async () => {
+    const { chirps } = await bridge.client.state("/state/chirps?limit=200");
+    const latest = bridge.city.messages().at(-1);
+    expect(chirps[0]).to.include({ index: chirps.length - 1, text: latest?.text, type: latest?.type });
+    expect(chirps.map(({ index }: { index: number }) => index)).to.deep.equal([...chirps.keys()].reverse());
+    for (const chirp of chirps) {
+      const own = chirp.type === "CitizenMessage" ? ["keyId", "tag"] : ["senderKey", "randomId"];
+      expect(chirp).to.have.all.keys("index", "type", "senderName", "senderId", "text", "messageId", ...own);
+    }
+  });
+
+  it("counts zones by cell", async () => {
+    const zones = await bridge.client.state("/state/zones");
+    const counts = zones.zones.map(({ cells }: { cells: number }) => cells);
+    expect(counts.reduce((a: number, b: number) => a + b)).to.equal(zones.totalCells);
+    const homes = zones.zones.find(({ zone }: { zone: string }) => zone === "ResidentialLow");
+    expect(homes.areaSquareMeters).to.equal(homes.cells * 64);
+    expect(homes.areaHectares).to.be.closeTo((homes.cells * 64) / 10_000, 0.001);
+    const unzoned = zones.zones.find(({ zone }: { zone: string }) => zone === "Unzoned");
+    expect(zones.zonedCells).to.equal(zones.totalCells - unzoned.cells);
+  });
+
+  it("reports what is wrong, structured, and exact to the bit", async () => {
+    for (const { id } of bridge.city.buildings().filter(({ prefab }) => prefab.service === "Electricity")) {
+      await bridge.client.run("bulldoze", { entityType: "building", id });
+    }
+    advance(bridge.city, 6000);
+    const text = await (await fetch(`${bridge.client.url}/state/problems?limit=1000`)).text();
+    const { total, counts, countsByProblem, problems } = JSON.parse(text);
+    expect(problems).to.have.length(total);
+    expect(countsByProblem.Electricity).to.be.greaterThan(0);
+    expect(countsByProblem.MajorProblem).to.be.greaterThan(0);
+    const sum = (map: Record<string, number>) => Object.values(map).reduce((a, b) => a + b, 0);
+    expect(sum(counts)).to.equal(total);
+    const order = ["building", "netNode", "netSegment"];
+    const types = problems.map(({ entityType }: { entityType: string }) => order.indexOf(entityType));
+    expect(types).to.deep.equal(ascending(types));
+    for (const row of problems) {
+      expect(row.problems).to.equal(row.problemNames.join(", ")).and.not.equal("");
+      expect("buildingFlags" in row).to.equal(row.entityType === "building");
+    }
+    const major = problems.find(({ isMajor }: { isMajor: boolean }) => isMajor);
+    const building = bridge.city.building(major.id);
+    const [first] = problemMasks(building?.problems.names ?? [], "major");
+    expect(first >= 1n << 62n).to.equal(true);
+    expect(text)
+      .to.include(`"id":${major.id},"problems":"${major.problems}"`)
+      .and.include(`"problem1Raw":${first},`);
+    expect(major.problemNames).to.include("Electricity").and.include("MajorProblem");
+  });
+
+  it("finds the way out, and misses it when it is cut", async () => {
+    const joined = await bridge.client.state("/state/external-connections");
+    expect(joined).to.include({ cityConnectedToOutside: true, disconnectedLocalRoadComponents: 0 });
+    expect(joined).to.include({ outsideRoadNodes: 4, outsideRoadSegments: 4 });
+    expect(joined.components[0]).to.have.all.keys(
+      "componentId",
+      "segmentCount",
+      "agentNamedSegments",
+      "nonHighwaySegments",
+      "outsideNodes",
+      "outsideConnected",
+      "isLocalRoadComponent",
+      "sampleSegmentId",
+      "sampleName",
+      "center",
+    );
+    const { segments } = await bridge.client.state("/state/networks?service=Road&limit=5000");
+    const link = segments.find(({ end }: { end: { z: number } }) => end.z === 300);
+    await bridge.client.run("bulldoze", { entityType: "netSegment", id: link.id });
+    const cut = await bridge.client.state("/state/external-connections");
+    expect(cut).to.include({ cityConnectedToOutside: false, disconnectedLocalRoadComponents: 1 });
+    expect(cut.localRoadComponents).to.equal(2);
+  });
+});

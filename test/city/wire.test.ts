@@ -1,0 +1,83 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import { type Json, writeJson } from "../../src/city/wire/json.js";
+import { Query } from "../../src/city/wire/query.js";
+
+describe("JSON of the bridge", () => {
+  it("prints at most three decimals, no exponent, no -0", () => {
+    const numbers = [423.6137, 80, 0.5, -0, 1e-9, -1e-9, -2.0006, 0.1 + 0.2, 65_535.9999, 1e21, -0.0005];
+    expect(writeJson(numbers)).to.equal("[423.614,80,0.5,0,0,0,-2.001,0.3,65536,1000000000000000000000,0]");
+  });
+
+  it("prints integers beyond 2^53 exactly", () => {
+    const major = (1n << 62n) | (1n << 16n);
+    expect(writeJson({ problem1Raw: major, name: "4611686018427453440" })).to.equal(
+      '{"problem1Raw":4611686018427453440,"name":"4611686018427453440"}',
+    );
+  });
+
+  it("refuses what JSON cannot hold", () => {
+    for (const value of [Number.NaN, Number.POSITIVE_INFINITY]) {
+      expect(() => writeJson({ value })).to.throw(RangeError);
+    }
+  });
+
+  it("means the same as what it was given, numbers rounded", () => {
+    const { value } = fc.letrec((tie) => ({
+      value: fc.oneof(
+        { depthSize: "small" },
+        fc.string({ unit: "binary" }),
+        fc.integer(),
+        fc.boolean(),
+        fc.constant(null),
+        fc.array(tie("value")),
+        fc.dictionary(fc.string(), tie("value")),
+      ),
+    }));
+    fc.assert(
+      fc.property(value, (original) => {
+        const text = writeJson(original as Json);
+        expect(JSON.parse(text)).to.deep.equal(JSON.parse(JSON.stringify(original)));
+      }),
+    );
+    fc.assert(
+      fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (number) => {
+        const text = writeJson(number);
+        expect(text).to.match(/^-?\d+(\.\d{1,3})?$/);
+        expect(Math.abs(Number(text) - number)).to.be.at.most(Math.max(0.0005001, Math.abs(number) * 1e-15));
+      }),
+    );
+  });
+});
+
+describe("queries of the bridge", () => {
+  const query = (text: string) => new Query(`/state/networks?${text}`);
+
+  it("take the first pair that parses, and defaults otherwise", () => {
+    expect(query("limit=7").integer("limit", 500)).to.equal(7);
+    expect(query("limit=abc&limit=1.5&limit=9&limit=4").integer("limit", 500)).to.equal(9);
+    expect(query("limit=1=2&Limit=3").integer("limit", 500)).to.equal(500);
+    expect(query("limit=-3").integer("limit", 500)).to.equal(-3);
+    expect(query("d=18.5").decimal("d", 16)).to.equal(18.5);
+    expect(query("d=1e3").decimal("d", 16)).to.equal(16);
+    expect(new Query("/state/networks").integer("limit", 500)).to.equal(500);
+  });
+
+  it("hold true for the exact text true only", () => {
+    expect(query("").flag("includeDeadEnds", true)).to.equal(true);
+    expect(query("includeDeadEnds=true").flag("includeDeadEnds", false)).to.equal(true);
+    for (const text of ["True", "1", "yes", "", "false"]) {
+      expect(query(`includeDeadEnds=${text}`).flag("includeDeadEnds", true)).to.equal(false);
+    }
+  });
+
+  it("decode text, and keep what cannot be decoded", () => {
+    expect(query("service=Public+Transport%20x").text("service")).to.equal("Public Transport x");
+    expect(query("service=%E0%A4").text("service")).to.equal("%E0%A4");
+    fc.assert(
+      fc.property(fc.string({ unit: "binary" }), (text) => {
+        expect(() => query(text).text(text.split("=")[0] as string)).to.not.throw();
+      }),
+    );
+  });
+});
