@@ -1,0 +1,159 @@
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { buffer } from "node:stream/consumers";
+import { expect } from "chai";
+import { startCity } from "../../src/city/index.js";
+import type { BridgeServer } from "../../src/city/server.js";
+import { loadConfig } from "../../src/config.js";
+import { BridgeClient, bridgeForEach, SILENT } from "./bridge.js";
+import { advance, smallTown } from "./simulation/towns.js";
+
+async function startForwarding(gameUrl: string): Promise<BridgeServer> {
+  return startCity(loadConfig({ CITY_BRIDGE_PORT: "0", CITY_GAME_URL: gameUrl }), SILENT);
+}
+
+async function textOf(url: string, path: string): Promise<[number, string | null, string]> {
+  const response = await fetch(url + path);
+  return [response.status, response.headers.get("content-type"), await response.text()];
+}
+
+describe("a bridge in front of a running game", () => {
+  const game = bridgeForEach({ map: "highway" });
+  let front: BridgeServer;
+  let client: BridgeClient;
+
+  beforeEach(async () => {
+    front = await startForwarding(game.client.url);
+    client = new BridgeClient(front.url);
+  });
+  afterEach(() => front.close());
+
+  it("passes answers on byte for byte, errors included", async () => {
+    smallTown(game.city);
+    advance(game.city, 6000);
+    for (const { id, prefab } of game.city.buildings()) {
+      if (prefab.service === "Electricity") await client.run("bulldoze", { entityType: "building", id });
+    }
+    advance(game.city, 6000);
+    for (const path of [
+      "/health",
+      "/state/summary",
+      "/state/problems?limit=1000",
+      "/state/growables?service=Residential&limit=3",
+      "/prefabs/buildings",
+      "/nope",
+      "/state/summary/",
+    ]) {
+      expect(await textOf(front.url, path)).to.deep.equal(await textOf(game.client.url, path));
+    }
+    const [, , problems] = await textOf(front.url, "/state/problems?limit=1000");
+    expect(problems).to.match(/"problem1Raw":[1-9]\d{15,}/);
+    game.game.unloadCity();
+    expect(await client.get("/state/demand")).to.deep.equal({
+      status: 409,
+      body: { ok: false, error: "No city is loaded." },
+    });
+  });
+
+  it("passes commands on, once each", async () => {
+    expect(await client.road(0, 0, 80, 0, { name: "Agent Ä" })).to.include({ ok: true });
+    expect(game.city.segments().at(-1)?.name).to.equal("Agent Ä");
+    expect(await client.refusal("build-road", { roadPrefab: "Nope" })).to.include("Nope");
+    expect((await client.postText("build-road", "{broken")).status).to.equal(400);
+  });
+
+  it("answers OPTIONS itself, and keeps foreign hosts out", async () => {
+    const options = await fetch(`${front.url}/commands/save`, { method: "OPTIONS" });
+    expect([options.status, await options.text()]).to.deep.equal([200, '{"ok":true}']);
+  });
+});
+
+describe("a bridge in front of a strict or silent game", () => {
+  let upstream: Server;
+  let url: string;
+  let seen: IncomingMessage[];
+  let bodies: string[];
+
+  beforeEach(async () => {
+    seen = [];
+    bodies = [];
+    upstream = createServer(async (request, response) => {
+      seen.push(request);
+      bodies.push((await buffer(request)).toString());
+      if (request.headers.origin !== undefined) response.writeHead(403).end();
+      else if (request.url === "/broken") response.destroy();
+      else {
+        response.writeHead(200, {
+          "Content-Type": "image/png",
+          "X-Bridge-Info-Mode": "None",
+          "X-Other": "1",
+        });
+        response.end(Buffer.from([0xff, 0xfe, 0]));
+      }
+    });
+    await new Promise<void>((resolve) => upstream.listen(0, "127.0.0.1", resolve));
+    url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
+  });
+  afterEach(() => upstream.close());
+
+  it("sends what every game understands, and hands back what it says", async () => {
+    const front = await startForwarding(url);
+    try {
+      const response = await fetch(`${front.url}/capture?x=%20a&y`, {
+        method: "POST",
+        headers: { Origin: "https://page.example", Cookie: "a=b", "Content-Type": "text/plain" },
+        body: '{ "spaced" :1}',
+      });
+      expect(response.status).to.equal(200);
+      expect([...new Uint8Array(await response.arrayBuffer())]).to.deep.equal([0xff, 0xfe, 0]);
+      expect(response.headers.get("content-type")).to.equal("image/png");
+      expect(response.headers.get("x-bridge-info-mode")).to.equal("None");
+      expect(response.headers.get("x-other")).to.equal(null);
+      expect(response.headers.get("access-control-allow-origin")).to.equal("*");
+      expect(seen[0]?.url).to.equal("/capture?x=%20a&y");
+      expect(bodies[0]).to.equal('{ "spaced" :1}');
+      expect(seen[0]?.headers).to.include({ "content-type": "application/json", "content-length": "14" });
+      expect(seen[0]?.headers).to.not.have.any.keys(
+        "origin",
+        "cookie",
+        "referer",
+        "transfer-encoding",
+        "expect",
+      );
+    } finally {
+      await front.close();
+    }
+  });
+
+  it("says 502 when the game hangs up or is down, and never asks twice", async () => {
+    const front = await startForwarding(url);
+    const client = new BridgeClient(front.url);
+    try {
+      expect((await client.get("/broken")).status).to.equal(502);
+      expect(seen).to.have.length(1);
+      await new Promise((resolve) => upstream.close(resolve));
+      const { status, body } = await client.post("build-road", {});
+      expect([status, body.ok]).to.deep.equal([502, false]);
+      expect(body.error).to.include(url).and.include("ECONNREFUSED");
+      const health = (await client.get("/health")).body;
+      expect(health).to.include({ ok: true, levelLoaded: false, mode: "proxy" });
+      expect(health.reason).to.include("ECONNREFUSED");
+    } finally {
+      await front.close();
+    }
+  });
+
+  it("refuses settings that cannot work", async () => {
+    const start = (settings: Record<string, string>, load?: string) =>
+      startCity(loadConfig(settings), SILENT, { load }).then(
+        () => null,
+        (error) => error,
+      );
+    const loop = await start({ CITY_GAME_URL: "http://localhost:32123" });
+    expect(loop.message).to.include("CITY_GAME_URL").and.include("32123");
+    const scheme = await start({ CITY_GAME_URL: "ftp://127.0.0.1:9" });
+    expect(scheme.message).to.include("CITY_GAME_URL").and.include("ftp");
+    const load = await start({ CITY_GAME_URL: url, CITY_BRIDGE_PORT: "0" }, "city.crp");
+    expect(load.message).to.include("CITY_GAME_URL");
+  });
+});

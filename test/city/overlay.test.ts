@@ -1,0 +1,134 @@
+import { expect } from "chai";
+import { Overlay } from "../../src/city/overlay.js";
+import { bridgeForEach, eventually } from "./bridge.js";
+
+describe("the overlay", () => {
+  it("keeps the latest five for six seconds, and 120 in the console", () => {
+    let nowMs = new Date(2026, 0, 2, 3, 4, 5).getTime();
+    const overlay = new Overlay(() => nowMs);
+    for (let i = 1; i <= 130; i++) overlay.notify(`line ${i}`);
+    const texts = () => overlay.visible().map(({ text }) => text);
+    expect(texts()).to.deep.equal(["line 130", "line 129", "line 128", "line 127", "line 126"]);
+    nowMs += 4000;
+    overlay.notify("later");
+    nowMs += 1999;
+    expect(texts()).to.deep.equal(["later", "line 130", "line 129", "line 128", "line 127"]);
+    nowMs += 1;
+    expect(texts()).to.deep.equal(["later"]);
+    nowMs += 4000;
+    expect(texts()).to.deep.equal([]);
+    expect(overlay.console()).to.have.length(120);
+    expect(overlay.console()[0]).to.equal("[03:04:09] later");
+    expect(overlay.console()[119]).to.equal("[03:04:05] line 12");
+    overlay.notify("x".repeat(200));
+    expect(overlay.console()[0])
+      .to.have.length(78)
+      .and.to.match(/^\[03:04:15\] x+\.\.\.$/);
+    overlay.clear();
+    expect([overlay.console(), texts()]).to.deep.equal([[], []]);
+  });
+});
+
+describe("the overlay of the bridge", () => {
+  const bridge = bridgeForEach();
+  const shown = async () => (await bridge.client.state("/overlay")).messages as string[];
+
+  it("tells of every request that reaches the city, and of its outcome", async () => {
+    const { client } = bridge;
+    expect(await shown()).to.deep.equal(["API ready: Skylines Agent Bridge"]);
+    await client.get("/health");
+    await client.get("/nope");
+    await fetch(`${client.url}/commands/save`, { method: "OPTIONS" });
+    expect(await shown()).to.have.length(1);
+    await client.road(0, 0, 80, 0);
+    await client.refusal("build-network", {});
+    await client.post("bulldoze", { entityType: "netNode", id: 44 });
+    await client.post("batch", { commands: [{ type: "fly" }] });
+    await client.postText("set-zone", "{broken");
+    expect(await shown()).to.deep.equal([
+      "API FAIL: Set zone zone",
+      "API OK: Run batch commands",
+      "API FAIL: Bulldoze netNode #44",
+      "API FAIL: Build network network",
+      "API OK: Build network network",
+    ]);
+  });
+
+  it("names each request", async () => {
+    const { client } = bridge;
+    for (const [path, label] of [
+      ["/state/summary", "Read city summary"],
+      ["/state/problems", "Read city problems"],
+      ["/state/demand", "Read zone demand"],
+      ["/state/chirps", "Read citizen chirps"],
+      ["/state/zones", "Read zoning summary"],
+      ["/state/economy", "Read economy state"],
+      ["/state/facilities", "Read facilities"],
+      ["/state/growables", "Read growable buildings"],
+      ["/state/networks", "Read networks"],
+      ["/state/road-anomalies", "Inspect road anomalies"],
+      ["/state/external-connections", "Inspect external connections"],
+      ["/state/building-anomalies", "Inspect building placement"],
+      ["/state/zone-anomalies", "Inspect zoning anomalies"],
+      ["/state/saves", "List saves"],
+      ["/prefabs/roads", "List road prefabs"],
+      ["/prefabs/networks", "List network prefabs"],
+      ["/prefabs/buildings", "List building prefabs"],
+    ] as const) {
+      await client.get(path);
+      expect((await shown())[0]).to.equal(`API OK: ${label}`);
+    }
+    for (const [command, body, line] of [
+      ["build-road", { roadPrefab: "Basic Road", end: { x: 80 } }, "OK: Build network Basic Road"],
+      ["set-zone", { zone: "Office" }, "OK: Set zone Office"],
+      ["repair-zones-to-growables", {}, "OK: Repair zones to growables"],
+      ["repair-zone-clusters", {}, "OK: Repair zone clusters"],
+      ["place-building", { buildingPrefab: "Wind Turbine" }, "OK: Place building Wind Turbine"],
+      ["place-building", {}, "FAIL: Place building building"],
+      ["move-building", { id: 1, position: { x: 50 } }, "OK: Move building #1"],
+      ["set-building-active", { id: 2 }, "OK: Set building active #2"],
+      ["disable-blocked-assets", {}, "OK: Disable blocked assets"],
+      ["bulldoze", { entityType: "building", id: 2 }, "OK: Bulldoze building #2"],
+      ["bulldoze", {}, "FAIL: Bulldoze entity #0"],
+      ["save", { name: "a/b" }, "OK: Save city a/b"],
+      ["set-simulation-speed", { paused: true, speed: 2 }, "OK: Pause simulation"],
+      ["set-simulation-speed", { speed: 9 }, "OK: Set simulation speed 9"],
+      ["set-simulation-speed", { paused: true }, "OK: Pause simulation"],
+      ["set-tax-rate", { rate: 11.7 }, "OK: Set tax rate 11"],
+      ["set-tax-rate", {}, "FAIL: Set tax rate -1"],
+    ] as const) {
+      await client.post(command, body);
+      expect((await shown())[0]).to.equal(`API ${line}`);
+    }
+  });
+
+  it("forgets its lines after some seconds, but not the console", async () => {
+    for (let i = 0; i < 7; i++) await bridge.client.state("/state/demand");
+    expect(await shown()).to.have.length(5);
+    await eventually(shown, (lines) => lines.length === 0);
+    expect((await bridge.client.state("/overlay")).console).to.have.length(8);
+  });
+
+  it("empties when the city is unloaded", async () => {
+    await bridge.client.state("/state/demand");
+    bridge.game.unloadCity();
+    expect(await bridge.client.state("/overlay")).to.deep.equal({ ok: true, messages: [], console: [] });
+  });
+
+  it("streams lines as they come", async () => {
+    const stream = await fetch(`${bridge.client.url}/overlay/events`);
+    expect(stream.headers.get("content-type")).to.equal("text/event-stream");
+    const reader = (stream.body as ReadableStream<Uint8Array>)
+      .pipeThrough(new TextDecoderStream())
+      .getReader();
+    let received = "";
+    const receive = async (text: string) => {
+      while (!received.includes(text)) received += Buffer.from((await reader.read()).value ?? []).toString();
+    };
+    await receive("API ready");
+    await bridge.client.state("/state/demand");
+    await receive("API OK: Read zone demand");
+    expect(received).to.match(/^data: \{"text":"API ready: Skylines Agent Bridge","shownAtMs":\d+\}\n\n/);
+    await reader.cancel();
+  });
+});
