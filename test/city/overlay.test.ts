@@ -118,9 +118,7 @@ describe("the overlay of the bridge", () => {
   it("streams lines as they come", async () => {
     const stream = await fetch(`${bridge.client.url}/overlay/events`);
     expect(stream.headers.get("content-type")).to.equal("text/event-stream");
-    const reader = (stream.body as ReadableStream<Uint8Array>)
-      .pipeThrough(new TextDecoderStream())
-      .getReader();
+    const reader = (stream.body as ReadableStream<Uint8Array>).getReader();
     let received = "";
     const receive = async (text: string) => {
       while (!received.includes(text)) received += Buffer.from((await reader.read()).value ?? []).toString();
