@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/cpu.h"
+#include "kernels/decode_attention.h"
 #include "kernels/linear.h"
 #include "kernels/matmul.h"
 #include "kernels/snake.h"
@@ -101,4 +102,22 @@ TEST("kernels: snake is x + sin(f x)^2 g") {
   const at::Tensor y = kernels::snake_reference(x, frequency, gain);
   const float expected[] = {-0.493773f, 0.656454f, 2.772893f};
   for (int i = 0; i < 3; ++i) EXPECT_NEAR(y[i].item<float>(), expected[i], 1e-5);
+}
+
+TEST("kernels: decode attention agrees with libtorch over cache views") {
+  const c10::InferenceMode inference;
+  for (const at::ScalarType dtype : {at::kBFloat16, at::kFloat}) {
+    for (const int64_t dim : {32, 128, 24}) {
+      for (const int64_t length : {1, 15, 17, 401}) {
+        const at::Tensor cache = at::randn({2, 3, 2, 420, dim}).to(dtype);
+        const at::Tensor k = cache[0].narrow(0, 1, 2).narrow(2, 0, length), v = cache[1].narrow(0, 1, 2).narrow(2, 0, length);
+        const at::Tensor q = (at::randn({2, 4, 2, dim}) * 3).to(dtype).transpose(1, 2);
+        const at::Tensor exact =
+            kernels::decode_attention_reference(q.to(at::kDouble), k.to(at::kDouble), v.to(at::kDouble));
+        const at::Tensor y = kernels::decode_attention(q, k, v);
+        EXPECT((y.sizes() == at::IntArrayRef{2, 2, 4, dim}));
+        EXPECT(relative_error(y, exact) < (dtype == at::kFloat ? 1e-5 : 1e-2));
+      }
+    }
+  }
 }

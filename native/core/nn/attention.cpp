@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "kernels/decode_attention.h"
+
 namespace carillon::nn {
 
 namespace {
@@ -90,7 +92,7 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   if (queries == 1 && !masked) {
     // The query heads of a group are queries of one key head: every key and value is read once.
     const at::Tensor grouped = q.reshape({batch, k.size(1), heads / k.size(1), dim});
-    return fused_attention(grouped, k, v, std::nullopt, false).reshape({batch, 1, heads * dim});
+    return kernels::decode_attention(grouped, k, v).reshape({batch, 1, heads * dim});
   }
   const bool blocks = needed.window > 0 && !needed.window_is_one_sided && !needed.key_mask.defined();
   if (blocks && keys > kDenseWindows * needed.window) {
