@@ -1,8 +1,9 @@
 /**
- * How fast the city bridge answers: node --import tsx scripts/city-load.ts
+ * How fast the city bridge answers: npm run build && node --import tsx scripts/city-load.ts
  *
  * Reads: a city of 5,000 segments and 10,000 buildings runs at speed 3 in a process of its own; every read endpoint is
- * asked over HTTP, one request after another. Detectors: the six alone, on growing street grids, in this process.
+ * asked over HTTP, one request after another. Processor: the same reads in this process, by the processor time they take,
+ * which other load on the machine disturbs less. Detectors: the six alone, on growing street grids, in this process.
  */
 import { spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -15,12 +16,15 @@ import { findRoadPairs } from "../src/city/anomalies/road-pairs.js";
 import { findDeadEnds, findShortStubs } from "../src/city/anomalies/road-stubs.js";
 import { findTerrainMismatches } from "../src/city/anomalies/road-terrain.js";
 import { findMottledZones } from "../src/city/anomalies/zone-mottling.js";
-import type { City } from "../src/city/game.js";
+import type { City, Game } from "../src/city/game.js";
 import { READ_ROUTES } from "../src/city/routes.js";
 import { SaveFiles } from "../src/city/simulation/saves/save-files.js";
+import { type JsonObject, writeJson } from "../src/city/wire/json.js";
+import { Query } from "../src/city/wire/query.js";
 import { largeCity, layLattice, newCity } from "../test/city/simulation/towns.js";
 
 const REQUESTS_PER_ENDPOINT = 200;
+const PROCESSOR_ROUNDS = 60;
 const DETECTOR_ROUNDS = 7;
 const GRID_SIDES = [22, 50, 100];
 
@@ -73,16 +77,34 @@ async function measureReads(url: string): Promise<Record<string, unknown>> {
       bytes = (await (await fetch(`${url}${path}?limit=5000`)).arrayBuffer()).byteLength;
       milliseconds.push(performance.now() - startedMs);
     }
-    milliseconds.sort((a, b) => a - b);
-    const quantile = (q: number) => round(milliseconds[Math.ceil(q * milliseconds.length) - 1] as number);
-    table[path] = { p50: quantile(0.5), p99: quantile(0.99), max: quantile(1), kilobytes: round(bytes / 1000) };
+    table[path] = { ...quantiles(milliseconds), kilobytes: round(bytes / 1000) };
   }
   return table;
 }
 
+/** Processor milliseconds of reading and writing, in this process. */
+function processorTimes(city: City): Record<string, unknown> {
+  const game: Game = {
+    city,
+    listSaves: async () => ({ directory: "", saves: [] }),
+    onCityChanged: () => () => {},
+  };
+  const routes = READ_ROUTES.filter(({ path }) => path !== "/state/saves");
+  const rows = routes.map(({ path, read }) => {
+    const milliseconds = Array.from({ length: PROCESSOR_ROUNDS }, () => {
+      const before = process.cpuUsage();
+      writeJson(read({ game, city, query: new Query(`${path}?limit=5000`) }) as JsonObject);
+      const { user, system } = process.cpuUsage(before);
+      return (user + system) / 1000;
+    });
+    return [path, quantiles(milliseconds)] as const;
+  });
+  return Object.fromEntries(rows);
+}
+
 async function withServer<T>(save: string, directory: string, work: (url: string) => Promise<T>): Promise<T> {
-  const cli = join(import.meta.dirname, "../src/cli.ts");
-  const args = ["--import", "tsx", cli, "city", "--load", save, "--port", "0"];
+  const cli = join(import.meta.dirname, "../dist/cli.js");
+  const args = [cli, "city", "--load", save, "--port", "0"];
   const env = { ...process.env, CITY_SAVES_DIR: directory };
   const child = spawn(process.execPath, args, { env, stdio: ["ignore", "pipe", "inherit"] });
   try {
@@ -96,6 +118,12 @@ async function withServer<T>(save: string, directory: string, work: (url: string
   }
 }
 
+function quantiles(milliseconds: readonly number[]) {
+  const sorted = [...milliseconds].sort((a, b) => a - b);
+  const quantile = (q: number) => round(sorted[Math.ceil(q * sorted.length) - 1] as number);
+  return { p50: quantile(0.5), p99: quantile(0.99), max: quantile(1) };
+}
+
 function round(value: number): number {
   return Math.round(value * 10) / 10;
 }
@@ -104,6 +132,8 @@ const large = largeCity();
 console.log(`${large.segments().length} segments, ${large.buildings().length} buildings`);
 console.log("\nReads over HTTP at speed 3, milliseconds");
 console.table(await readTimes(large));
+console.log("\nReads in this process, processor milliseconds");
+console.table(processorTimes(large));
 console.log("\nDetectors, milliseconds");
 console.table({ "large city": detectorTimes(large) });
 for (const side of GRID_SIDES) {

@@ -1,0 +1,166 @@
+/** A scripted agent that knows only the interface: it reads, decides on one small thing, does it, and looks again. */
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { startGameBridge } from "../../src/city/index.js";
+import type { BridgeServer } from "../../src/city/server.js";
+import { EmbeddedGame } from "../../src/city/simulation/embedded-game.js";
+import { type Answer, BridgeClient, eventually, SILENT } from "./bridge.js";
+
+const BLOCK_METERS = 80;
+const WEST = 160;
+const SOUTH = -160;
+const COLUMNS = 5;
+const ROWS = 5;
+const MAX_STEPS = 40;
+
+/** What to build when a problem shows, along the eastern street. */
+const REMEDIES = {
+  Garbage: { buildingPrefab: "Landfill Site", position: { x: 524, z: -80 }, angleDegrees: 90 },
+  Death: { buildingPrefab: "Cemetery", position: { x: 524, z: 20 }, angleDegrees: 90 },
+  Crime: { buildingPrefab: "Police Station", position: { x: 514, z: 90 }, angleDegrees: 90 },
+  Fire: { buildingPrefab: "Fire House", position: { x: 510, z: 140 }, angleDegrees: 90 },
+};
+
+describe("an agent with nothing but the interface", () => {
+  let directory: string;
+  let game: EmbeddedGame;
+  let server: BridgeServer;
+  let client: BridgeClient;
+
+  before(async () => {
+    directory = mkdtempSync(join(tmpdir(), "carillon-agent-"));
+    game = new EmbeddedGame({
+      savesDirectory: directory,
+      framesPerSecond: 4000,
+      onSaveFailed: (error) => {
+        throw error;
+      },
+    });
+    game.startCity({ seed: 11, map: "highway", paused: false });
+    server = await startGameBridge(game, { port: 0, allowedOrigins: [], log: SILENT });
+    client = new BridgeClient(server.url);
+  });
+  after(async () => {
+    await server.close();
+    await game.close();
+    rmSync(directory, { recursive: true });
+  });
+
+  it("makes an empty map a living town of 500 people, and saves it", async function () {
+    this.timeout(300_000);
+    await client.run("set-simulation-speed", { speed: 3 });
+    await layStreets();
+    await supply();
+    await grow();
+    await expectSound();
+    const { path } = await client.run("save", { name: "Agent Town" });
+    await eventually(
+      () => client.state("/state/saves"),
+      ({ saves }) => saves.some((save: Answer) => save.path === path),
+    );
+  });
+
+  /** A grid of streets, and two links to the carriageways of the highway. */
+  async function layStreets(): Promise<void> {
+    const at = (column: number, row: number) => ({
+      x: WEST + column * BLOCK_METERS,
+      z: SOUTH + row * BLOCK_METERS,
+    });
+    for (let row = 0; row < ROWS; row++) {
+      for (let column = 0; column < COLUMNS; column++) {
+        if (column > 0) await street(at(column - 1, row), at(column, row));
+        if (row > 0) await street(at(column, row - 1), at(column, row));
+      }
+    }
+    const gate = { x: 400, z: 300 };
+    await street(at(3, 4), gate);
+    await street(gate, { x: 422.737, z: 522.957 });
+    await street(gate, { x: 423.614, z: 554.945 });
+    const outside = await client.state("/state/external-connections");
+    expect(outside.cityConnectedToOutside).to.equal(true);
+  }
+
+  async function street(start: object, end: object, roadPrefab = "Basic Road"): Promise<void> {
+    const road = { roadPrefab, start, end, name: "Avenue" };
+    await client.run("build-network", { ...road, dryRun: true });
+    await client.run("build-network", road);
+  }
+
+  /** Water along the middle street, and the plants at its western end; power spreads from building to building. */
+  async function supply(): Promise<void> {
+    for (const z of [-120, 0, 120]) await street({ x: 120, z }, { x: 480, z }, "Water Pipe");
+    await street({ x: 120, z: -120 }, { x: 120, z: 0 }, "Water Pipe");
+    await street({ x: 120, z: 0 }, { x: 120, z: 120 }, "Water Pipe");
+    const plants = [
+      ["Inland Water Treatment Plant 01", 128, -120],
+      ["Inland Water Treatment Plant 01", 128, 120],
+      ["Water Tower", 140, -60],
+      ["Water Tower", 140, 60],
+      ["Wind Turbine", 140, -30],
+      ["Wind Turbine", 140, 0],
+      ["Wind Turbine", 140, 30],
+      ["Wind Turbine", 110, 0],
+    ] as const;
+    for (const [buildingPrefab, x, z] of plants) {
+      await client.run("place-building", { buildingPrefab, position: { x, z } });
+    }
+    expect((await client.state("/state/building-anomalies")).total).to.equal(0);
+  }
+
+  /** One thing after another: what a problem calls for first, then the zone that the highest bar asks for. */
+  async function grow(): Promise<void> {
+    const blocks = blockCenters();
+    const remedies = new Map(Object.entries(REMEDIES));
+    for (let step = 0; step < MAX_STEPS; step++) {
+      if ((await settle()).citizens.count >= 500) return;
+      const { countsByProblem } = await client.state("/state/problems");
+      const problem = [...remedies.keys()].find((name) => name in countsByProblem);
+      if (problem !== undefined) {
+        await client.run("place-building", remedies.get(problem));
+        remedies.delete(problem);
+        continue;
+      }
+      const zone = zoneFor(await client.state("/state/demand"));
+      const center = zone === null ? undefined : blocks.shift();
+      if (center) await client.run("set-zone", { zone, center, radius: 36 });
+    }
+    throw new Error(`the town did not grow in ${MAX_STEPS} steps`);
+  }
+
+  /** Waits for some days of game time. */
+  async function settle(): Promise<Answer> {
+    const from = Date.parse(`${(await client.state("/state/summary")).gameTime}Z`);
+    return eventually(
+      () => client.state("/state/summary"),
+      ({ gameTime }) => Date.parse(`${gameTime}Z`) - from > 5 * 86_400_000,
+    );
+  }
+
+  async function expectSound(): Promise<void> {
+    expect((await client.state("/state/road-anomalies")).counts).to.deep.equal({});
+    expect((await client.state("/state/building-anomalies")).total).to.equal(0);
+    const { countsByProblem } = await client.state("/state/problems");
+    for (const problem of ["Electricity", "Water", "Sewage", "RoadNotConnected", "Abandoned"]) {
+      expect(countsByProblem).to.not.have.property(problem);
+    }
+  }
+});
+
+/** The middles of the blocks between the streets. */
+function blockCenters() {
+  return Array.from({ length: (COLUMNS - 1) * (ROWS - 1) }, (_, i) => ({
+    x: WEST + ((i % (COLUMNS - 1)) + 0.5) * BLOCK_METERS,
+    z: SOUTH + (Math.floor(i / (COLUMNS - 1)) + 0.5) * BLOCK_METERS,
+  }));
+}
+
+/** What the highest bar asks for; null while no bar is high. */
+function zoneFor({ residential, commercial, workplace }: Answer): string | null {
+  const highest = Math.max(residential, commercial, workplace);
+  if (highest < 30) return null;
+  if (residential === highest) return "ResidentialHigh";
+  return commercial === highest ? "CommercialLow" : "Industrial";
+}
