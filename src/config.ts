@@ -88,7 +88,12 @@ const SETTINGS = {
     "null",
     "web origins that may call the service beside those of this machine, comma-separated; `null`: pages opened from a file; `*`: all; `none`: no other",
   ),
-  apiWorkers: setting("SVC_API_WORKERS", integer(1, 1), "1", "API worker count"),
+  apiWorkers: setting(
+    "SVC_API_WORKERS",
+    integer(1, 1),
+    "1",
+    "accepted for compatibility: one process answers all requests, and none waits for another; songs at a time are SVC_QUEUE_WORKERS",
+  ),
   slot1Model: setting(
     "SVC_CONFIG_PATH",
     text("acestep-v15-turbo"),

@@ -26,6 +26,7 @@
  */
 import { join } from "node:path";
 import type { Config } from "./config.js";
+import { lockDirectory } from "./directory-lock.js";
 import { Engine } from "./engine/engine.js";
 import type { MusicEngine } from "./engine/types.js";
 import { createLogger, type Logger } from "./log.js";
@@ -39,6 +40,7 @@ import type { TaskStore } from "./music/store.js";
 import { NO_UPLOADS } from "./music/uploads.js";
 
 export { type Config, ConfigError, loadConfig } from "./config.js";
+export { DirectoryInUseError } from "./directory-lock.js";
 export type { CallOptions, Progress, RenderResult } from "./engine/addon.js";
 export { EngineError } from "./engine/errors.js";
 export type {
@@ -91,30 +93,27 @@ export interface MusicServerParts {
   log?: Logger;
 }
 
-/** Starts the music service; resolves once the models are loaded and jobs run. */
-export async function createMusicServer({
-  config,
-  engine,
-  store,
-  log,
-}: MusicServerParts): Promise<MusicServer> {
-  const ownStore = store === undefined ? LmdbTaskStore.open(join(config.temporaryDirectory, "tasks")) : null;
-  try {
-    const server = await startMusicServer({
-      config,
-      engine,
-      store: store ?? (ownStore as LmdbTaskStore),
-      log: log ?? createLogger("warn"),
-    });
-    return {
-      ...server,
-      close: async () => {
-        await server.close();
-        await ownStore?.close();
-      },
-    };
-  } catch (error) {
+/**
+ * Starts the music service; resolves once the models are loaded and jobs run.
+ * @throws DirectoryInUseError where another server works on the temporary directory
+ */
+export async function createMusicServer(parts: MusicServerParts): Promise<MusicServer> {
+  const { config, engine, log = createLogger("warn") } = parts;
+  const lock = await lockDirectory(config.temporaryDirectory, "SVC_TMPDIR");
+  let ownStore: LmdbTaskStore | undefined;
+  const openStore = () => {
+    ownStore = LmdbTaskStore.open(join(config.temporaryDirectory, "tasks"));
+    return ownStore;
+  };
+  const release = async () => {
     await ownStore?.close();
+    await lock.release();
+  };
+  try {
+    const server = await startMusicServer({ config, engine, store: parts.store ?? openStore(), log });
+    return { ...server, close: () => server.close().finally(release) };
+  } catch (error) {
+    await release();
     throw error;
   }
 }

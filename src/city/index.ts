@@ -3,6 +3,7 @@ import { rename } from "node:fs/promises";
 import { join } from "node:path";
 import type { Config } from "../config.js";
 import { ConfigError } from "../config.js";
+import { lockDirectory } from "../directory-lock.js";
 import type { Logger } from "../log.js";
 import { isLoopbackHost } from "./access.js";
 import { BRIDGE_NAME, embeddedRoutes } from "./embedded-routes.js";
@@ -30,7 +31,8 @@ type BridgeConfig = Pick<
 
 /**
  * Starts the bridge; resolves once it answers.
- * @throws SaveFileError when the city cannot be loaded; ConfigError when the settings contradict each other
+ * @throws SaveFileError when the city cannot be loaded; ConfigError when the settings contradict each other;
+ *   DirectoryInUseError when another city saves into the same directory
  */
 export async function startCity(
   config: BridgeConfig,
@@ -44,6 +46,7 @@ export async function startCity(
     }
     return startServer(forwardingRoutes(gameAddress(config.cityGameUrl, config.cityPort)), options);
   }
+  const lock = await lockDirectory(config.citySavesDirectory, "CITY_SAVES_DIR");
   const game = new EmbeddedGame({
     savesDirectory: config.citySavesDirectory,
     autosaveMinutes: config.cityAutosaveSeconds / SECONDS_PER_MINUTE,
@@ -62,10 +65,12 @@ export async function startCity(
       close: async () => {
         await bridge.close();
         await game.close();
+        await lock.release();
       },
     };
   } catch (error) {
     await game.close();
+    await lock.release();
     throw error;
   }
 }

@@ -25,7 +25,10 @@ export class RequestError extends HttpError {
   }
 }
 
-/** What the engine's codes mean to a client: 400 where it can mend the request. */
+/**
+ * What the engine's codes mean to a client: 400 where it can mend the request. A model that the client
+ * named itself is refused where that is known; here an absent one is the installation's fault.
+ */
 const ENGINE_STATUS: ReadonlyMap<unknown, number> = new Map(
   Object.entries({
     BAD_ARGUMENT: 400,
@@ -35,7 +38,7 @@ const ENGINE_STATUS: ReadonlyMap<unknown, number> = new Map(
     NOT_FINITE: 500,
     INTERNAL: 500,
     ADDON_MISSING: 500,
-    MODEL_NOT_FOUND: 400,
+    MODEL_NOT_FOUND: 500,
     SLOT_UNAVAILABLE: 400,
     TOKENIZER: 500,
     PROMPT_TOO_LONG: 400,

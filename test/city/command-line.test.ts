@@ -99,8 +99,9 @@ describe("carillon city", () => {
   });
 
   it("refuses a file that is cut short, foreign or missing, and says why", async () => {
-    const { client } = await served();
+    const { child: saver, client } = await served();
     const path = await saveStreet(client, "Street");
+    await end(saver, "SIGTERM");
     const broken = join(directory, "broken.crp");
     writeFileSync(broken, readFileSync(path));
     truncateSync(broken, 1000);

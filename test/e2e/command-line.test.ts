@@ -13,8 +13,8 @@ interface Outcome {
   stderr: string;
 }
 
-async function carillon(...args: string[]): Promise<Outcome> {
-  const child = spawnCli(args);
+async function carillon(args: readonly string[], settings: Record<string, string> = {}): Promise<Outcome> {
+  const child = spawnCli(args, settings);
   const [stdout, stderr, [code]] = await Promise.all([
     text(child.stdout as NodeJS.ReadableStream),
     text(child.stderr as NodeJS.ReadableStream),
@@ -29,7 +29,7 @@ describe("the command line", () => {
   it("generates a song into a file whose name chooses the format", async () => {
     const out = join(directory, "song.flac");
     const args = ["--duration", "10", "--steps", "1", "--seed", "5", "--out", out];
-    const { code, stdout, stderr } = await carillon("generate", "a short song", ...args);
+    const { code, stdout, stderr } = await carillon(["generate", "a short song", ...args]);
     expect(code, stderr).to.equal(0);
     expect(stdout.trim()).to.equal(out);
     expect(stderr).to.include("Generating music").and.include("seed 5");
@@ -39,7 +39,7 @@ describe("the command line", () => {
 
   it("says what is wrong with an argument, and writes nothing", async () => {
     const out = join(directory, "none.mp3");
-    const { code, stderr } = await carillon("generate", "x", "--duration", "5", "--out", out);
+    const { code, stderr } = await carillon(["generate", "x", "--duration", "5", "--out", out]);
     expect(code).to.equal(1);
     expect(stderr).to.include("audio_duration must be from 10 to 600");
     expect(stderr).to.not.include("    at ");
@@ -47,30 +47,37 @@ describe("the command line", () => {
   });
 
   it("lists the installed models", async () => {
-    const { code, stdout } = await carillon("models");
+    const { code, stdout } = await carillon(["models"]);
     expect(code).to.equal(0);
     expect(stdout).to.include("carillon-nano");
   });
 
   it("names the setting that it cannot read", async () => {
-    const { code, stderr } = await carillon("serve", "--port", "many");
+    const { code, stderr } = await carillon(["serve", "--port", "many"]);
     expect(code).to.equal(1);
     expect(stderr).to.include("SVC_API_PORT").and.include("many");
   });
 
-  it("leaves the tasks of a running server alone when it is started a second time", async () => {
+  it("leaves a running server's tasks alone when it is started a second time", async () => {
     const directory = temporaryDirectory();
     const server = await ServedProcess.start(directory);
     const running = await server.client.submit({ prompt: "a long song", audio_duration: 600, batch_size: 1 });
     await server.client.begun(running);
-    const { port } = new URL(server.client.url);
-    const second = spawnCli(["serve", "--port", port], { SVC_TMPDIR: directory });
-    const [complaint, [code]] = await Promise.all([
-      text(second.stderr as NodeJS.ReadableStream),
-      once(second, "exit") as Promise<[number | null]>,
-    ]);
-    expect(code).to.equal(1);
-    expect(complaint).to.include("EADDRINUSE");
+    const saves = { CITY_SAVES_DIR: join(directory, "saves") };
+    const tasks = { SVC_TMPDIR: directory, CITY_SAVES_DIR: join(directory, "other saves") };
+    const elsewhere = {
+      SVC_TMPDIR: join(directory, "other"),
+      CITY_SAVES_DIR: join(directory, "other saves"),
+    };
+    for (const [settings, port, complaint] of [
+      [saves, "0", "set CITY_SAVES_DIR to another directory"],
+      [tasks, "0", "set SVC_TMPDIR to another directory"],
+      [elsewhere, new URL(server.client.url).port, "EADDRINUSE"],
+    ] as const) {
+      const second = await carillon(["serve", "--port", port], settings);
+      expect(second.code).to.equal(1);
+      expect(second.stderr).to.include(complaint);
+    }
     expect((await server.client.get("/v1/stats")).body.data.jobs).to.include({ running: 1, failed: 0 });
     await server.client.post("/cancel_task", { task_id: running });
     expect(await server.end("SIGTERM")).to.equal(0);

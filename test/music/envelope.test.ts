@@ -44,7 +44,7 @@ describe("errors", () => {
   const cases: [string, unknown, number, string][] = [
     ["an HttpError", new HttpError(429, "Server busy: queue is full"), 429, "Server busy: queue is full"],
     ["a RequestError", new RequestError("bpm must be a number"), 400, "bpm must be a number"],
-    ["an unknown model", coded("MODEL_NOT_FOUND", "There is no model x"), 400, "There is no model x"],
+    ["an absent model", coded("MODEL_NOT_FOUND", "There is no model x"), 500, "There is no model x"],
     ["an absent slot", coded("SLOT_UNAVAILABLE", "Slot 2 is not available"), 400, "Slot 2 is not available"],
     ["a bad checkpoint", coded("BAD_CHECKPOINT", "Tensor w is missing\nat x"), 500, "Tensor w is missing"],
     ["too little memory", coded("OUT_OF_MEMORY", "Out of memory"), 500, "Out of memory"],
