@@ -20,7 +20,6 @@ const BROWSER = {
 
 export const installBuildTools = () => install(TOOLS);
 export const installAudioTools = () => install([AUDIO]);
-export const installBrowser = () => install([BROWSER]);
 
 function install(programs) {
   const missing = programs.filter(({ command, args }) => !exists(command, args));
