@@ -11,12 +11,6 @@ const AUDIO = {
   packageName: "ffmpeg",
   use: "encodes and decodes audio",
 };
-const BROWSER = {
-  command: "chromium",
-  args: ["--version"],
-  packageName: "chromium",
-  use: "runs the browser tests",
-};
 
 export const installBuildTools = () => install(TOOLS);
 export const installAudioTools = () => install([AUDIO]);
