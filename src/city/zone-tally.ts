@@ -6,6 +6,8 @@ import type { ZoneBlock } from "./game.js";
 import { ZONES, type Zone } from "./terms.js";
 
 const UNZONED = ZONES.indexOf("Unzoned");
+/** More than twice the squares from edge to edge of any map. */
+const GRID_KEY_STEP = 2 ** 20;
 
 export interface ZoneTally {
   /** Cells per zone, Unzoned included, in the order the zones were first met. */
@@ -33,6 +35,13 @@ export interface ZoneCluster {
   readonly blocks: readonly ZoneBlock[];
 }
 
+/** Whether all cells are of one zone, Unzoned or not: blocks are painted whole, so nearly all are. */
+export function isUniform({ cells }: ZoneBlock): boolean {
+  const first = cells[0];
+  for (let i = 1; i < cells.length; i++) if (cells[i] !== first) return false;
+  return true;
+}
+
 /** Counts one block row by row. A tie for the dominant zone goes to the zone that reached the count first. */
 export function tallyBlock(block: ZoneBlock): ZoneTally {
   const counts: number[] = ZONES.map(() => 0);
@@ -51,11 +60,13 @@ export function tallyBlock(block: ZoneBlock): ZoneTally {
 export function tallyCells(blocks: readonly ZoneBlock[]): ZoneTally {
   const counts: number[] = ZONES.map(() => 0);
   const met: number[] = [];
-  for (const { cells } of blocks) {
-    for (const zone of cells) {
-      if (counts[zone] === 0) met.push(zone);
-      counts[zone] = (counts[zone] as number) + 1;
-    }
+  const add = (zone: number, cells: number) => {
+    if (counts[zone] === 0) met.push(zone);
+    counts[zone] = (counts[zone] as number) + cells;
+  };
+  for (const block of blocks) {
+    if (isUniform(block)) add(block.cells[0] as number, block.cells.length);
+    else for (const zone of block.cells) add(zone, 1);
   }
   const countOf = (zone: number) => (zone === UNZONED ? 0 : (counts[zone] as number));
   const dominant = met.reduce((best, zone) => (countOf(zone) > countOf(best) ? zone : best), UNZONED);
@@ -96,11 +107,11 @@ export function isPatchy(tally: ZoneTally, thresholds: ZoneThresholds): boolean 
 
 /** Groups blocks by the square of `gridSize` metres their stored position lies in, in first-encounter order. */
 export function clusterBlocks(blocks: readonly ZoneBlock[], gridSize: number): ZoneCluster[] {
-  const clusters = new Map<string, { ix: number; iz: number; blocks: ZoneBlock[] }>();
+  const clusters = new Map<number, { ix: number; iz: number; blocks: ZoneBlock[] }>();
   for (const block of blocks) {
     const ix = Math.floor((block.position.x + gridSize / 2) / gridSize);
     const iz = Math.floor((block.position.z + gridSize / 2) / gridSize);
-    const key = `${ix}:${iz}`;
+    const key = ix * GRID_KEY_STEP + iz;
     const cluster = clusters.get(key);
     if (cluster) cluster.blocks.push(block);
     else clusters.set(key, { ix, iz, blocks: [block] });

@@ -5,6 +5,7 @@ import {
   clusterBlocks,
   isMixed,
   isPatchy,
+  isUniform,
   tallyBlock,
   tallyCells,
   type ZoneCluster,
@@ -24,6 +25,7 @@ export function findMottledZones(city: City, rules: ZoneRules): Anomaly[] {
   const blocks = city.zoneBlocks();
   return [
     ...blocks.flatMap((block): Anomaly[] => {
+      if (isUniform(block)) return [];
       const tally = tallyBlock(block);
       const fault = faultOf(tally, rules, "mixedZoneBlock", "patchyUnzonedHoles");
       return fault ? [blockRow(block, tally, fault)] : [];
@@ -65,9 +67,6 @@ function blockRow(block: ZoneBlock, tally: ZoneTally, { type, suspiciousCells }:
 }
 
 function clusterRow({ ix, iz, blocks }: ZoneCluster, tally: ZoneTally, fault: Fault): Anomaly {
-  const xs = blocks.map(({ position: { x } }) => x);
-  const ys = blocks.map(({ position: { y } }) => y);
-  const zs = blocks.map(({ position: { z } }) => z);
   return {
     type: fault.type,
     clusterKey: `${ix}:${iz}`,
@@ -81,11 +80,23 @@ function clusterRow({ ix, iz, blocks }: ZoneCluster, tally: ZoneTally, fault: Fa
     distinctZoned: tally.distinctZoned,
     suspiciousCells: fault.suspiciousCells,
     zoneCounts: Object.fromEntries(tally.counts),
-    position: { x: mean(xs), y: mean(ys), z: mean(zs) },
-    bounds: { minX: Math.min(...xs), maxX: Math.max(...xs), minZ: Math.min(...zs), maxZ: Math.max(...zs) },
+    ...placeOf(blocks),
   };
 }
 
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
+/** The mean of the blocks' positions, and their bounds. */
+function placeOf(blocks: readonly ZoneBlock[]) {
+  const sum = { x: 0, y: 0, z: 0 };
+  const bounds = { minX: Infinity, maxX: -Infinity, minZ: Infinity, maxZ: -Infinity };
+  for (const { position: at } of blocks) {
+    sum.x += at.x;
+    sum.y += at.y;
+    sum.z += at.z;
+    bounds.minX = Math.min(bounds.minX, at.x);
+    bounds.maxX = Math.max(bounds.maxX, at.x);
+    bounds.minZ = Math.min(bounds.minZ, at.z);
+    bounds.maxZ = Math.max(bounds.maxZ, at.z);
+  }
+  const count = blocks.length;
+  return { position: { x: sum.x / count, y: sum.y / count, z: sum.z / count }, bounds };
 }

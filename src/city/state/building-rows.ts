@@ -11,9 +11,16 @@ export function countServices(buildings: readonly Building[]) {
   };
 }
 
+/** Few combinations of flags occur, in thousands of rows. */
+const FLAG_TEXTS = new Map<number, string>();
+
 /** Flag names in bit order, as one text. */
 export function flagText(flags: number): string {
-  return flagNames(flags).join(", ");
+  const known = FLAG_TEXTS.get(flags);
+  if (known !== undefined) return known;
+  const text = flagNames(flags).join(", ");
+  FLAG_TEXTS.set(flags, text);
+  return text;
 }
 
 /** How large a building is, where it stands and what is wrong with it: the end of every row. */
