@@ -1,6 +1,7 @@
 import { readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect } from "chai";
+import { LmdbTaskStore } from "../../src/music/lmdb-store.js";
 import { type SongRecord, shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { ServedProcess } from "./served-process.js";
@@ -18,6 +19,14 @@ function fileName({ file }: SongRecord): string {
   return basename(decodeURIComponent(file));
 }
 
+/** What chance gave the task when it was accepted. */
+async function storedSeeds(directory: string, id: string): Promise<string | undefined> {
+  const store = LmdbTaskStore.open(join(directory, "tasks"));
+  const task = await store.get(id);
+  await store.close();
+  return task?.request.seeds.join(",");
+}
+
 describe("a server that stops", () => {
   it("loses nothing to kill -9: results and audio stay, a running task starts again, waiting ones follow", async () => {
     const directory = temporaryDirectory();
@@ -27,10 +36,16 @@ describe("a server that stops", () => {
     const [song] = before.records as [SongRecord];
     const bytes = await first.client.download(song);
     // Long enough to be caught running, short enough to be finished in the second life.
-    const running = await first.client.submit({ ...shortSong, audio_duration: 30, inference_steps: 8 });
+    const running = await first.client.submit({
+      ...shortSong,
+      batch_size: 2,
+      seed: 5,
+      use_random_seed: false,
+    });
     const waiting = await first.client.submit(shortSong);
     await first.client.begun(running);
     await first.end("SIGKILL");
+    const seeds = await storedSeeds(directory, running);
 
     const second = await ServedProcess.start(directory);
     expect(await second.client.query(done)).to.deep.equal(before);
@@ -40,7 +55,8 @@ describe("a server that stops", () => {
     for (const id of [running, waiting]) {
       const { item, records } = await second.client.finished(id);
       expect(item.status, item.error).to.equal(1);
-      files.push(fileName(records[0] as SongRecord));
+      if (id === running) expect(records[0]?.seed_value).to.equal(seeds);
+      files.push(...(records as SongRecord[]).map(fileName));
     }
     const { jobs } = (await second.client.get("/v1/stats")).body.data;
     expect(jobs).to.deep.equal({ total: 3, queued: 0, running: 0, succeeded: 3, failed: 0 });

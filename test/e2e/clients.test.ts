@@ -1,0 +1,75 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import type { TaskStatusItem } from "../../src/music/task-status.js";
+import { type LiveServer, type SongRecord, startLiveServer } from "../music/live-server.js";
+import { temporaryDirectory } from "../music/tasks.js";
+import { KEYED_SERVER_CLIENTS, OPEN_SERVER_CLIENTS, type PublicClient } from "./public-clients.js";
+
+const POLL_INTERVAL_MS = 50;
+
+function bodyOf({ encoding, song }: PublicClient): { body: string | FormData; type: Record<string, string> } {
+  if (encoding === "json")
+    return { body: JSON.stringify(song), type: { "Content-Type": "application/json" } };
+  const body = new FormData();
+  for (const [name, value] of Object.entries(song)) {
+    if (value instanceof Blob) body.append(name, value, value.size > 0 ? "silence.wav" : "");
+    else body.append(name, String(value));
+  }
+  return { body, type: {} };
+}
+
+/** Submits, polls to the end, downloads: the way of every client. */
+async function makeSong(url: string, client: PublicClient): Promise<[SongRecord[], TaskStatusItem]> {
+  const { headers } = client;
+  const { body, type } = bodyOf(client);
+  const submitted = await fetch(`${url}/release_task`, {
+    method: "POST",
+    headers: { ...headers, ...type },
+    body,
+  });
+  // biome-ignore lint/suspicious/noExplicitAny: read as the clients do
+  const answer = (await submitted.json()) as any;
+  expect(answer, JSON.stringify(answer)).to.include({ code: 200, error: null });
+  const id: string = answer.data.task_id;
+  for (;;) {
+    const polled = await fetch(`${url}/query_result`, {
+      method: "POST",
+      headers: { ...headers, "Content-Type": "application/json" },
+      body: JSON.stringify({ task_id_list: [id] }),
+    });
+    const item = ((await polled.json()) as { data: [TaskStatusItem] }).data[0];
+    if (item.status !== 0) return [JSON.parse(item.result), item];
+    await sleep(POLL_INTERVAL_MS);
+  }
+}
+
+function works(client: PublicClient, server: () => LiveServer): void {
+  it(`${client.name} gets its songs`, async () => {
+    const { url, client: caller } = server();
+    await client.asks(caller, client.headers);
+    const [songs, item] = await makeSong(url, client);
+    expect(item.status, item.error).to.equal(1);
+    client.reads(songs, item);
+    for (const { file } of songs) {
+      const audio = await fetch(url + file, { headers: client.headers });
+      expect(audio.status).to.equal(200);
+      expect(audio.headers.get("content-type")).to.match(/^audio\//);
+      expect((await audio.arrayBuffer()).byteLength).to.equal(Number(audio.headers.get("content-length")));
+    }
+  });
+}
+
+for (const { what, settings, clients } of [
+  { what: "without a key", settings: {}, clients: OPEN_SERVER_CLIENTS },
+  { what: "with a key", settings: { SVC_API_KEY: "k1" }, clients: KEYED_SERVER_CLIENTS },
+]) {
+  describe(`public clients of a server ${what}`, () => {
+    let server: LiveServer;
+    const directory = temporaryDirectory();
+    before(async () => {
+      server = await startLiveServer(directory, settings);
+    });
+    after(() => server.close());
+    for (const client of clients) works(client, () => server);
+  });
+}

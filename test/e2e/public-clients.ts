@@ -1,0 +1,313 @@
+/**
+ * What public clients of the ACE-Step 1.5 API server send and read (reference/music-http.md 9.1): their
+ * requests as data. Songs are short here; all else is as they send it.
+ */
+import { existsSync } from "node:fs";
+import { expect } from "chai";
+import type { TaskStatusItem } from "../../src/music/task-status.js";
+import type { Client, SongRecord } from "../music/live-server.js";
+
+export interface PublicClient {
+  name: string;
+  headers: Record<string, string>;
+  /** Multipart clients send every value as text, and files as Blob. */
+  encoding: "json" | "multipart";
+  song: Record<string, unknown>;
+  /** What it asks beside songs. */
+  asks: (client: Client, headers: Record<string, string>) => Promise<void>;
+  /** What it takes from a finished task. */
+  reads: (songs: readonly SongRecord[], item: TaskStatusItem) => void;
+}
+
+/** The absolute path inside a result's URL. */
+function pathOf({ file }: SongRecord): string {
+  return decodeURIComponent(file.slice("/v1/audio?path=".length));
+}
+
+/** Stereo, 16 bit, 48 kHz; a tenth of a second of nothing. */
+function silentWav(): Blob {
+  const dataBytes = 4800 * 4;
+  const wav = Buffer.alloc(44 + dataBytes);
+  wav.write("RIFF", 0);
+  wav.writeUInt32LE(36 + dataBytes, 4);
+  wav.write("WAVEfmt ", 8);
+  wav.writeUInt32LE(16, 16);
+  wav.writeUInt16LE(1, 20);
+  wav.writeUInt16LE(2, 22);
+  wav.writeUInt32LE(48_000, 24);
+  wav.writeUInt32LE(192_000, 28);
+  wav.writeUInt16LE(4, 32);
+  wav.writeUInt16LE(16, 34);
+  wav.write("data", 36);
+  wav.writeUInt32LE(dataBytes, 40);
+  return new Blob([new Uint8Array(wav)], { type: "audio/wav" });
+}
+
+const acestepShell: PublicClient = {
+  name: "acestep.sh",
+  headers: { Authorization: "Bearer k1" },
+  encoding: "json",
+  song: {
+    prompt: "warm lo-fi",
+    lyrics: "[Verse]\nRain again",
+    sample_query: "",
+    thinking: true,
+    use_format: false,
+    use_cot_caption: true,
+    use_cot_language: true,
+    vocal_language: "en",
+    audio_format: "mp3",
+    use_random_seed: false,
+    seed: 42,
+    model: "acestep-v15-turbo",
+    inference_steps: 1,
+    guidance_scale: 7,
+    audio_duration: 10,
+    bpm: 90,
+    batch_size: 1,
+    key_scale: "C Major",
+    time_signature: "4/4",
+  },
+  asks: async (client, headers) => {
+    expect((await client.get("/health")).status).to.equal(200);
+    // Its random mode. The model alone decides the length, so the song is not waited for.
+    const random = await client.post("/release_task", { sample_mode: true, thinking: true }, headers);
+    expect(random.status).to.equal(200);
+    await client.post("/cancel_task", { task_id: random.body.data.task_id }, headers);
+  },
+  reads: ([song]) => {
+    expect(song?.file).to.match(/^\/v1\/audio\?path=.+\.mp3$/);
+    expect(song?.metas).to.include({ bpm: 90, keyscale: "C Major", timesignature: "4", duration: 10 });
+    expect(song?.seed_value).to.equal("42");
+    expect(song?.lm_model).to.equal("carillon-nano/lm");
+  },
+};
+
+const studioPage: PublicClient = {
+  name: "studio.html",
+  headers: { Origin: "null" },
+  encoding: "multipart",
+  song: {
+    task_type: "text2music",
+    prompt: "piano",
+    lyrics: "",
+    vocal_language: "unknown",
+    thinking: "false",
+    batch_size: "2",
+    inference_steps: "1",
+    guidance_scale: "7.0",
+    audio_duration: "10",
+    audio_cover_strength: "1.0",
+    track_name: "",
+    repainting_start: "0",
+    repainting_end: "-1",
+    src_audio: new Blob([]),
+  },
+  asks: async (client, headers) => {
+    const { headers: answered } = await client.get("/health", headers);
+    expect(answered.get("access-control-allow-origin")).to.equal("null");
+  },
+  reads: (songs, item) => {
+    expect(songs).to.have.length(2);
+    expect(songs[0]).to.include({ prompt: "piano", lyrics: "[Instrumental]" });
+    expect(songs[0]?.metas).to.include.keys("bpm", "keyscale", "duration");
+    expect(item.progress_text).to.be.a("string");
+  },
+};
+
+const daw: PublicClient = {
+  name: "ACE-Step-DAW",
+  headers: { Origin: "http://localhost:5173" },
+  encoding: "multipart",
+  song: {
+    src_audio: silentWav(),
+    task_type: "text2music",
+    prompt: "drums",
+    global_caption: "",
+    lyrics: "",
+    instruction: "Fill the audio semantic mask based on the given conditions:",
+    audio_duration: "10",
+    bpm: "120",
+    key_scale: "",
+    time_signature: "",
+    inference_steps: "1",
+    guidance_scale: "7",
+    shift: "3",
+    batch_size: "1",
+    audio_format: "wav",
+    thinking: "false",
+    model: "",
+    chunk_mask_mode: "auto",
+    repaint_mode: "balanced",
+    repaint_strength: "0.5",
+  },
+  asks: async (client, headers) => {
+    const inventory = await client.get("/v1/model_inventory", headers);
+    expect(inventory.body.data.models).to.satisfy((models: { is_loaded: boolean }[]) =>
+      models.some((model) => model.is_loaded),
+    );
+    const sample = await client.post("/create_random_sample", { sample_type: "custom_mode" }, headers);
+    expect(sample.body.data).to.include.keys("caption", "lyrics", "keyscale", "timesignature", "language");
+    const formatted = await client.post(
+      "/format_input",
+      { prompt: "drums", lyrics: "", param_obj: "{}" },
+      headers,
+    );
+    expect(formatted.body.data).to.have.keys(
+      ...["caption", "lyrics", "bpm", "key_scale", "time_signature", "duration", "vocal_language"],
+    );
+    const stems = await client.post("/release_task", { task_type: "stem_separation" }, headers);
+    expect(stems.status).to.equal(400);
+  },
+  reads: ([song], item) => {
+    expect(item.progress_text).to.be.a("string");
+    expect(song).to.include({ stage: "succeeded", progress: 1, dit_model: "carillon-nano", prompt: "drums" });
+    expect(song?.metas).to.include({ bpm: 120, duration: 10 });
+    expect(song?.seed_value).to.match(/^\d+$/);
+    expect(song?.file).to.match(/\.wav$/);
+  },
+};
+
+const plugin: PublicClient = {
+  name: "acestep.vst3",
+  headers: {},
+  encoding: "json",
+  song: {
+    prompt: "synth bass",
+    lyrics: "",
+    task_type: "text2music",
+    audio_duration: 10,
+    batch_size: 1,
+    audio_format: "wav",
+    thinking: false,
+    use_random_seed: false,
+    seed: 7,
+    inference_steps: 6,
+    guidance_scale: 7,
+    model: "acestep-v15-turbo",
+    reference_audio_path: "",
+    src_audio_path: "",
+    audio_cover_strength: 1,
+    audio_code_string: "",
+  },
+  asks: async (client) => {
+    expect((await client.get("/health")).body.data.status).to.equal("ok");
+    // It shows `detail`, and needs an object to look for it in.
+    const refused = await client.post("/release_task", { audio_duration: 5 });
+    expect(refused.body).to.be.an("object").with.property("detail").that.is.a("string");
+  },
+  reads: ([song]) => {
+    expect(song?.file).to.match(/\.wav$/);
+    expect(song?.dit_model).to.equal("carillon-nano");
+    expect(song?.warnings?.join()).to.include("acestep-v15-turbo");
+  },
+};
+
+const wrangler: PublicClient = {
+  name: "Ace-Step-Wrangler",
+  headers: {},
+  encoding: "json",
+  song: {
+    sample_query: "a quiet waltz. English vocals.",
+    prompt: "",
+    lyrics: "",
+    audio_duration: 10,
+    inference_steps: 1,
+    batch_size: 1,
+    shift: 3,
+    seed: -1,
+    use_random_seed: true,
+    guidance_scale: 7,
+    audio_guidance_scale: 7,
+    lm_model_path: "acestep-5Hz-lm-1.7B",
+    thinking: false,
+    audio_code_string: "<|audio_code_1|><|audio_code_2|>",
+    repaint_mode: "balanced",
+    repaint_strength: 0.5,
+    cover_noise_strength: 0,
+    full_analysis_only: false,
+    audio_format: "mp3",
+  },
+  asks: async (client) => {
+    const formatted = await client.post("/format_input", { lyrics: "la la la" });
+    expect(formatted.status).to.equal(200);
+  },
+  reads: ([song]) => {
+    expect(existsSync(pathOf(song as SongRecord))).to.equal(true);
+    expect(song?.prompt).to.be.a("string").and.not.equal("");
+    expect(song?.metas).to.include({ duration: 10 });
+    expect(song?.warnings?.join()).to.include("acestep-5Hz-lm-1.7B").and.include("audio_code_string");
+  },
+};
+
+/** It sends every control of its window, most of which only its own server knows. */
+const hotStep: PublicClient = {
+  name: "HOT-Step",
+  headers: { "x-api-key": "k1" },
+  encoding: "json",
+  song: {
+    ...{
+      prompt: "metal",
+      lyrics: "[Instrumental]",
+      instrumental: true,
+      title: "",
+      style: "metal",
+      artist: "",
+    },
+    ...{ task_type: "text2music", duration: 10, inference_steps: 1, guidance_scale: 9, batch_size: 1 },
+    ...{ use_random_seed: false, seed: -1, audio_format: "flac", dit_model: "acestep-v15-merge", shift: 3 },
+    ...{ thinking: false, enhance: false, infer_method: "heun", scheduler: "linear", sampler_mode: "euler" },
+    ...{ key_scale: "", time_signature: "", vocal_language: "unknown", negative_prompt: "", timesteps: "" },
+    ...{ lm_backend: "custom-vllm", lm_model_path: "", lm_temperature: 0.85, lm_cfg_scale: 2.5, lm_top_k: 0 },
+    ...{
+      lm_top_p: 0.9,
+      lm_repetition_penalty: 1,
+      lm_negative_prompt: "NO USER INPUT",
+      lm_batch_chunk_size: 8,
+    },
+    ...{ use_cot_metas: true, use_cot_caption: false, use_cot_language: false, use_cot_lyrics: false },
+    ...{
+      constrained_decoding: true,
+      constrained_decoding_debug: false,
+      allow_lm_batch: true,
+      is_format_caption: false,
+    },
+    ...{ use_adg: false, cfg_interval_start: 0, cfg_interval_end: 1, guidance_variant: "apg_classic" },
+    ...{
+      guidance_params: { eta: 0, momentum: -0.75, norm: 2.5 },
+      guidance_interval_decay: 0,
+      min_guidance: 3,
+    },
+    ...{ velocity_norm_threshold: 0, velocity_ema_factor: 0, latent_shift: 0, latent_rescale: 1, eta: 0 },
+    ...{ momentum: -0.75, pag_start: 0.3, pag_end: 0.8, pag_scale: 0, use_pag: false, anti_autotune: 0 },
+    ...{ steering_enabled: false, steering_loaded: [], steering_alphas: {}, lora_path: null, lora_scale: 1 },
+    ...{ lora_loaded: false, adapters: [], adapter_group_scales: { self_attn: 1, cross_attn: 1, mlp: 1 } },
+    ...{ reference_audio_path: null, source_audio_path: null, src_audio_path: null, audio_codes: null },
+    ...{ repainting_start: 0, repainting_end: -1, audio_cover_strength: 1, cover_noise_strength: 0 },
+    ...{ tempo_scale: 1, pitch_shift: 0, extract_codes_only: false, track_name: null, track_classes: [] },
+    ...{
+      auto_master: false,
+      mastering_params: { mode: "builtin" },
+      normalization_db: -1,
+      enable_normalization: true,
+    },
+    ...{ fade_in: 0, fade_out: 0, chunk_mask_mode: "auto", repaint_mode: "balanced", repaint_strength: 0.5 },
+    ...{ get_lrc: false, get_scores: false, score_scale: 0.5, use_tiled_decode: true, disable_tqdm: false },
+  },
+  asks: async (client, headers) => {
+    expect((await client.get("/v1/stats", { "x-api-key": "" })).status).to.equal(401);
+    const id = await client.submit({ prompt: "never made", audio_duration: 600, ai_token: "k1" });
+    const cancelled = await client.post("/cancel_task", { job_id: id }, headers);
+    expect(cancelled.body.data).to.deep.equal({ job_id: id, status: "cancelled" });
+  },
+  reads: ([song]) => {
+    expect(song?.file).to.match(/\.flac$/);
+    expect(song?.seed_value).to.match(/^\d+$/);
+    expect(song?.generation_info).to.match(/Steps:\s*1\b/);
+    expect(song?.warnings?.join()).to.include("acestep-v15-merge");
+  },
+};
+
+export const OPEN_SERVER_CLIENTS = [studioPage, daw, plugin, wrangler];
+/** These can send a key, which is `k1`. */
+export const KEYED_SERVER_CLIENTS = [acestepShell, hotStep];
