@@ -134,6 +134,8 @@ int64_t Checkpoint::parameter_count() const {
 
 Weights Weights::sub(const std::string& name) const { return Weights(state_, placement_, prefix_ + name + "."); }
 
+Weights Weights::as(at::ScalarType dtype) const { return Weights(state_, {placement_.device, dtype}, prefix_); }
+
 bool Weights::has(const std::string& name) const { return state_->entries.count(prefix_ + name) != 0; }
 
 at::Tensor Weights::stored(const std::string& name) const {

@@ -43,6 +43,8 @@ class Weights {
  public:
   /// The tensors below `name.`.
   Weights sub(const std::string& name) const;
+  /// The same tensors for a module that keeps another dtype than its model's.
+  Weights as(at::ScalarType dtype) const;
   bool has(const std::string& name) const;
 
   /// The tensor `name`, which must have exactly `shape`, on the placement's device in its dtype (or `dtype`).

@@ -9,17 +9,18 @@
 
 namespace carillon {
 
-/// Latents at 25 Hz to audio codes at 5 Hz. The quantiser works in float32 whatever the model's type.
+/// Latents at 25 Hz to audio codes at 5 Hz. All of it works in float32 whatever the model's type: a code is a
+/// decision, which rounding flips, and the tokenizer is small and runs at most once a song.
 class AudioTokenizer {
  public:
-  /// `weights` at `tokenizer.`.
-  static AudioTokenizer load(const Weights& weights, const DitConfig& config);
+  /// `model` at `tokenizer.`.
+  static AudioTokenizer load(const Weights& model, const DitConfig& config);
 
   struct Tokens {
     at::Tensor quantized;  // [B, N, E], the model's dtype
     at::Tensor indices;    // [B, N] int64
   };
-  /// latents [B, T, C] -> N = ceil(T / frames per code) codes. A last group that is not full is completed with the
+  /// latents [B, T, C], best in float32 -> N = ceil(T / frames per code) codes. A last group that is not full is completed with the
   /// first frames of `silence` [1, F, C].
   Tokens tokenize(const at::Tensor& latents, const at::Tensor& silence) const;
 
@@ -29,15 +30,17 @@ class AudioTokenizer {
   int64_t codebook_size() const { return fsq_.codebook_size(); }
 
  private:
-  AudioTokenizer(Fsq fsq, int64_t frames_per_code) : fsq_(std::move(fsq)), frames_per_code_(frames_per_code) {}
+  AudioTokenizer(Fsq fsq, int64_t frames_per_code, at::ScalarType dtype)
+      : fsq_(std::move(fsq)), frames_per_code_(frames_per_code), dtype_(dtype) {}
 
   Fsq fsq_;
   int64_t frames_per_code_;
+  at::ScalarType dtype_;  // the model's; all below is float32
   nn::Linear acoustic_proj_;
   nn::Linear embed_;
   at::Tensor special_token_;  // [1, 1, E]
   EncoderStack pooler_;
-  nn::Linear project_in_, project_out_;  // float32
+  nn::Linear project_in_, project_out_;
 };
 
 /// Audio codes at 5 Hz back to latents at 25 Hz: the hints that stand in for source latents.

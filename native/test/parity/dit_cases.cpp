@@ -53,7 +53,7 @@ void dit(Case& golden) {
 
 void audio_tokenizer(Case& golden) {
   const AceStep model = load_model(golden);
-  const auto tokens = model.tokenizer.tokenize(golden.input("latents"), model.silence);
+  const auto tokens = model.tokenizer.tokenize(golden.stored_input("latents").to(golden.placement.device), model.silence);
   golden.compare("quantized", tokens.quantized);
   golden.compare("indices", tokens.indices.unsqueeze(-1));
 }

@@ -26,7 +26,7 @@ struct Options {
 
 /// The largest relative error that passes; none where a case is only reported.
 std::optional<double> limit_of(Depth depth, const Placement& placement) {
-  if (placement.dtype == at::kBFloat16) return depth == Depth::kSampler ? std::nullopt : std::optional(2e-2);
+  if (placement.dtype == at::kBFloat16) return depth == Depth::kChain ? std::nullopt : std::optional(2e-2);
   const double cpu = depth == Depth::kModule ? 1e-5 : 1e-4;
   return placement.device.is_cuda() ? 10 * cpu : cpu;
 }

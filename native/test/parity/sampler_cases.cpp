@@ -111,7 +111,7 @@ void sampler(Case& golden) {
 
 [[maybe_unused]] const bool registered[] = {
     register_module("guidance", Depth::kModule, guidance),
-    register_module("sampler", Depth::kSampler, sampler),
+    register_module("sampler", Depth::kChain, sampler),
 };
 
 }  // namespace
