@@ -105,6 +105,15 @@ describe("road anomalies", () => {
     });
   });
 
+  it("looks again once the roads have changed", async () => {
+    await bridge.client.road(0, 0, 80, 0);
+    expect((await inspect("?includeDeadEnds=false")).total).to.equal(0);
+    const { segmentId: id } = await bridge.client.road(40, -40, 40, 40);
+    for (let i = 0; i < 2; i++) expect((await inspect("?includeDeadEnds=false")).total).to.equal(1);
+    await bridge.client.run("bulldoze", { entityType: "netSegment", id });
+    expect((await inspect("?includeDeadEnds=false")).total).to.equal(0);
+  });
+
   it("takes a crossing at the very end for a junction", async () => {
     await bridge.client.road(0, 0, 80, 0);
     await bridge.client.road(77.5, -40, 77.5, 40);

@@ -60,6 +60,7 @@ describe("queries of the bridge", () => {
     expect(query("limit=-3").integer("limit", 500)).to.equal(-3);
     expect(query("d=18.5").decimal("d", 16)).to.equal(18.5);
     expect(query("d=1e3").decimal("d", 16)).to.equal(16);
+    expect(query(`limit=${"9".repeat(400)}`).integer("limit", 500)).to.equal(500);
     expect(new Query("/state/networks").integer("limit", 500)).to.equal(500);
   });
 

@@ -5,6 +5,7 @@ import { findRoadPairs } from "../anomalies/road-pairs.js";
 import { findDeadEnds, findShortStubs } from "../anomalies/road-stubs.js";
 import { findTerrainMismatches } from "../anomalies/road-terrain.js";
 import { findMottledZones } from "../anomalies/zone-mottling.js";
+import type { City } from "../game.js";
 import type { ReadRoute } from "../route.js";
 import { countBy, PROBLEM_LIMIT, paginate } from "./listing.js";
 
@@ -19,8 +20,7 @@ export const roadAnomalies: ReadRoute = {
     const roads = new RoadIndex(city);
     const found = [
       ...findShortStubs(roads, shortSegmentLength),
-      ...findRoadPairs(roads),
-      ...findTerrainMismatches(city, roads),
+      ...lastingFindings(city, roads),
       ...findDeadEnds(city, roads, { nearMissDistance, includeDeadEnds }),
     ];
     const { page, rows } = paginate(found, query, PROBLEM_LIMIT);
@@ -28,6 +28,18 @@ export const roadAnomalies: ReadRoute = {
     return { ok: true, ...page, ...rules, counts: countBy(found, typeOf), anomalies: rows };
   },
 };
+
+/** Pairs and terrain cost the most and depend on the network alone: they are kept until it changes. */
+const kept = new WeakMap<City, { networkRevision: number; found: readonly Anomaly[] }>();
+
+function lastingFindings(city: City, roads: RoadIndex): readonly Anomaly[] {
+  const { networkRevision } = city;
+  const known = kept.get(city);
+  if (known?.networkRevision === networkRevision) return known.found;
+  const found = [...findRoadPairs(roads), ...findTerrainMismatches(city, roads)];
+  kept.set(city, { networkRevision, found });
+  return found;
+}
 
 /** GET /state/building-anomalies */
 export const buildingAnomalies: ReadRoute = {

@@ -40,7 +40,7 @@ export class Query {
   private parsed(key: string, pattern: RegExp, fallback: number): number {
     const value = this.values(key)
       .map(decode)
-      .find((text) => pattern.test(text));
+      .find((text) => pattern.test(text) && Number.isFinite(Number(text)));
     return value === undefined ? fallback : Number(value);
   }
 
