@@ -23,6 +23,7 @@ struct LoadedModel {
     placement = loaded->placement();
     parameter_count = loaded->parameter_count();
     vocabulary_size = loaded->config().vocab_size;
+    unused_tensors = loaded->unused_tensors();
     masks.emplace(vocabulary, placement.device);
   }
 
@@ -32,6 +33,7 @@ struct LoadedModel {
   int64_t max_context_tokens;
   Placement placement;
   int64_t parameter_count, vocabulary_size;
+  std::vector<std::string> unused_tensors;
 };
 
 Vocabulary vocabulary_of(const Napi::Object& object) {
@@ -108,6 +110,7 @@ Napi::Value info_of(Napi::Env env, const LoadedModel& loaded) {
   info.Set("dtype", dtype_name(loaded.placement.dtype));
   info.Set("parameterCount", static_cast<double>(loaded.parameter_count));
   info.Set("vocabularySize", static_cast<double>(loaded.vocabulary_size));
+  info.Set("unusedTensors", text_array(env, loaded.unused_tensors));
   return info;
 }
 

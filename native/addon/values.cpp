@@ -91,6 +91,12 @@ Napi::Float32Array float_array(Napi::Env env, const at::Tensor& tensor) {
   return Napi::Float32Array::New(env, static_cast<size_t>(owner->numel()), buffer, 0);
 }
 
+Napi::Array text_array(Napi::Env env, const std::vector<std::string>& texts) {
+  auto array = Napi::Array::New(env, texts.size());
+  for (uint32_t i = 0; i < texts.size(); ++i) array.Set(i, texts[i]);
+  return array;
+}
+
 Napi::Int32Array id_array(Napi::Env env, const std::vector<int32_t>& ids) {
   auto array = Napi::Int32Array::New(env, ids.size());
   std::copy(ids.begin(), ids.end(), array.Data());

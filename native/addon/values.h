@@ -31,6 +31,7 @@ bool has(const Napi::Object& object, const char* key);
 /// The tensor is contiguous float32 on the CPU.
 Napi::Float32Array float_array(Napi::Env env, const at::Tensor& tensor);
 
+Napi::Array text_array(Napi::Env env, const std::vector<std::string>& texts);
 Napi::Int32Array id_array(Napi::Env env, const std::vector<int32_t>& ids);
 
 }  // namespace carillon::addon

@@ -2,6 +2,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <string>
+#include <vector>
 
 #include "core/checkpoint/config.h"
 #include "core/dit/audio_tokenizer.h"
@@ -23,6 +24,7 @@ struct AceStep {
   at::Tensor null_condition;  // [1, 1, E]
   at::Tensor silence;         // [1, frames, C], the model's dtype and device
   int64_t parameter_count;    // of the whole checkpoint
+  std::vector<std::string> unused_tensors;  // Checkpoint::unused
 
   /// Original or diffusers layout. Throws kBadCheckpoint; reports Stage::kLoad.
   static AceStep load(const std::string& directory, const Placement& placement, const Control& control);

@@ -79,12 +79,14 @@ at::Tensor cached_attention(const nn::SelfAttention::Heads& heads, const std::ve
 
 CausalLm CausalLm::load(const std::string& directory, const Placement& placement, const Control& control) {
   const Qwen3Config config = Qwen3Config::read(directory);
-  const Weights weights = Checkpoint::open(directory).weights(placement);
+  const Checkpoint checkpoint = Checkpoint::open(directory);
+  const Weights weights = checkpoint.weights(placement);
   CausalLm model;
   model.stack_ = Qwen3Stack::load(weights, config, control);
   model.head_ = weights.has("lm_head.weight") ? weights.get("lm_head.weight", {config.vocab_size, config.hidden_size})
                                               : model.stack_.embeddings;
   model.placement_ = placement;
+  model.unused_tensors_ = checkpoint.unused();
   model.rotary_ = nn::Rotary::make(config.max_position_embeddings, config.head_dim, config.rope_theta, placement);
   return model;
 }

@@ -3,6 +3,7 @@
 #include <c10/util/ArrayRef.h>
 
 #include <string>
+#include <vector>
 
 #include "core/checkpoint/config.h"
 #include "core/nn/rotary.h"
@@ -22,6 +23,7 @@ class CausalLm {
   const Qwen3Config& config() const { return stack_.config; }
   const Placement& placement() const { return placement_; }
   int64_t parameter_count() const;
+  const std::vector<std::string>& unused_tensors() const { return unused_tensors_; }  // Checkpoint::unused
 
   /// Throws kBadArgument for no rows or more tokens than max_position_embeddings.
   KvCache make_cache(int64_t rows, int64_t max_tokens) const;
@@ -44,6 +46,7 @@ class CausalLm {
   Qwen3Stack stack_;
   at::Tensor head_;  // [V, H]: lm_head.weight, else the embeddings
   Placement placement_;
+  std::vector<std::string> unused_tensors_;
   nn::Rotary rotary_;  // of max_position_embeddings positions
 };
 

@@ -12,6 +12,7 @@ TextEncoder TextEncoder::load(const std::string& directory, const Placement& pla
   const Checkpoint checkpoint = Checkpoint::open(directory);
   encoder.stack_ = Qwen3Stack::load(checkpoint.weights(placement), Qwen3Config::read(directory), control);
   encoder.placement_ = placement;
+  encoder.unused_tensors_ = checkpoint.unused();
   return encoder;
 }
 

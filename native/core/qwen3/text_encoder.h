@@ -2,6 +2,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <string>
+#include <vector>
 
 #include "core/checkpoint/config.h"
 #include "core/qwen3/stack.h"
@@ -19,6 +20,7 @@ class TextEncoder {
   const Qwen3Config& config() const { return stack_.config; }
   const Placement& placement() const { return placement_; }
   int64_t parameter_count() const { return stack_.parameter_count(); }
+  const std::vector<std::string>& unused_tensors() const { return unused_tensors_; }  // Checkpoint::unused
 
   /// ids [B, T] (int64, any device) -> last hidden states after the final norm, [B, T, H]. Causal, no padding mask:
   /// right padding cannot reach earlier tokens. Throws kBadArgument for an id outside the vocabulary.
@@ -29,6 +31,7 @@ class TextEncoder {
  private:
   Qwen3Stack stack_;
   Placement placement_;
+  std::vector<std::string> unused_tensors_;
 };
 
 }  // namespace carillon

@@ -57,7 +57,14 @@ Renderer::Renderer(const Directories& directories, const Placement& placement, c
            .frames_per_code = model->config.pool_window_size,
            .codebook_size = model->tokenizer.codebook_size(),
            .max_frames = model->max_frames(),
-           .parameter_count = model->parameter_count + text_encoder->parameter_count() + vae->parameter_count()};
+           .parameter_count = model->parameter_count + text_encoder->parameter_count() + vae->parameter_count(),
+           .unused_tensors = {}};
+  const auto add_unused = [&](const std::string& directory, const std::vector<std::string>& names) {
+    for (const auto& name : names) info_.unused_tensors.push_back(directory + ": " + name);
+  };
+  add_unused(directories.model, model->unused_tensors);
+  add_unused(directories.vae, vae->unused_tensors());
+  add_unused(directories.text_encoder, text_encoder->unused_tensors());
 }
 
 ConditionInputs Renderer::read_prompts(const AceStep& model, const RenderJob& job, const Control& control) {

@@ -17,6 +17,7 @@ struct Vae::Networks {
   Placement placement;
   Oobleck encoder, decoder;
   int64_t window;
+  std::vector<std::string> unused_tensors;
 };
 
 namespace {
@@ -38,15 +39,16 @@ Vae::~Vae() = default;
 Vae Vae::load(const std::string& directory, const Placement& placement, const Control& control) {
   const c10::InferenceMode inference;
   const VaeConfig config = VaeConfig::read(directory);
-  const Weights weights = Checkpoint::open(directory).weights(placement);
+  const Checkpoint checkpoint = Checkpoint::open(directory);
+  const Weights weights = checkpoint.weights(placement);
   const bool time_major = can_run_time_major(placement, config);
   control.report(Stage::kLoad, 0, 2);
   Oobleck encoder = Oobleck::load_encoder(weights.sub("encoder"), config, time_major);
   control.report(Stage::kLoad, 1, 2);
   Oobleck decoder = Oobleck::load_decoder(weights.sub("decoder"), config, time_major);
   control.report(Stage::kLoad, 2, 2);
-  return Vae(std::make_unique<Networks>(
-      Networks{config, placement, std::move(encoder), std::move(decoder), window_frames(placement)}));
+  return Vae(std::make_unique<Networks>(Networks{config, placement, std::move(encoder), std::move(decoder),
+                                                 window_frames(placement), checkpoint.unused()}));
 }
 
 const VaeConfig& Vae::config() const { return networks_->config; }
@@ -54,6 +56,8 @@ const Placement& Vae::placement() const { return networks_->placement; }
 int64_t Vae::parameter_count() const {
   return networks_->encoder.parameter_count() + networks_->decoder.parameter_count();
 }
+
+const std::vector<std::string>& Vae::unused_tensors() const { return networks_->unused_tensors; }
 
 at::Tensor Vae::decode(const at::Tensor& latents, const Control& control) const {
   const c10::InferenceMode inference;

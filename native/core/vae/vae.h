@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/checkpoint/config.h"
 #include "core/runtime/control.h"
@@ -25,6 +26,7 @@ class Vae {
   const VaeConfig& config() const;
   const Placement& placement() const;
   int64_t parameter_count() const;
+  const std::vector<std::string>& unused_tensors() const;  // Checkpoint::unused
 
   /// latents [B, C, T] -> audio [B, audio_channels, samples_per_frame * T], float32 on the CPU.
   /// Reports Stage::kDecode per tile; throws kBadArgument for another shape.
