@@ -6,47 +6,18 @@
 #include "core/qwen3/causal_lm.h"
 #include "core/qwen3/text_encoder.h"
 #include "core/runtime/error.h"
-#include "test/checkpoint_files.h"
-#include "test/test.h"
+#include "test/tiny_qwen3.h"
 
 using namespace carillon;
 
 namespace {
 
 const Placement kFloat32{at::kCPU, at::kFloat};
-constexpr int64_t kVocabulary = 50, kHidden = 24, kHeads = 4, kKvHeads = 2, kDim = 8, kIntermediate = 40, kLayers = 2;
+constexpr int64_t kVocabulary = test::kTinyQwen3.vocabulary, kHidden = test::kTinyQwen3.hidden;
+constexpr int64_t kHeads = test::kTinyQwen3.heads, kKvHeads = test::kTinyQwen3.kv_heads, kDim = test::kTinyQwen3.head_dim;
+constexpr int64_t kLayers = test::kTinyQwen3.layers;
 
-/// A random model whose attention (32) is wider than its hidden states (24). Scaled so that signals stay near one.
-test::Tensors random_model(const std::string& prefix) {
-  const auto matrix = [](int64_t rows, int64_t columns) { return at::randn({rows, columns}) / std::sqrt(static_cast<double>(columns)); };
-  test::Tensors tensors = {{prefix + "embed_tokens.weight", at::randn({kVocabulary, kHidden})}, {prefix + "norm.weight", at::rand({kHidden}) + 0.5}};
-  for (int64_t i = 0; i < kLayers; ++i) {
-    const std::string layer = prefix + "layers." + std::to_string(i) + ".";
-    tensors[layer + "input_layernorm.weight"] = at::rand({kHidden}) + 0.5;
-    tensors[layer + "post_attention_layernorm.weight"] = at::rand({kHidden}) + 0.5;
-    tensors[layer + "self_attn.q_proj.weight"] = matrix(kHeads * kDim, kHidden);
-    tensors[layer + "self_attn.k_proj.weight"] = matrix(kKvHeads * kDim, kHidden);
-    tensors[layer + "self_attn.v_proj.weight"] = matrix(kKvHeads * kDim, kHidden);
-    tensors[layer + "self_attn.o_proj.weight"] = matrix(kHidden, kHeads * kDim);
-    tensors[layer + "self_attn.q_norm.weight"] = at::rand({kDim}) + 0.5;
-    tensors[layer + "self_attn.k_norm.weight"] = at::rand({kDim}) + 0.5;
-    tensors[layer + "mlp.gate_proj.weight"] = matrix(kIntermediate, kHidden);
-    tensors[layer + "mlp.up_proj.weight"] = matrix(kIntermediate, kHidden);
-    tensors[layer + "mlp.down_proj.weight"] = matrix(kHidden, kIntermediate);
-  }
-  return tensors;
-}
-
-std::string write_model(const test::Tensors& tensors) {
-  const std::string directory = test::fixture_directory();
-  test::write_safetensors(directory + "/model.safetensors", tensors);
-  test::write_file(directory + "/config.json",
-                   R"({"vocab_size": 50, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4,
-                       "num_key_value_heads": 2, "head_dim": 8, "rope_parameters": {"rope_theta": 10000}, "max_position_embeddings": 64})");
-  return directory;
-}
-
-CausalLm load(const test::Tensors& tensors) { return CausalLm::load(write_model(tensors), kFloat32, Control()); }
+CausalLm load(const test::Tensors& tensors) { return CausalLm::load(test::write_qwen3(tensors), kFloat32, Control()); }
 
 /// The reference formulas (lm.md 1.2) in double, for one sequence: [T, H] after the final norm.
 at::Tensor plain_forward(const test::Tensors& tensors, const std::vector<int64_t>& ids) {
@@ -95,7 +66,7 @@ const std::vector<int64_t> kIds = {3, 14, 15, 9, 2, 6, 5, 35, 8, 49};
 }  // namespace
 
 TEST("qwen3: prefill, and token by token through the cache, follow the formulas") {
-  const auto tensors = random_model("");
+  const auto tensors = test::tiny_qwen3_weights("");
   const auto model = load(tensors);
   const at::Tensor expected = plain_forward(tensors, kIds);
   KvCache whole = model.make_cache(1, 16), stepwise = model.make_cache(1, 16);
@@ -108,14 +79,14 @@ TEST("qwen3: prefill, and token by token through the cache, follow the formulas"
 }
 
 TEST("qwen3: a run of forced tokens after a prefix equals one pass") {
-  const auto model = load(random_model(""));
+  const auto model = load(test::tiny_qwen3_weights(""));
   KvCache cache = model.make_cache(1, 16);
   model.feed(ids_of({3, 14, 15, 9}), {0}, cache);
   EXPECT(distance(model.feed(ids_of({2, 6, 5, 35, 8, 49}), {0}, cache), alone(model, kIds)) < 1e-5);
 }
 
 TEST("qwen3: rows of different lengths decode together as each would alone") {
-  const auto model = load(random_model(""));
+  const auto model = load(test::tiny_qwen3_weights(""));
   KvCache cache = model.make_cache(4, 32);
   model.feed(ids_of({1, 2, 3}), {0}, cache);
   model.feed(ids_of({4, 5, 6, 7, 8, 9, 10}), {2}, cache);
@@ -131,7 +102,7 @@ TEST("qwen3: rows of different lengths decode together as each would alone") {
 }
 
 TEST("qwen3: a copied row continues like the one it came from, and independently") {
-  const auto model = load(random_model(""));
+  const auto model = load(test::tiny_qwen3_weights(""));
   KvCache cache = model.make_cache(2, 16);
   model.feed(ids_of({7, 7, 7, 7, 7}), {1}, cache);
   model.feed(ids_of({1, 2, 3}), {0}, cache);
@@ -143,7 +114,7 @@ TEST("qwen3: a copied row continues like the one it came from, and independently
 }
 
 TEST("qwen3: a truncated row has forgotten what came after") {
-  const auto model = load(random_model(""));
+  const auto model = load(test::tiny_qwen3_weights(""));
   KvCache cache = model.make_cache(1, 16);
   model.feed(ids_of({1, 2, 3, 4, 5}), {0}, cache);
   cache.truncate(0, 2);
@@ -152,7 +123,7 @@ TEST("qwen3: a truncated row has forgotten what came after") {
 }
 
 TEST("qwen3: a slice of the head gives the same logits as the whole head") {
-  const auto model = load(random_model(""));
+  const auto model = load(test::tiny_qwen3_weights(""));
   const at::Tensor hidden = alone(model, kIds);
   const at::Tensor whole = model.logits(hidden);
   EXPECT_EQ(whole.size(-1), kVocabulary);
@@ -162,7 +133,7 @@ TEST("qwen3: a slice of the head gives the same logits as the whole head") {
 }
 
 TEST("qwen3: names with model. load the same, lm_head.weight replaces the tied head") {
-  auto tensors = random_model("");
+  auto tensors = test::tiny_qwen3_weights("");
   const auto plain = load(tensors);
   test::Tensors prefixed;
   for (const auto& [name, tensor] : tensors) prefixed["model." + name] = tensor;
@@ -176,21 +147,21 @@ TEST("qwen3: names with model. load the same, lm_head.weight replaces the tied h
 }
 
 TEST("qwen3: the parameter count is what the file holds") {
-  const auto tensors = random_model("");
+  const auto tensors = test::tiny_qwen3_weights("");
   int64_t stored = 0;
   for (const auto& [name, tensor] : tensors) stored += tensor.numel();
   EXPECT_EQ(load(tensors).parameter_count(), stored);
 }
 
 TEST("qwen3: bfloat16 stays close to float32") {
-  const auto tensors = random_model("");
-  const auto narrow = CausalLm::load(write_model(tensors), {at::kCPU, at::kBFloat16}, Control());
+  const auto tensors = test::tiny_qwen3_weights("");
+  const auto narrow = CausalLm::load(test::write_qwen3(tensors), {at::kCPU, at::kBFloat16}, Control());
   const at::Tensor wide = alone(load(tensors), kIds), close = alone(narrow, kIds).to(at::kFloat);
   EXPECT(((wide - close).norm() / wide.norm()).item<double>() < 2e-2);
 }
 
 TEST("qwen3: what cannot be fed is refused before anything changes") {
-  const auto model = load(random_model(""));
+  const auto model = load(test::tiny_qwen3_weights(""));
   KvCache cache = model.make_cache(2, 4);
   model.feed(ids_of({1, 2, 3}), {0}, cache);
   EXPECT_THROWS(model.feed(ids_of({50}), {0}, cache), "token id 50 is outside the vocabulary of 50");
@@ -206,7 +177,7 @@ TEST("qwen3: what cannot be fed is refused before anything changes") {
 }
 
 TEST("qwen3: a checkpoint that lacks or misshapes a tensor names it") {
-  auto tensors = random_model("");
+  auto tensors = test::tiny_qwen3_weights("");
   tensors["layers.1.mlp.down_proj.weight"] = at::zeros({kHidden, 41});
   EXPECT_THROWS(load(tensors), "'layers.1.mlp.down_proj.weight' has shape [24, 41], expected [24, 40]");
   tensors.erase("layers.1.self_attn.q_norm.weight");
@@ -214,7 +185,7 @@ TEST("qwen3: a checkpoint that lacks or misshapes a tensor names it") {
 }
 
 TEST("qwen3: loading reports its layers and stops when asked to") {
-  const std::string directory = write_model(random_model(""));
+  const std::string directory = test::write_qwen3(test::tiny_qwen3_weights(""));
   std::atomic<bool> cancelled = false;
   int64_t last = -1;
   CausalLm::load(directory, kFloat32, Control(&cancelled, [&](const Progress& progress) { last = progress.done; }));
@@ -224,8 +195,8 @@ TEST("qwen3: loading reports its layers and stops when asked to") {
 }
 
 TEST("text encoder: hidden states follow the formulas and padding on the right changes nothing") {
-  const auto tensors = random_model("");
-  const auto encoder = TextEncoder::load(write_model(tensors), kFloat32, Control());
+  const auto tensors = test::tiny_qwen3_weights("");
+  const auto encoder = TextEncoder::load(test::write_qwen3(tensors), kFloat32, Control());
   EXPECT(distance(encoder.encode(ids_of(kIds))[0], plain_forward(tensors, kIds)) < 1e-4);
   const at::Tensor padded = encoder.encode(ids_of({3, 14, 15, 0, 0}));
   EXPECT(distance(padded.narrow(1, 0, 3), encoder.encode(ids_of({3, 14, 15}))) < 1e-5);

@@ -19,7 +19,7 @@ struct TinySize {
   int64_t heads() const { return is_xl ? 8 : 4; }
 };
 
-constexpr int64_t kTinyEncoder = 32, kTinyLatent = 6, kTinyText = 20, kTinyHead = 8, kTinyKvHeads = 2, kTinyMlp = 48;
+constexpr int64_t kTinyEncoder = 32, kTinyLatent = 6, kTinyText = 24, kTinyHead = 8, kTinyKvHeads = 2, kTinyMlp = 48;
 constexpr int64_t kTinyLayers = 2, kTinyWindow = 3, kTinySilence = 200, kTinyTimbreFrames = 10, kTinyFrequencies = 16;
 
 inline at::Tensor random_tensor(at::IntArrayRef shape, uint64_t seed, double scale = 1.0) {
@@ -147,14 +147,19 @@ inline std::string tiny_config(const TinySize& size) {
          (size.is_turbo ? "true" : "false") + "}";
 }
 
-/// Writes and loads the checkpoint; `change` may alter its tensors first.
-inline AceStep tiny_ace_step(const TinySize& size, const std::function<void(Tensors&)>& change = {}) {
+/// Writes the checkpoint; `change` may alter its tensors first.
+inline std::string write_tiny_ace_step(const TinySize& size, const std::function<void(Tensors&)>& change = {}) {
   const std::string directory = fixture_directory();
   Tensors tensors = TinyWriter(size).write();
   if (change) change(tensors);
   write_safetensors(directory + "/model.safetensors", tensors);
   write_file(directory + "/config.json", tiny_config(size));
-  return AceStep::load(directory, {at::kCPU, at::kFloat}, Control());
+  return directory;
+}
+
+/// The same, loaded.
+inline AceStep tiny_ace_step(const TinySize& size, const std::function<void(Tensors&)>& change = {}) {
+  return AceStep::load(write_tiny_ace_step(size, change), {at::kCPU, at::kFloat}, Control());
 }
 
 inline double largest_difference(const at::Tensor& a, const at::Tensor& b) {

@@ -1,0 +1,278 @@
+// Whole songs from a tiny checkpoint set: what a job promises, from prompt ids to samples.
+#include "core/tasks/renderer.h"
+
+#include <ATen/ATen.h>
+
+#include <atomic>
+#include <limits>
+#include <optional>
+
+#include "core/runtime/error.h"
+#include "core/tasks/postprocess.h"
+#include "test/tiny_ace_step.h"
+#include "test/tiny_qwen3.h"
+#include "test/tiny_vae.h"
+
+using namespace carillon;
+using namespace carillon::test;
+
+namespace {
+
+const Placement kFloat32{at::kCPU, at::kFloat};
+constexpr int64_t kFrames = 130, kSamplesPerFrame = 1920;
+
+Renderer::Directories write_checkpoints(const TinySize& size = {}) {
+  return {write_tiny_ace_step(size), write_tiny_vae(Spelling::kWeightNorm, kTinyLatent),
+          write_qwen3(tiny_qwen3_weights(""))};
+}
+
+Renderer load(const Renderer::Directories& directories, const Renderer::Residency& residency = {},
+              const Placement& placement = kFloat32) {
+  return Renderer(directories, placement, residency, Control());
+}
+
+RenderJob plain_job(std::vector<uint64_t> seeds = {3}) {
+  RenderJob job;
+  job.text_token_ids = {1, 2, 3};
+  job.lyric_token_ids = {4, 5};
+  job.frames = kFrames;
+  job.seeds = std::move(seeds);
+  job.inference_steps = 2;
+  return job;
+}
+
+std::vector<int32_t> some_codes(int32_t first) {
+  std::vector<int32_t> codes(kFrames / 5);
+  for (size_t i = 0; i < codes.size(); ++i) codes[i] = (first + static_cast<int32_t>(i) * 2477) % 64000;
+  return codes;
+}
+
+at::Tensor first_song(Renderer& renderer, const RenderJob& job) { return renderer.render(job, Control()).audio.at(0); }
+
+double distance(const at::Tensor& a, const at::Tensor& b) { return ((a - b).norm() / b.norm()).item<double>(); }
+
+/// The code of the Error that `action` throws; none if it throws nothing.
+template <typename Action>
+std::optional<ErrorCode> code_thrown(const Action& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return std::nullopt;
+}
+
+/// Cancels once `stage` has been reported.
+class CancelIn {
+ public:
+  explicit CancelIn(Stage stage)
+      : control_(&cancelled_, [this, stage](const Progress& progress) {
+          if (progress.stage == stage) cancelled_ = true;
+        }) {}
+  const Control& control() const { return control_; }
+
+ private:
+  std::atomic<bool> cancelled_ = false;
+  Control control_;
+};
+
+}  // namespace
+
+TEST("renderer: a song is stereo, as long as asked for, at -1 dB, and the same every time") {
+  Renderer renderer = load(write_checkpoints());
+  const RenderResult result = renderer.render(plain_job(), Control());
+  const at::Tensor& audio = result.audio.at(0);
+  EXPECT_EQ(result.audio.size(), size_t{1});
+  EXPECT_EQ(result.samples_per_channel, kFrames * kSamplesPerFrame);
+  EXPECT((audio.sizes() == at::IntArrayRef{2, kFrames * kSamplesPerFrame}));
+  EXPECT(audio.is_contiguous() && audio.is_cpu() && audio.scalar_type() == at::kFloat);
+  EXPECT_NEAR(audio.abs().max().item<double>(), kPeakAmplitude, 1e-6);
+  EXPECT(first_song(renderer, plain_job()).equal(audio));
+  EXPECT(distance(first_song(renderer, plain_job({4})), audio) > 1e-2);
+}
+
+TEST("renderer: prompt and lyrics change the song") {
+  Renderer renderer = load(write_checkpoints());
+  const at::Tensor audio = first_song(renderer, plain_job());
+  RenderJob other = plain_job();
+  other.text_token_ids = {1, 2, 40};
+  EXPECT(distance(first_song(renderer, other), audio) > 1e-3);
+  other = plain_job();
+  other.lyric_token_ids = {4, 6};
+  EXPECT(distance(first_song(renderer, other), audio) > 1e-3);
+}
+
+TEST("renderer: audio codes set the length and the song") {
+  Renderer renderer = load(write_checkpoints());
+  RenderJob job = plain_job();
+  job.frames = 0;
+  job.audio_codes = {some_codes(7)};
+  const at::Tensor audio = first_song(renderer, job);
+  EXPECT_EQ(audio.size(1), kFrames * kSamplesPerFrame);
+  EXPECT(distance(audio, first_song(renderer, plain_job())) > 1e-2);
+  job.audio_codes = {some_codes(8)};
+  EXPECT(distance(first_song(renderer, job), audio) > 1e-2);
+}
+
+TEST("renderer: an item of a batch is what it is alone, in either family, with codes or without") {
+  for (const bool is_xl : {false, true}) {
+    Renderer renderer = load(write_checkpoints({.is_xl = is_xl}));
+    for (const bool has_codes : {false, true}) {
+      RenderJob both = plain_job({3, 4}), alone = plain_job({4});
+      if (has_codes) {
+        both.audio_codes = {some_codes(7), some_codes(8)};
+        alone.audio_codes = {some_codes(8)};
+      }
+      const RenderResult pair = renderer.render(both, Control());
+      EXPECT_EQ(pair.audio.size(), size_t{2});
+      EXPECT(distance(pair.audio[1], first_song(renderer, alone)) < 1e-3);
+      EXPECT(distance(pair.audio[1], pair.audio[0]) > 1e-2);
+    }
+  }
+}
+
+TEST("renderer: the stochastic solver gives another song, the same one every time") {
+  Renderer renderer = load(write_checkpoints());
+  RenderJob job = plain_job();
+  job.infer_method = InferMethod::kSde;
+  const at::Tensor audio = first_song(renderer, job);
+  EXPECT(first_song(renderer, job).equal(audio));
+  EXPECT(distance(audio, first_song(renderer, plain_job())) > 1e-2);
+}
+
+TEST("renderer: guidance acts on base models and is ignored on turbo") {
+  Renderer base = load(write_checkpoints()), turbo = load(write_checkpoints({.is_turbo = true}));
+  RenderJob projected = plain_job(), by_angle = plain_job();
+  projected.guidance.scale = by_angle.guidance.scale = 7.0;
+  by_angle.guidance.by_angle = true;
+  const at::Tensor plain = first_song(base, plain_job());
+  EXPECT(distance(first_song(base, projected), plain) > 1e-3);
+  EXPECT(distance(first_song(base, by_angle), plain) > 1e-3);
+  EXPECT(distance(first_song(base, by_angle), first_song(base, projected)) > 1e-3);
+  EXPECT(first_song(turbo, projected).equal(first_song(turbo, plain_job())));
+}
+
+TEST("renderer: a song below 128 frames is the beginning of one of 128") {
+  Renderer renderer = load(write_checkpoints());
+  RenderJob brief = plain_job(), whole = plain_job();
+  brief.frames = 40;
+  whole.frames = 128;
+  const at::Tensor audio = first_song(renderer, brief);
+  EXPECT_EQ(audio.size(1), 40 * kSamplesPerFrame);
+  // The decoder sees 9 frames ahead, and the peaks differ.
+  const auto shape_of = [](const at::Tensor& song) {
+    const at::Tensor start = song.narrow(1, 0, 30 * kSamplesPerFrame);
+    return start / start.norm();
+  };
+  EXPECT(distance(shape_of(audio), shape_of(first_song(renderer, whole))) < 1e-4);
+}
+
+TEST("renderer: what leaves the device between stages changes no sample") {
+  const Renderer::Directories directories = write_checkpoints();
+  RenderJob job = plain_job();
+  job.audio_codes = {some_codes(7)};
+  Renderer resident = load(directories);
+  const at::Tensor expected = first_song(resident, job);
+  for (const bool model : {false, true}) {
+    Renderer renderer = load(directories, {.model = model, .text_encoder_and_vae = false});
+    EXPECT(first_song(renderer, job).equal(expected));
+    EXPECT(first_song(renderer, job).equal(expected));
+    EXPECT_EQ(renderer.info().parameter_count, resident.info().parameter_count);
+  }
+}
+
+TEST("renderer: bfloat16 gives a whole song, the same every time") {
+  Renderer renderer = load(write_checkpoints(), {}, {at::kCPU, at::kBFloat16});
+  RenderJob job = plain_job();
+  job.audio_codes = {some_codes(7)};
+  job.guidance.scale = 3.0;
+  const at::Tensor audio = first_song(renderer, job);
+  EXPECT_EQ(audio.size(1), kFrames * kSamplesPerFrame);
+  EXPECT_NEAR(audio.abs().max().item<double>(), kPeakAmplitude, 1e-6);
+  EXPECT(first_song(renderer, job).equal(audio));
+}
+
+TEST("renderer: every stage reports its way from nothing to all") {
+  Renderer renderer = load(write_checkpoints());
+  std::vector<Progress> reports;
+  const Control control(nullptr, [&](const Progress& progress) { reports.push_back(progress); });
+  renderer.render(plain_job({3, 4}), control);
+  std::vector<Stage> stages;
+  for (const Progress& progress : reports) {
+    const bool enters = stages.empty() || stages.back() != progress.stage;
+    if (enters) stages.push_back(progress.stage);
+    if (enters) EXPECT_EQ(progress.done, 0);
+    EXPECT(progress.done <= progress.total);
+  }
+  EXPECT((stages == std::vector<Stage>{Stage::kConditions, Stage::kDenoise, Stage::kDecode}));
+  EXPECT_EQ(reports.back().done, reports.back().total);
+}
+
+TEST("renderer: a job cancelled in any stage ends there, and the next is unharmed") {
+  const Renderer::Directories directories = write_checkpoints();
+  Renderer renderer = load(directories), offloaded = load(directories, {.model = false, .text_encoder_and_vae = false});
+  const at::Tensor expected = first_song(renderer, plain_job());
+  for (Renderer* one : {&renderer, &offloaded}) {
+    for (const Stage stage : {Stage::kLoad, Stage::kConditions, Stage::kDenoise, Stage::kDecode}) {
+      if (stage == Stage::kLoad && one == &renderer) continue;  // all is loaded
+      const CancelIn cancel(stage);
+      const auto code = code_thrown([&] { one->render(plain_job(), cancel.control()); });
+      EXPECT(code == ErrorCode::kCancelled);
+    }
+    EXPECT(first_song(*one, plain_job()).equal(expected));
+  }
+  EXPECT(code_thrown([&] { Renderer(directories, kFloat32, {}, CancelIn(Stage::kLoad).control()); }) ==
+         ErrorCode::kCancelled);
+}
+
+TEST("renderer: jobs that cannot work are refused with the reason") {
+  Renderer renderer = load(write_checkpoints());
+  const auto refused = [&](auto change, const char* fragment) {
+    RenderJob job = plain_job();
+    change(job);
+    EXPECT_THROWS(renderer.render(job, Control()), fragment);
+    EXPECT(code_thrown([&] { renderer.render(job, Control()); }) == ErrorCode::kBadArgument);
+  };
+  refused([](RenderJob& job) { job.frames = kTinySilence + 1; }, "silence table of this checkpoint ends at 200");
+  refused([](RenderJob& job) { job.text_token_ids = {1, 50}; }, "token id 50 is outside the vocabulary of 50");
+  refused([](RenderJob& job) { job.lyric_token_ids = {-1}; }, "token id -1 is outside");
+  refused([](RenderJob& job) { job.audio_codes = {{1, 64000}}; }, "audio code 64000 is outside 0 .. 63999");
+  refused([](RenderJob& job) { job.inference_steps = 0; }, "inference steps must be at least 1");
+  refused([](RenderJob& job) { job.shift = -1.0; }, "shift must be a positive number");
+  refused([](RenderJob& job) { job.timesteps = std::vector<double>{0.5, 0.7, 0.0}; }, "descend strictly");
+  refused([](RenderJob& job) { job.seeds.clear(); }, "at least one seed");
+}
+
+TEST("renderer: checkpoints that do not belong together are refused when loading") {
+  Renderer::Directories directories = write_checkpoints();
+  directories.vae = write_tiny_vae(Spelling::kWeightNorm, 4);
+  EXPECT_THROWS(load(directories), "the VAE's latent space has 4 channels, the DiT expects 6");
+  EXPECT(code_thrown([&] { load(directories); }) == ErrorCode::kBadCheckpoint);
+  directories.text_encoder = fixture_directory();
+  EXPECT(code_thrown([&] { load(directories); }) == ErrorCode::kBadCheckpoint);
+}
+
+TEST("renderer: tensors that nothing reads are listed") {
+  Renderer::Directories directories = write_checkpoints();
+  EXPECT(load(directories).info().unused_tensors.empty());
+  directories.model = write_tiny_ace_step({}, [](Tensors& tensors) {
+    tensors["decoder.layers.2.mlp_norm.weight"] = at::ones({32});
+  });
+  EXPECT(load(directories).info().unused_tensors ==
+         std::vector<std::string>{directories.model + ": decoder.layers.2.mlp_norm.weight"});
+}
+
+TEST("renderer: weights that are not numbers give an error and no audio") {
+  const auto poison = [](const char* name) {
+    return [name](Tensors& tensors) { tensors.at(name).fill_(std::numeric_limits<float>::quiet_NaN()); };
+  };
+  Renderer::Directories broken = write_checkpoints();
+  broken.model = write_tiny_ace_step({}, poison("decoder.proj_out.1.bias"));
+  Renderer by_model = load(broken);
+  EXPECT(code_thrown([&] { by_model.render(plain_job(), Control()); }) == ErrorCode::kNotFinite);
+
+  broken = write_checkpoints();
+  broken.vae = write_tiny_vae(Spelling::kPlain, kTinyLatent, poison("decoder.conv2.weight"));
+  Renderer by_vae = load(broken);
+  EXPECT(code_thrown([&] { by_vae.render(plain_job(), Control()); }) == ErrorCode::kNotFinite);
+}
