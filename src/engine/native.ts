@@ -1,12 +1,18 @@
 /** Finds and loads the native addon. */
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
+import { sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { NativeAddon } from "./addon.js";
 import { EngineError } from "./errors.js";
 
 /** Where the build leaves the addon. This file is two folders below the package root, in src/ as in dist/. */
 const builtAddon = fileURLToPath(new URL("../../build/Release/carillon.node", import.meta.url));
+
+/** What makes the addon, in a clone and in an application that has installed the package. */
+const setupCommand = builtAddon.includes(`${sep}node_modules${sep}`)
+  ? "npm explore carillon -- npm run setup"
+  : "npm run setup";
 
 /** The file that is loaded: `CARILLON_ADDON`, for embedding in another package layout, else the built one. */
 export function addonPath(): string {
@@ -21,7 +27,7 @@ export function loadAddon(path = addonPath()): NativeAddon {
   if (!existsSync(path)) {
     throw new EngineError(
       "ADDON_MISSING",
-      `The native addon is not built: ${path} does not exist. Run "npm run setup".`,
+      `The native addon is not built: ${path} does not exist. Run "${setupCommand}", or set CARILLON_ADDON to one.`,
     );
   }
   try {
@@ -33,7 +39,7 @@ export function loadAddon(path = addonPath()): NativeAddon {
       : "It may have been built for another platform.";
     throw new EngineError(
       "ADDON_MISSING",
-      `The native addon ${path} cannot be loaded (${reason}). ${advice} Run "npm run setup" to build it again.`,
+      `The native addon ${path} cannot be loaded (${reason}). ${advice} Run "${setupCommand}" to build it again.`,
       { cause: error },
     );
   }
