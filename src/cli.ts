@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /** The command line. */
-import { access, constants } from "node:fs/promises";
+import { access, constants, stat } from "node:fs/promises";
 import { dirname, extname, resolve } from "node:path";
 import cliProgress from "cli-progress";
 import { Command } from "commander";
@@ -35,6 +35,9 @@ interface GenerateOptions {
   steps?: string;
   model?: string;
 }
+
+/** What shells expect of a program that SIGINT ended. */
+const EXIT_INTERRUPTED = 130;
 
 /** Something that runs until it is closed. */
 interface Service {
@@ -124,11 +127,17 @@ async function generate(prompt: string, options: GenerateOptions): Promise<void>
     ...process.env,
     ...(options.model === undefined ? {} : { SVC_CONFIG_PATH: options.model }),
   });
+  const path = resolve(options.out);
+  await assertWritable(path);
   const engine = createEngine(config, (message) => console.error(message));
   const interrupted = new AbortController();
-  process.once("SIGINT", () => interrupted.abort(new Error("interrupted")));
+  const { signal } = interrupted;
+  process.once("SIGINT", () => {
+    process.exitCode = EXIT_INTERRUPTED;
+    interrupted.abort(new Error("interrupted"));
+  });
   try {
-    await engine.loadSlot(1, null);
+    await engine.loadSlot(1, null, { signal });
     const request = parseGenerationRequest(
       {
         prompt,
@@ -143,20 +152,33 @@ async function generate(prompt: string, options: GenerateOptions): Promise<void>
       },
       engine,
     );
-    const path = resolve(options.out);
-    await access(dirname(path), constants.W_OK);
     const display = new ProgressDisplay();
     const song = await makeSongs(engine, request, {
       destination: () => ({ name: options.out, path }),
-      signal: interrupted.signal,
+      signal,
       report: (progress) => display.show(progress),
     }).finally(() => display.stop());
     for (const warning of song.warnings) console.error(`warning: ${warning}`);
     console.error(`seed ${song.seeds.join(",")}, ${song.metas.duration} s, ${song.ditModel}`);
     console.log(options.out);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
   } finally {
     await engine.close();
   }
+}
+
+/** Before minutes are spent on a song that could not be kept. */
+async function assertWritable(path: string): Promise<void> {
+  const isDirectory = await stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+  if (isDirectory) throw new Error(`${path} is a directory; --out names a file`);
+  await access(dirname(path), constants.W_OK).catch((error: Error) => {
+    throw new Error(`${dirname(path)} cannot be written to: ${error.message}`, { cause: error });
+  });
 }
 
 /** A bar on a terminal; elsewhere a line per stage. */
@@ -191,5 +213,5 @@ async function listModels(): Promise<void> {
 
 program.parseAsync().catch((error: unknown) => {
   console.error(`carillon: ${error instanceof Error ? error.message : error}`);
-  process.exitCode = 1;
+  process.exitCode ??= 1;
 });

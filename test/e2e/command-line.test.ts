@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
@@ -44,6 +44,38 @@ describe("the command line", () => {
     expect(stderr).to.include("audio_duration must be from 10 to 600");
     expect(stderr).to.not.include("    at ");
     expect(existsSync(out)).to.equal(false);
+  });
+
+  it("refuses a file that cannot be written before it makes the song", async () => {
+    for (const [out, complaint] of [
+      [directory, "is a directory"],
+      [join(directory, "absent", "song.mp3"), "cannot be written to"],
+    ] as const) {
+      const { code, stderr } = await carillon(["generate", "x", "--out", out]);
+      expect(code).to.equal(1);
+      expect(stderr).to.include(complaint).and.not.include("Generating");
+    }
+  });
+
+  it("leaves no file when it is interrupted", async () => {
+    const folder = temporaryDirectory();
+    const child = spawnCli([
+      "generate",
+      "a long song",
+      "--duration",
+      "600",
+      "--out",
+      join(folder, "song.wav"),
+    ]);
+    let stderr = "";
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      if (!stderr.includes("Generating") && text.includes("Generating")) child.kill("SIGINT");
+      stderr += text;
+    });
+    const [code] = (await once(child, "exit")) as [number | null];
+    expect(code, stderr).to.equal(130);
+    expect(stderr).to.include("carillon: interrupted");
+    expect(readdirSync(folder)).to.deep.equal([]);
   });
 
   it("lists the installed models", async () => {

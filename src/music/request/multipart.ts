@@ -130,7 +130,7 @@ class MultipartReader {
     const { uploads } = this.options;
     const kind = uploadKind(field);
     this.contents.push(content);
-    content.on("error", (error) => this.fail(malformed(error)));
+    content.on("error", (error) => this.fail(uploadFailure(error)));
     content.on("limit", () =>
       this.fail(new RequestError(`${field} is larger than the limit of ${uploads?.maxBytes} bytes`)),
     );
@@ -145,7 +145,7 @@ class MultipartReader {
       // Browsers send an empty, unnamed part for a file input that nobody touched.
       if (bytes > 0 || clientName) this.received.set(field, { path });
     } catch (error) {
-      this.fail(error);
+      this.fail(uploadFailure(error));
     }
   }
 
@@ -198,4 +198,9 @@ async function drain(content: Readable): Promise<number> {
 
 function malformed(error: unknown): RequestError {
   return new RequestError(`Malformed multipart body: ${error instanceof Error ? error.message : error}`);
+}
+
+/** A file part ends early because the client sent it so, or because the disk does not take it. */
+function uploadFailure(error: unknown): unknown {
+  return error instanceof Error && "syscall" in error ? error : malformed(error);
 }
