@@ -12,6 +12,8 @@ import { JSON_TYPE, sendJson } from "./wire/reply.js";
 
 const MAX_BODY_BYTES = 4 * 2 ** 20;
 const MAX_HEADER_BYTES = 65_536;
+/** Connections that may wait while the city is busy; the system may allow fewer. */
+const BACKLOG = 16_384;
 const LOOPBACK = "127.0.0.1";
 const LOOPBACK_6 = "::1";
 /** What the system says where it has no IPv6 loopback. */
@@ -106,7 +108,7 @@ function listen(app: Express, port: number, host: string): Promise<Server> {
     const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false }, app);
     server.on("clientError", refuseUnreadable);
     server.once("error", reject);
-    server.listen(port, host, () => {
+    server.listen({ port, host, backlog: BACKLOG }, () => {
       server.off("error", reject);
       resolve(server);
     });
