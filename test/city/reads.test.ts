@@ -220,7 +220,7 @@ describe("reading a town", () => {
       "problems",
       "position",
     );
-    expect(facilities[0].level).to.be.a("number");
+    expect(facilities[0]).to.include({ level: 1, levelName: "Level1" });
     const everything = await client.state("/state/facilities?includeMapObjects=true");
     expect(everything.total).to.equal(bridge.city.buildings().length);
     const homes = await client.state("/state/facilities?service=Residential");

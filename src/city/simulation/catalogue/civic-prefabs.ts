@@ -3,7 +3,7 @@
  * the game. Costs and capacities follow the published values where there are any; footprints, ranges and the rest are
  * tuning.
  */
-import type { Level, Service, SubService } from "../../terms.js";
+import type { Service, SubService } from "../../terms.js";
 import type { Civic, Coverage, SimBuildingPrefab } from "./building-prefab.js";
 
 type Extra = Partial<Pick<SimBuildingPrefab, "subService" | "level" | "helper" | "blocked">>;
@@ -275,7 +275,7 @@ function civic(
     displayName,
     service,
     subService: "None",
-    level: 0 as Level,
+    level: 1,
     width,
     length,
     blocked: false,
