@@ -1,10 +1,11 @@
 /** The music service over HTTP: builds the application and listens. */
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import express, { type Express, type RequestHandler } from "express";
-import type { Config } from "../config.js";
+import { type Config, ConfigError } from "../config.js";
 import type { MusicEngine } from "../engine/types.js";
 import type { Logger } from "../log.js";
 import { Authenticator } from "./auth.js";
@@ -146,14 +147,21 @@ function uploadsDirectory(config: Config): string {
   return join(config.temporaryDirectory, "uploads");
 }
 
-function listen(server: Server, port: number, host: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(port, host, () => {
-      server.off("error", reject);
-      resolve();
-    });
-  });
+/** @throws ConfigError naming the setting that asks for an address that cannot be had */
+async function listen(server: Server, port: number, host: string): Promise<void> {
+  server.listen(port, host);
+  try {
+    await once(server, "listening");
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === "EADDRINUSE") {
+      throw new ConfigError(
+        "SVC_API_PORT",
+        `SVC_API_PORT: port ${port} of ${host} is taken, set it to another`,
+      );
+    }
+    throw new ConfigError("SVC_API_HOST", `SVC_API_HOST, SVC_API_PORT: ${message}`);
+  }
 }
 
 /** Accepts no more connections and cuts idle ones; resolves once the others have ended. */

@@ -104,7 +104,7 @@ describe("the command line", () => {
     for (const [settings, port, complaint] of [
       [saves, "0", "set CITY_SAVES_DIR to another directory"],
       [tasks, "0", "set SVC_TMPDIR to another directory"],
-      [elsewhere, new URL(server.client.url).port, "EADDRINUSE"],
+      [elsewhere, new URL(server.client.url).port, "SVC_API_PORT"],
     ] as const) {
       const second = await carillon(["serve", "--port", port], settings);
       expect(second.code).to.equal(1);

@@ -44,7 +44,7 @@ export function parseField<S extends z.ZodType>(
   if (remedy === undefined) throw new RequestError(complaint);
 
   const mended = schema.parse(remedy.use);
-  warnings.push(`${complaint}; ${describe(mended)} was used`);
+  warnings.push(`${complaint}; ${describe(remedy.use ?? mended)} was used`);
   return mended;
 }
 
