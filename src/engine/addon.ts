@@ -71,6 +71,8 @@ export interface RendererInfo {
   /** The longest song the checkpoint's silence table covers. */
   maxFrames: number;
   parameterCount: number;
+  /** Tensors that the checkpoints hold and nothing reads, as "directory: name". */
+  unusedTensors: string[];
 }
 
 /** One text2music job: every item shares the conditions and the length, each has its own seed and codes. */
@@ -180,6 +182,8 @@ export interface LanguageModelInfo {
   dtype: "float32" | "bfloat16";
   parameterCount: number;
   vocabularySize: number;
+  /** Tensors that the checkpoint holds and nothing reads. */
+  unusedTensors: string[];
 }
 
 export interface NativeLanguageModel {

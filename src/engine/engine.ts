@@ -183,6 +183,7 @@ export class Engine implements MusicEngine {
         codebookSize,
         call,
       );
+      this.#reportUnused(this.#languageModel);
       await Promise.allSettled(this.#languageWork);
       await old?.close();
       return this.#languageModel;
@@ -194,6 +195,7 @@ export class Engine implements MusicEngine {
     this.#announce(model, checkpoint.name);
     const old = slot.renderer;
     slot.renderer = await Renderer.load(this.#addon, checkpoint, this.#options, call);
+    this.#reportUnused(slot.renderer);
     await old?.close();
     return slot.renderer;
   }
@@ -204,6 +206,14 @@ export class Engine implements MusicEngine {
         ? `loading ${used}`
         : `${requested} is not installed: loading the embedded model ${used} in its place`,
     );
+  }
+
+  /** A sign of a checkpoint from a family this engine does not know. */
+  #reportUnused({ name, unusedTensors }: Renderer | LanguageModel): void {
+    if (unusedTensors.length === 0) return;
+    const some = unusedTensors.slice(0, 3).join(", ");
+    const more = unusedTensors.length > 3 ? `, and ${unusedTensors.length - 3} others` : "";
+    this.#log(`${name} holds tensors that nothing reads: ${some}${more}`);
   }
 
   /** The name under which slot 1's own model appears, were it loaded. */

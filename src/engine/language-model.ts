@@ -82,6 +82,11 @@ export class LanguageModel {
     return new LanguageModel(checkpoint.name, native, tokenizer, contextTokens);
   }
 
+  /** Tensors of its checkpoint that nothing reads. */
+  get unusedTensors(): readonly string[] {
+    return this.#native.info.unusedTensors;
+  }
+
   /** One row of text, forced tokens included. */
   async writeText(job: TextJob, call: CallOptions): Promise<string> {
     const promptTokenIds = this.tokenizer.encode(job.prompt);

@@ -44,6 +44,11 @@ export class Renderer {
     return new Renderer(checkpoint.name, native, tokenizer);
   }
 
+  /** Tensors of its checkpoints that nothing reads, as "directory: name". */
+  get unusedTensors(): readonly string[] {
+    return this.#native.info.unusedTensors;
+  }
+
   get isTurbo(): boolean {
     return this.#native.info.isTurbo;
   }

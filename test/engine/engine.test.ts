@@ -107,6 +107,7 @@ describe("engine on the embedded model", () => {
     expect(engine.loadedLanguageModel()).to.equal(null);
     expect(await engine.loadLanguageModel(null)).to.equal("carillon-nano/lm");
     expect(engine.languageModels()).to.deep.equal([{ name: "carillon-nano/lm", isLoaded: true }]);
+    expect(messages.join("\n")).to.not.contain("nothing reads");
   });
 
   it("plans: fills what the client left open, and writes codes of the right number", async () => {
