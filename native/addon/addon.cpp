@@ -29,9 +29,7 @@ Napi::Value runtime_info(const Napi::CallbackInfo& info) {
 }
 
 /// Whether attention may use libtorch's flash kernels. For the whole process.
-void use_flash_attention(const Napi::CallbackInfo& info) {
-  at::globalContext().setSDPUseFlash(info[0].ToBoolean());
-}
+void use_flash_attention(const Napi::CallbackInfo& info) { at::globalContext().setSDPUseFlash(info[0].ToBoolean()); }
 
 Napi::Object export_all(Napi::Env env, Napi::Object exports) {
   exports.Set("runtimeInfo", Napi::Function::New(env, runtime_info));

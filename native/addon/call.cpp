@@ -1,6 +1,5 @@
 #include "addon/call.h"
 
-
 #include <set>
 
 namespace carillon::addon {
@@ -50,8 +49,10 @@ void Call::listen(Napi::Env env, const Napi::Value& options) {
   *cancelled_ = signal_.Get("aborted").ToBoolean();
   const auto on_abort = Napi::Function::New(env, [flag = cancelled_](const Napi::CallbackInfo&) { *flag = true; });
   on_abort_ = Napi::Persistent(on_abort);
-  signal_.Value().Get("addEventListener").As<Napi::Function>().Call(
-      signal_.Value(), {Napi::String::New(env, "abort"), on_abort});
+  signal_.Value()
+      .Get("addEventListener")
+      .As<Napi::Function>()
+      .Call(signal_.Value(), {Napi::String::New(env, "abort"), on_abort});
 }
 
 void Call::run(const Work& work) {
@@ -96,8 +97,10 @@ void Call::deliver_progress(Napi::Env env) {
 void Call::settle(Napi::Env env) {
   deliver_progress(env);
   if (!signal_.IsEmpty()) {
-    signal_.Value().Get("removeEventListener").As<Napi::Function>().Call(
-        signal_.Value(), {Napi::String::New(env, "abort"), on_abort_.Value()});
+    signal_.Value()
+        .Get("removeEventListener")
+        .As<Napi::Function>()
+        .Call(signal_.Value(), {Napi::String::New(env, "abort"), on_abort_.Value()});
   }
   if (error_) {
     deferred_.Reject(to_js(env, *error_).Value());

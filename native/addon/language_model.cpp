@@ -51,7 +51,8 @@ Segment segment_of(const Napi::Object& object) {
   const auto kind = text_of(object, "kind");
   if (kind == "tokens") return TokensSegment{ids_of(object, "ids")};
   if (kind == "pattern") {
-    return PatternSegment{text_of(object, "pattern"), text_of(object, "choose") == "greedy", integer_of(object, "maxTokens")};
+    return PatternSegment{text_of(object, "pattern"), text_of(object, "choose") == "greedy",
+                          integer_of(object, "maxTokens")};
   }
   if (kind == "codes") {
     return CodesSegment{has(object, "count") ? std::optional(integer_of(object, "count")) : std::nullopt};
@@ -135,17 +136,18 @@ class LanguageModelObject : public Napi::ObjectWrap<LanguageModelObject> {
     return Call::start(info.Env(), Lane::language(), info[1], [loaded = loaded_, job](const Control& control) {
       if (!loaded) fail(ErrorCode::kBadArgument, "this language model was closed");
       const auto model = loaded->model.acquire(control);
-      const auto result = carillon::generate(*model, loaded->vocabulary, *loaded->masks, job,
-                                             loaded->max_context_tokens, control);
+      const auto result =
+          carillon::generate(*model, loaded->vocabulary, *loaded->masks, job, loaded->max_context_tokens, control);
       return [result](Napi::Env env) { return to_js(env, result); };
     });
   }
 
   Napi::Value close(const Napi::CallbackInfo& info) {
-    return Call::start(info.Env(), Lane::language(), info.Env().Undefined(), [loaded = std::move(loaded_)](const Control&) mutable {
-      loaded.reset();
-      return [](Napi::Env env) { return env.Undefined(); };
-    });
+    return Call::start(info.Env(), Lane::language(), info.Env().Undefined(),
+                       [loaded = std::move(loaded_)](const Control&) mutable {
+                         loaded.reset();
+                         return [](Napi::Env env) { return env.Undefined(); };
+                       });
   }
 
   std::shared_ptr<LoadedModel> loaded_;

@@ -64,9 +64,9 @@ Napi::Value info_of(Napi::Env env, const RendererInfo& info) {
 class RendererObject : public Napi::ObjectWrap<RendererObject> {
  public:
   static Napi::Value make(Napi::Env env, std::shared_ptr<Renderer> renderer) {
-    const auto constructor =
-        DefineClass(env, "NativeRenderer",
-                    {InstanceMethod<&RendererObject::render>("render"), InstanceMethod<&RendererObject::close>("close")});
+    const auto constructor = DefineClass(
+        env, "NativeRenderer",
+        {InstanceMethod<&RendererObject::render>("render"), InstanceMethod<&RendererObject::close>("close")});
     const auto object = constructor.New({});
     object.Set("info", info_of(env, renderer->info()));
     Unwrap(object)->renderer_ = std::move(renderer);
@@ -108,8 +108,7 @@ Napi::Value load_renderer(const Napi::CallbackInfo& info) {
   const auto device = text_of(options, "device");
   const auto dtype = text_of(options, "dtype");
   return Call::start(info.Env(), Lane::render(), info[1], [=](const Control& control) {
-    const auto renderer =
-        std::make_shared<Renderer>(directories, choose_placement(device, dtype), residency, control);
+    const auto renderer = std::make_shared<Renderer>(directories, choose_placement(device, dtype), residency, control);
     return [renderer](Napi::Env env) { return RendererObject::make(env, renderer); };
   });
 }

@@ -24,7 +24,8 @@ Repetition prepare_dit_step(const Settings& settings) {
   const at::Tensor state = at::randn({1, settings.size, channels}, options);
   return [=] {
     const c10::InferenceMode guard;
-    return seconds_of([&] { dit->velocity(state, context, dit->modulate(times).at(0), cross).to(at::kFloat).sum().item(); });
+    return seconds_of(
+        [&] { dit->velocity(state, context, dit->modulate(times).at(0), cross).to(at::kFloat).sum().item(); });
   };
 }
 

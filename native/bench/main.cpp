@@ -25,7 +25,8 @@ struct Options {
 };
 
 int64_t positive(const std::string& option, const std::string& text) {
-  if (text.empty() || text.size() > 9 || text.find_first_not_of("0123456789") != std::string::npos || std::stoll(text) < 1) {
+  if (text.empty() || text.size() > 9 || text.find_first_not_of("0123456789") != std::string::npos ||
+      std::stoll(text) < 1) {
     fail(ErrorCode::kBadArgument, option + " takes a positive whole number, not '" + text + "'");
   }
   return std::stoll(text);
@@ -39,15 +40,24 @@ Options parse(const std::vector<std::string>& arguments) {
       if (i + 1 == arguments.size()) fail(ErrorCode::kBadArgument, argument + " needs a value");
       return arguments[++i];
     };
-    if (argument == "--checkpoints") options.checkpoints = value();
-    else if (argument == "--device") options.device = value();
-    else if (argument == "--dtype") options.dtype = value();
-    else if (argument == "--size") options.size = positive(argument, value());
-    else if (argument == "--repetitions") options.repetitions = positive(argument, value());
-    else if (argument == "--json") options.json = true;
-    else if (argument == "--on-demand") options.on_demand = true;
-    else if (argument.rfind("--", 0) != 0 && options.name.empty()) options.name = argument;
-    else fail(ErrorCode::kBadArgument, "unknown argument '" + argument + "'");
+    if (argument == "--checkpoints")
+      options.checkpoints = value();
+    else if (argument == "--device")
+      options.device = value();
+    else if (argument == "--dtype")
+      options.dtype = value();
+    else if (argument == "--size")
+      options.size = positive(argument, value());
+    else if (argument == "--repetitions")
+      options.repetitions = positive(argument, value());
+    else if (argument == "--json")
+      options.json = true;
+    else if (argument == "--on-demand")
+      options.on_demand = true;
+    else if (argument.rfind("--", 0) != 0 && options.name.empty())
+      options.name = argument;
+    else
+      fail(ErrorCode::kBadArgument, "unknown argument '" + argument + "'");
   }
   if (options.checkpoints.empty()) fail(ErrorCode::kBadArgument, "--checkpoints DIR is missing");
   return options;
@@ -79,15 +89,16 @@ void run(const Options& options) {
   const double median = seconds[seconds.size() / 2], minimum = seconds.front();
   const std::string dtype = c10::toString(settings.placement.dtype), device = settings.placement.device.str();
   if (options.json) {
-    std::printf("{\"name\": \"%s\", \"size\": %lld, \"sizeUnit\": \"%s\", \"device\": \"%s\", \"dtype\": \"%s\", "
-                "\"threads\": %d, \"repetitions\": %zu, \"medianSeconds\": %.6f, \"minSeconds\": %.6f}\n",
-                benchmark.name, static_cast<long long>(settings.size), benchmark.size_unit, device.c_str(), dtype.c_str(),
-                at::get_num_threads(), seconds.size(), median, minimum);
+    std::printf(
+        "{\"name\": \"%s\", \"size\": %lld, \"sizeUnit\": \"%s\", \"device\": \"%s\", \"dtype\": \"%s\", "
+        "\"threads\": %d, \"repetitions\": %zu, \"medianSeconds\": %.6f, \"minSeconds\": %.6f}\n",
+        benchmark.name, static_cast<long long>(settings.size), benchmark.size_unit, device.c_str(), dtype.c_str(),
+        at::get_num_threads(), seconds.size(), median, minimum);
     return;
   }
   std::printf("%s: %s (%lld %s; %s, %s, %d threads)\nmedian %.4f s, min %.4f s of %zu\n", benchmark.name,
-              benchmark.measures, static_cast<long long>(settings.size), benchmark.size_unit, device.c_str(), dtype.c_str(),
-              at::get_num_threads(), median, minimum, seconds.size());
+              benchmark.measures, static_cast<long long>(settings.size), benchmark.size_unit, device.c_str(),
+              dtype.c_str(), at::get_num_threads(), median, minimum, seconds.size());
 }
 
 }  // namespace

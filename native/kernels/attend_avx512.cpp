@@ -1,5 +1,4 @@
 #include "kernels/attend.h"
-
 #include "kernels/simd_avx512.h"
 
 namespace carillon::kernels {

@@ -1,5 +1,4 @@
 #include "kernels/gemv.h"
-
 #include "kernels/simd_avx512.h"
 
 namespace carillon::kernels {
@@ -54,17 +53,25 @@ void gemv(const uint16_t* x, const uint16_t* weight, int64_t outputs, int64_t de
 
 }  // namespace
 
-void gemv_avx512(const uint16_t* x, int rows, const uint16_t* weight, int64_t outputs, int64_t depth,
-                 const float* bias, uint16_t* y, int64_t y_stride) {
+void gemv_avx512(const uint16_t* x, int rows, const uint16_t* weight, int64_t outputs, int64_t depth, const float* bias,
+                 uint16_t* y, int64_t y_stride) {
   switch (rows) {
-    case 1: return gemv<1>(x, weight, outputs, depth, bias, y, y_stride);
-    case 2: return gemv<2>(x, weight, outputs, depth, bias, y, y_stride);
-    case 3: return gemv<3>(x, weight, outputs, depth, bias, y, y_stride);
-    case 4: return gemv<4>(x, weight, outputs, depth, bias, y, y_stride);
-    case 5: return gemv<5>(x, weight, outputs, depth, bias, y, y_stride);
-    case 6: return gemv<6>(x, weight, outputs, depth, bias, y, y_stride);
-    case 7: return gemv<7>(x, weight, outputs, depth, bias, y, y_stride);
-    default: return gemv<8>(x, weight, outputs, depth, bias, y, y_stride);
+    case 1:
+      return gemv<1>(x, weight, outputs, depth, bias, y, y_stride);
+    case 2:
+      return gemv<2>(x, weight, outputs, depth, bias, y, y_stride);
+    case 3:
+      return gemv<3>(x, weight, outputs, depth, bias, y, y_stride);
+    case 4:
+      return gemv<4>(x, weight, outputs, depth, bias, y, y_stride);
+    case 5:
+      return gemv<5>(x, weight, outputs, depth, bias, y, y_stride);
+    case 6:
+      return gemv<6>(x, weight, outputs, depth, bias, y, y_stride);
+    case 7:
+      return gemv<7>(x, weight, outputs, depth, bias, y, y_stride);
+    default:
+      return gemv<8>(x, weight, outputs, depth, bias, y, y_stride);
   }
 }
 

@@ -25,9 +25,7 @@ inline void store(uint16_t* p, Mask mask, __m512 v) {
 }
 
 /// acc + the products of 16 pairs of bfloat16.
-inline __m512 multiply_add(__m512 acc, __m512i a, __m512i b) {
-  return _mm512_dpbf16_ps(acc, (__m512bh)a, (__m512bh)b);
-}
+inline __m512 multiply_add(__m512 acc, __m512i a, __m512i b) { return _mm512_dpbf16_ps(acc, (__m512bh)a, (__m512bh)b); }
 
 /// sin(x)^2, absolute error below 5e-7 for |x| up to 1e4: with x = pi n + a, |a| <= pi / 2, it is
 /// an even polynomial in a, fitted for the smallest maximum error on that range.

@@ -31,13 +31,20 @@ inline std::string safetensors_bytes(const std::string& header, const std::strin
 
 inline const char* safetensors_type(at::ScalarType type) {
   switch (type) {
-    case at::kFloat: return "F32";
-    case at::kHalf: return "F16";
-    case at::kBFloat16: return "BF16";
-    case at::kDouble: return "F64";
-    case at::kLong: return "I64";
-    case at::kInt: return "I32";
-    default: throw std::runtime_error("no safetensors type for this test tensor");
+    case at::kFloat:
+      return "F32";
+    case at::kHalf:
+      return "F16";
+    case at::kBFloat16:
+      return "BF16";
+    case at::kDouble:
+      return "F64";
+    case at::kLong:
+      return "I64";
+    case at::kInt:
+      return "I32";
+    default:
+      throw std::runtime_error("no safetensors type for this test tensor");
   }
 }
 

@@ -26,12 +26,14 @@ std::string zip_bytes(const std::vector<std::pair<std::string, std::string>>& en
   for (const auto& [name, data] : entries) {
     const size_t offset = archive.size();
     const std::string sizes = u32(0) + u32(data.size()) + u32(data.size()) + u16(name.size());
-    archive += u32(0x04034b50) + u16(0) + u16(0) + u16(method) + u32(0) + sizes + u16(padding.size()) + name + padding + data;
-    directory += u32(0x02014b50) + u16(0) + u16(0) + u16(0) + u16(method) + u32(0) + sizes + u16(0) + u16(0) + u16(0) + u16(0) +
-                 u32(0) + u32(offset) + name;
+    archive +=
+        u32(0x04034b50) + u16(0) + u16(0) + u16(method) + u32(0) + sizes + u16(padding.size()) + name + padding + data;
+    directory += u32(0x02014b50) + u16(0) + u16(0) + u16(0) + u16(method) + u32(0) + sizes + u16(0) + u16(0) + u16(0) +
+                 u16(0) + u32(0) + u32(offset) + name;
   }
   const std::string count = u16(entries.size());
-  return archive + directory + u32(0x06054b50) + u16(0) + u16(0) + count + count + u32(directory.size()) + u32(archive.size()) + u16(0);
+  return archive + directory + u32(0x06054b50) + u16(0) + u16(0) + count + count + u32(directory.size()) +
+         u32(archive.size()) + u16(0);
 }
 
 /// A checkpoint directory with one tensor and these bytes as silence_latent.pt.
@@ -42,19 +44,23 @@ at::Tensor read_silence(const std::string& archive, int64_t channels) {
   return read_silence_latent(Checkpoint::open(directory), channels);
 }
 
-std::string index_json(const std::string& weight_map) { return R"({"metadata":{"total_size":1},"weight_map":)" + weight_map + "}"; }
+std::string index_json(const std::string& weight_map) {
+  return R"({"metadata":{"total_size":1},"weight_map":)" + weight_map + "}";
+}
 
 void write_diffusers(const std::string& directory) {
   for (const char* part : kDiffusersParts) std::filesystem::create_directories(directory + "/" + part);
   const std::string file = "/diffusion_pytorch_model.safetensors";
-  test::write_safetensors(directory + "/transformer" + file, {{"proj_in_conv.weight", at::full({1}, 1.0)},
-                                                              {"proj_out_conv.bias", at::full({1}, 2.0)},
-                                                              {"layers.0.self_attn.to_q.weight", at::full({1}, 3.0)},
-                                                              {"layers.0.cross_attn.to_out.0.weight", at::full({1}, 4.0)},
-                                                              {"layers.0.cross_attn.norm_k.weight", at::full({1}, 5.0)}});
-  test::write_safetensors(directory + "/condition_encoder" + file, {{"null_condition_emb", at::full({1, 1, 2}, 6.0)},
-                                                                    {"lyric_encoder.layers.0.self_attn.to_v.weight", at::full({1}, 7.0)},
-                                                                    {"silence_latent", at::arange(6, at::kFloat).view({1, 3, 2})}});
+  test::write_safetensors(directory + "/transformer" + file,
+                          {{"proj_in_conv.weight", at::full({1}, 1.0)},
+                           {"proj_out_conv.bias", at::full({1}, 2.0)},
+                           {"layers.0.self_attn.to_q.weight", at::full({1}, 3.0)},
+                           {"layers.0.cross_attn.to_out.0.weight", at::full({1}, 4.0)},
+                           {"layers.0.cross_attn.norm_k.weight", at::full({1}, 5.0)}});
+  test::write_safetensors(directory + "/condition_encoder" + file,
+                          {{"null_condition_emb", at::full({1, 1, 2}, 6.0)},
+                           {"lyric_encoder.layers.0.self_attn.to_v.weight", at::full({1}, 7.0)},
+                           {"silence_latent", at::arange(6, at::kFloat).view({1, 3, 2})}});
   test::write_safetensors(directory + "/audio_tokenizer" + file, {{"quantizer.project_in.weight", at::full({1}, 8.0)}});
   test::write_safetensors(directory + "/audio_token_detokenizer" + file, {{"special_tokens", at::full({1}, 9.0)}});
 }
@@ -77,7 +83,8 @@ TEST("checkpoint: a tensor is handed out in the asked dtype, without a copy wher
 
 TEST("checkpoint: fused rows follow the order of the names and may be written") {
   const std::string directory = test::fixture_directory();
-  test::write_safetensors(directory + "/model.safetensors", {{"q", at::full({2, 3}, 1.0)}, {"k", at::full({1, 3}, 2.0)}});
+  test::write_safetensors(directory + "/model.safetensors",
+                          {{"q", at::full({2, 3}, 1.0)}, {"k", at::full({1, 3}, 2.0)}});
   const Weights weights = Checkpoint::open(directory).weights(kFloat32);
   const at::Tensor rows = weights.get_rows({"q", "k"}, {2, 1}, {3});
   EXPECT(at::equal(rows, at::tensor({1, 1, 1, 1, 1, 1, 2, 2, 2}, at::kFloat).view({3, 3})));
@@ -105,7 +112,8 @@ TEST("checkpoint: leftovers are listed, rotary buffers are not") {
 
 TEST("checkpoint: one leading model. is dropped, and a clash is an error") {
   const std::string directory = test::fixture_directory();
-  test::write_safetensors(directory + "/model.safetensors", {{"model.norm.weight", at::zeros({1})}, {"lm_head.weight", at::zeros({1})}});
+  test::write_safetensors(directory + "/model.safetensors",
+                          {{"model.norm.weight", at::zeros({1})}, {"lm_head.weight", at::zeros({1})}});
   const Weights weights = Checkpoint::open(directory).weights(kFloat32);
   EXPECT(weights.has("norm.weight") && weights.has("lm_head.weight") && !weights.has("model.norm.weight"));
   test::write_safetensors(directory + "/model.safetensors", {{"model.w", at::zeros({1})}, {"w", at::zeros({1})}});
@@ -120,7 +128,8 @@ TEST("checkpoint: the file of a directory is chosen in the published order") {
     test::write_safetensors(directory + "/" + name, {{"w", at::full({1}, number)}});
   };
   write("shard-d.safetensors", 4);
-  test::write_file(directory + "/diffusion_pytorch_model.safetensors.index.json", index_json(R"({"w":"shard-d.safetensors"})"));
+  test::write_file(directory + "/diffusion_pytorch_model.safetensors.index.json",
+                   index_json(R"({"w":"shard-d.safetensors"})"));
   EXPECT_EQ(value(), 4.0);
   write("diffusion_pytorch_model.safetensors", 3);
   EXPECT_EQ(value(), 3.0);
@@ -157,14 +166,15 @@ TEST("checkpoint: the diffusers layout opens behind the original names") {
   write_diffusers(directory);
   const auto checkpoint = Checkpoint::open(directory);
   const Weights weights = checkpoint.weights(kFloat32);
-  const std::vector<std::pair<const char*, double>> expected = {{"decoder.proj_in.1.weight", 1},
-                                                                {"decoder.proj_out.1.bias", 2},
-                                                                {"decoder.layers.0.self_attn.q_proj.weight", 3},
-                                                                {"decoder.layers.0.cross_attn.o_proj.weight", 4},
-                                                                {"decoder.layers.0.cross_attn.k_norm.weight", 5},
-                                                                {"encoder.lyric_encoder.layers.0.self_attn.v_proj.weight", 7},
-                                                                {"tokenizer.quantizer.project_in.weight", 8},
-                                                                {"detokenizer.special_tokens", 9}};
+  const std::vector<std::pair<const char*, double>> expected = {
+      {"decoder.proj_in.1.weight", 1},
+      {"decoder.proj_out.1.bias", 2},
+      {"decoder.layers.0.self_attn.q_proj.weight", 3},
+      {"decoder.layers.0.cross_attn.o_proj.weight", 4},
+      {"decoder.layers.0.cross_attn.k_norm.weight", 5},
+      {"encoder.lyric_encoder.layers.0.self_attn.v_proj.weight", 7},
+      {"tokenizer.quantizer.project_in.weight", 8},
+      {"detokenizer.special_tokens", 9}};
   for (const auto& [name, value] : expected) EXPECT_EQ(weights.get(name, {1}).item<double>(), value);
   EXPECT_EQ(weights.get("null_condition_emb", {1, 1, 2}).mean().item<double>(), 6.0);
   EXPECT(at::equal(read_silence_latent(checkpoint, 2), at::arange(6, at::kFloat).view({1, 3, 2})));
@@ -176,7 +186,8 @@ TEST("checkpoint: the diffusers layout opens behind the original names") {
 
 TEST("silence latent: the archive is read, transposed, with as many frames as it holds") {
   const at::Tensor stored = at::randn({1, 3, 5});
-  const std::string archive = zip_bytes({{"silence_latent/data.pkl", "pickle"}, {"silence_latent/data/0", test::bytes_of(stored)}});
+  const std::string archive =
+      zip_bytes({{"silence_latent/data.pkl", "pickle"}, {"silence_latent/data/0", test::bytes_of(stored)}});
   const at::Tensor silence = read_silence(archive, 3);
   EXPECT(at::equal(silence, stored.transpose(1, 2)));
   EXPECT(silence.is_contiguous());
@@ -191,7 +202,8 @@ TEST("silence latent: what is no such archive is refused") {
   EXPECT_THROWS(read_silence(zip_bytes({{"x/data/0", data}}, 8), 2), "entry 'x/data/0' is compressed");
   EXPECT_THROWS(read_silence(std::string(100, 'x'), 2), "silence_latent.pt: not a readable zip archive");
   const std::string whole = zip_bytes({{"x/data/0", data}});
-  for (size_t size = 1; size < whole.size(); ++size) EXPECT_THROWS(read_silence(whole.substr(0, size), 2), "silence_latent.pt");
+  for (size_t size = 1; size < whole.size(); ++size)
+    EXPECT_THROWS(read_silence(whole.substr(0, size), 2), "silence_latent.pt");
   const std::string directory = test::fixture_directory();
   test::write_safetensors(directory + "/model.safetensors", {{"w", at::zeros({1})}});
   EXPECT_THROWS(read_silence_latent(Checkpoint::open(directory), 2), "silence_latent.pt: No such file");

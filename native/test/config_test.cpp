@@ -16,11 +16,13 @@ std::string directory_with(const std::string& config) {
   return directory;
 }
 
-const std::string kDit = R"("hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4,
+const std::string kDit =
+    R"("hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4,
   "num_key_value_heads": 2, "head_dim": 16, "in_channels": 24, "audio_acoustic_hidden_dim": 8)";
 const std::string kQwen3 = R"("vocab_size": 100, "hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 3,
   "num_attention_heads": 4, "num_key_value_heads": 2)";
-const std::string kVae = R"("sampling_rate": 48000, "audio_channels": 2, "encoder_hidden_size": 16, "decoder_channels": 8,
+const std::string kVae =
+    R"("sampling_rate": 48000, "audio_channels": 2, "encoder_hidden_size": 16, "decoder_channels": 8,
   "decoder_input_channels": 8, "downsampling_ratios": [2, 4, 10], "channel_multiples": [1, 2, 4])";
 
 DitConfig dit(const std::string& more) { return DitConfig::read(directory_with("{" + kDit + more + "}")); }
@@ -50,7 +52,8 @@ TEST("config: a stated encoder_hidden_size marks the XL family, even where it eq
 }
 
 TEST("config: layer types and the sliding switch decide the windows") {
-  const auto config = dit(R"(, "sliding_window": 4, "layer_types": ["full_attention", "sliding_attention", "full_attention"])");
+  const auto config =
+      dit(R"(, "sliding_window": 4, "layer_types": ["full_attention", "sliding_attention", "full_attention"])");
   EXPECT_EQ(config.window_of_layer(0), 0);
   EXPECT_EQ(config.window_of_layer(1), 4);
   EXPECT_EQ(dit(R"(, "use_sliding_window": false)").window_of_layer(0), 0);
@@ -78,7 +81,8 @@ TEST("config: the diffusers layout assembles the same config from its parts") {
     test::write_file(directory + "/" + part + "/config.json", config);
   };
   write("transformer", "{" + kDit + R"(, "encoder_hidden_size": 48, "is_turbo": true, "sliding_window": 4})");
-  write("condition_encoder", R"({"hidden_size": 48, "intermediate_size": 80, "num_attention_heads": 2, "num_key_value_heads": 1,
+  write("condition_encoder",
+        R"({"hidden_size": 48, "intermediate_size": 80, "num_attention_heads": 2, "num_key_value_heads": 1,
     "text_hidden_dim": 40, "timbre_hidden_dim": 8, "num_lyric_encoder_hidden_layers": 3, "num_timbre_encoder_hidden_layers": 2})");
   write("audio_tokenizer", R"({"fsq_dim": 48, "pool_window_size": 6, "num_attention_pooler_hidden_layers": 1})");
   const auto config = DitConfig::read(directory);
@@ -90,7 +94,8 @@ TEST("config: the diffusers layout assembles the same config from its parts") {
   EXPECT_EQ(config.window_of_layer(0), 4);
   EXPECT(config.is_turbo && !config.timbre_prepends_special_token);
 
-  write("condition_encoder", R"({"hidden_size": 32, "intermediate_size": 80, "num_attention_heads": 2, "num_key_value_heads": 1})");
+  write("condition_encoder",
+        R"({"hidden_size": 32, "intermediate_size": 80, "num_attention_heads": 2, "num_key_value_heads": 1})");
   EXPECT(DitConfig::read(directory).timbre_prepends_special_token);
 }
 

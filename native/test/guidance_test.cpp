@@ -27,12 +27,11 @@ double largest(const at::Tensor& difference) { return difference.abs().max().ite
 TEST("guidance: projected guidance gives the reference's numbers and keeps its momentum") {
   AdaptiveProjectedGuidance projected;
   const at::Tensor first = projected.guide(conditional(), unconditional(), 4.0);
-  EXPECT(largest(first -
-                 rows({1.5f, 0, 4.321191f, -3, -2.466877f, -2.160596f, 3, -3.773501f, 0, -1.5f, 1.693375f,
+  EXPECT(largest(first - rows({1.5f, 0, 4.321191f, -3, -2.466877f, -2.160596f, 3, -3.773501f, 0, -1.5f, 1.693375f,
                                -4.802979f})) < 1e-5);
   const at::Tensor second = projected.guide(conditional() * 0.5, unconditional(), 4.0);
-  EXPECT(largest(second -
-                 rows({.625f, 0, 2.25f, -.75f, -.75f, -1.125f, 1.25f, -1.5f, 0, -.125f, .75f, -2.625f})) < 1e-5);
+  EXPECT(largest(second - rows({.625f, 0, 2.25f, -.75f, -.75f, -1.125f, 1.25f, -1.5f, 0, -.125f, .75f, -2.625f})) <
+         1e-5);
 }
 
 TEST("guidance: scale 1 is the conditional velocity") {

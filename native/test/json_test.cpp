@@ -49,9 +49,33 @@ TEST("json: an error names the file and the path of the value") {
 }
 
 TEST("json: what RFC 8259 forbids is refused") {
-  for (const char* text : {"", "{", "[1,]", "{\"a\":1,}", "{a:1}", "{'a':1}", "01", "1.", ".5", "1e", "+1", "-", "NaN", "tru",
-                           "nulls", "\"a", "\"\\x\"", "\"\\u12\"", "\"\\ud800\"", "\"\\udc00\"", "\"\t\"", "1 2", "[1 2]",
-                           "{\"a\" 1}", "// comment\n1", "{\"a\":1,\"a\":2}", "1e999"}) {
+  for (const char* text : {"",
+                           "{",
+                           "[1,]",
+                           "{\"a\":1,}",
+                           "{a:1}",
+                           "{'a':1}",
+                           "01",
+                           "1.",
+                           ".5",
+                           "1e",
+                           "+1",
+                           "-",
+                           "NaN",
+                           "tru",
+                           "nulls",
+                           "\"a",
+                           "\"\\x\"",
+                           "\"\\u12\"",
+                           "\"\\ud800\"",
+                           "\"\\udc00\"",
+                           "\"\t\"",
+                           "1 2",
+                           "[1 2]",
+                           "{\"a\" 1}",
+                           "// comment\n1",
+                           "{\"a\":1,\"a\":2}",
+                           "1e999"}) {
     EXPECT_THROWS(parse(text), "file.json: not JSON at byte");
   }
   EXPECT_THROWS(parse(std::string(100000, '[')), "nested too deeply");

@@ -110,7 +110,8 @@ TEST("kernels: decode attention agrees with libtorch over cache views") {
     for (const int64_t dim : {32, 128, 24}) {
       for (const int64_t length : {1, 15, 17, 401}) {
         const at::Tensor cache = at::randn({2, 3, 2, 420, dim}).to(dtype);
-        const at::Tensor k = cache[0].narrow(0, 1, 2).narrow(2, 0, length), v = cache[1].narrow(0, 1, 2).narrow(2, 0, length);
+        const at::Tensor k = cache[0].narrow(0, 1, 2).narrow(2, 0, length),
+                         v = cache[1].narrow(0, 1, 2).narrow(2, 0, length);
         const at::Tensor q = (at::randn({2, 4, 2, dim}) * 3).to(dtype).transpose(1, 2);
         const at::Tensor exact =
             kernels::decode_attention_reference(q.to(at::kDouble), k.to(at::kDouble), v.to(at::kDouble));

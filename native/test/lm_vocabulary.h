@@ -10,9 +10,9 @@ namespace carillon::test {
 
 constexpr int32_t kFirstWord = 256;
 inline const std::vector<std::string> kWords = {
-    "  ",    " a",    " b",   ".\n",     " \n",   "\n\n",   "\n ",  "\n  ",   " major", " minor", "bpm",  ":",
-    " warm", "calm",  " G",   " F",      "#",     "♭",      "12",   " 12",    "major",  "maj",    "dur",  "duration",
-    "song",  " song", "en",   " en",     "yue",   " yue",   "--",   "\r\n",   " piano", "slow",   " é",   "caption",
+    "  ",    " a",    " b", ".\n", " \n", "\n\n", "\n ", "\n  ", " major", " minor", "bpm", ":",
+    " warm", "calm",  " G", " F",  "#",   "♭",    "12",  " 12",  "major",  "maj",    "dur", "duration",
+    "song",  " song", "en", " en", "yue", " yue", "--",  "\r\n", " piano", "slow",   " é",  "caption",
 };
 constexpr int32_t kFirstSpecial = kFirstWord + 36;
 constexpr int32_t kPad = kFirstSpecial, kTurnEnd = kFirstSpecial + 1;

@@ -17,15 +17,19 @@ namespace {
 
 const Placement kFloat32{at::kCPU, at::kFloat};
 
-double distance(const at::Tensor& a, const at::Tensor& b) { return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>(); }
+double distance(const at::Tensor& a, const at::Tensor& b) {
+  return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
+}
 
 struct Heads {
   at::Tensor q, k, v;
 };
 
 /// Strided as a projection makes them: views of [B, S, heads, D].
-Heads random_heads(int64_t batch, int64_t queries, int64_t keys, int64_t heads = 4, int64_t kv_heads = 2, int64_t dim = 8) {
-  return {at::randn({batch, queries, heads, dim}).transpose(1, 2), at::randn({batch, keys, kv_heads, dim}).transpose(1, 2),
+Heads random_heads(int64_t batch, int64_t queries, int64_t keys, int64_t heads = 4, int64_t kv_heads = 2,
+                   int64_t dim = 8) {
+  return {at::randn({batch, queries, heads, dim}).transpose(1, 2),
+          at::randn({batch, keys, kv_heads, dim}).transpose(1, 2),
           at::randn({batch, keys, kv_heads, dim}).transpose(1, 2)};
 }
 
@@ -68,7 +72,8 @@ test::Tensors layer_tensors(int64_t hidden, int64_t heads, int64_t kv_heads, int
 
 TEST("nn: linear multiplies by the transposed weight and adds the bias where there is one") {
   const auto weights = weights_of({{"p.weight", at::randn({5, 3})}, {"p.bias", at::randn({5})}});
-  const auto with = nn::Linear::load(weights.sub("p"), 3, 5, true), without = nn::Linear::load(weights.sub("p"), 3, 5, false);
+  const auto with = nn::Linear::load(weights.sub("p"), 3, 5, true),
+             without = nn::Linear::load(weights.sub("p"), 3, 5, false);
   const at::Tensor x = at::randn({2, 4, 3});
   EXPECT(distance(without(x), at::matmul(x, without.weight.t())) < 1e-6);
   EXPECT(distance(with(x), without(x) + with.bias) < 1e-6);
@@ -152,7 +157,8 @@ TEST("nn: hidden keys change nothing, with and without a window") {
   mask[0].narrow(0, 25, 15).fill_(false);
   mask[1].narrow(0, 39, 1).fill_(false);
   const at::Tensor keys = mask.view({2, 1, 1, 40});
-  EXPECT(distance(nn::attention(x.q, x.k, x.v, {.key_mask = mask}), plain_attention(x, keys.expand({2, 1, 40, 40}))) < 1e-5);
+  EXPECT(distance(nn::attention(x.q, x.k, x.v, {.key_mask = mask}), plain_attention(x, keys.expand({2, 1, 40, 40}))) <
+         1e-5);
   const at::Tensor band = (offsets(40, 40).abs() <= 4).logical_and(keys);
   EXPECT(distance(nn::attention(x.q, x.k, x.v, {.window = 4, .key_mask = mask}), plain_attention(x, band)) < 1e-5);
 }
@@ -171,8 +177,9 @@ TEST("nn: bfloat16 attention stays close to float32 in every form") {
   const auto narrow = [](const at::Tensor& tensor) { return tensor.to(at::kBFloat16); };
   at::Tensor mask = at::ones({2, 48}, at::kBool);
   mask[0].narrow(0, 30, 18).fill_(false);
-  for (const nn::AttentionPattern& pattern : {nn::AttentionPattern{}, nn::AttentionPattern{.causal = true}, nn::AttentionPattern{.window = 4},
-                                              nn::AttentionPattern{.window = 20}, nn::AttentionPattern{.key_mask = mask}}) {
+  for (const nn::AttentionPattern& pattern :
+       {nn::AttentionPattern{}, nn::AttentionPattern{.causal = true}, nn::AttentionPattern{.window = 4},
+        nn::AttentionPattern{.window = 20}, nn::AttentionPattern{.key_mask = mask}}) {
     const at::Tensor wide = nn::attention(x.q, x.k, x.v, pattern);
     const at::Tensor close = nn::attention(narrow(x.q), narrow(x.k), narrow(x.v), pattern);
     EXPECT(close.scalar_type() == at::kBFloat16);
@@ -187,31 +194,43 @@ TEST("nn: an encoder layer is its formula, with attention wider than the model")
   const auto rotary = nn::Rotary::make(6, dim, 1e6, kFloat32);
   const at::Tensor x = at::randn({2, 6, hidden});
 
-  const auto norm = [&](const at::Tensor& value, const std::string& name) { return nn::rms_norm(value, tensors.at(name), 1e-6); };
-  const auto project = [&](const at::Tensor& value, const std::string& name) { return at::linear(value, tensors.at(name + ".weight")); };
+  const auto norm = [&](const at::Tensor& value, const std::string& name) {
+    return nn::rms_norm(value, tensors.at(name), 1e-6);
+  };
+  const auto project = [&](const at::Tensor& value, const std::string& name) {
+    return at::linear(value, tensors.at(name + ".weight"));
+  };
   const at::Tensor y = norm(x, "input_layernorm.weight");
-  const auto split = [&](const std::string& name, int64_t count) { return project(y, "self_attn." + name).view({2, 6, count, dim}); };
-  const Heads all = {nn::apply_rotary(norm(split("q_proj", heads), "self_attn.q_norm.weight"), rotary).transpose(1, 2),
-                     nn::apply_rotary(norm(split("k_proj", kv_heads), "self_attn.k_norm.weight"), rotary).transpose(1, 2),
-                     split("v_proj", kv_heads).transpose(1, 2)};
-  const at::Tensor attended = x + project(plain_attention(all, offsets(6, 6).abs() <= 2).to(at::kFloat), "self_attn.o_proj");
+  const auto split = [&](const std::string& name, int64_t count) {
+    return project(y, "self_attn." + name).view({2, 6, count, dim});
+  };
+  const Heads all = {
+      nn::apply_rotary(norm(split("q_proj", heads), "self_attn.q_norm.weight"), rotary).transpose(1, 2),
+      nn::apply_rotary(norm(split("k_proj", kv_heads), "self_attn.k_norm.weight"), rotary).transpose(1, 2),
+      split("v_proj", kv_heads).transpose(1, 2)};
+  const at::Tensor attended =
+      x + project(plain_attention(all, offsets(6, 6).abs() <= 2).to(at::kFloat), "self_attn.o_proj");
   const at::Tensor z = norm(attended, "post_attention_layernorm.weight");
-  const at::Tensor expected = attended + project(at::silu(project(z, "mlp.gate_proj")) * project(z, "mlp.up_proj"), "mlp.down_proj");
+  const at::Tensor expected =
+      attended + project(at::silu(project(z, "mlp.gate_proj")) * project(z, "mlp.up_proj"), "mlp.down_proj");
   EXPECT(distance(layer(x, rotary, {.window = 2}), expected) < 1e-3 * expected.abs().max().item<double>());
 }
 
 TEST("nn: cross-attention reads its own context, whatever its length") {
   const int64_t hidden = 12, heads = 4, kv_heads = 2, dim = 8;
   const auto tensors = layer_tensors(hidden, heads, kv_heads, dim, 20);
-  const auto cross = nn::CrossAttention::load(weights_of(tensors).sub("self_attn"), {hidden, heads, kv_heads, dim, 1e-6, false});
+  const auto cross =
+      nn::CrossAttention::load(weights_of(tensors).sub("self_attn"), {hidden, heads, kv_heads, dim, 1e-6, false});
   const at::Tensor x = at::randn({2, 5, hidden}), context = at::randn({2, 9, hidden});
   const auto split = [&](const at::Tensor& value, const std::string& name, int64_t count) {
     return at::linear(value, tensors.at("self_attn." + name + ".weight")).view({2, -1, count, dim});
   };
-  const Heads all = {nn::rms_norm(split(x, "q_proj", heads), tensors.at("self_attn.q_norm.weight"), 1e-6).transpose(1, 2),
-                     nn::rms_norm(split(context, "k_proj", kv_heads), tensors.at("self_attn.k_norm.weight"), 1e-6).transpose(1, 2),
-                     split(context, "v_proj", kv_heads).transpose(1, 2)};
-  const at::Tensor expected = at::linear(plain_attention(all, at::ones({5, 9}, at::kBool)).to(at::kFloat), tensors.at("self_attn.o_proj.weight"));
+  const Heads all = {
+      nn::rms_norm(split(x, "q_proj", heads), tensors.at("self_attn.q_norm.weight"), 1e-6).transpose(1, 2),
+      nn::rms_norm(split(context, "k_proj", kv_heads), tensors.at("self_attn.k_norm.weight"), 1e-6).transpose(1, 2),
+      split(context, "v_proj", kv_heads).transpose(1, 2)};
+  const at::Tensor expected = at::linear(plain_attention(all, at::ones({5, 9}, at::kBool)).to(at::kFloat),
+                                         tensors.at("self_attn.o_proj.weight"));
   EXPECT(distance(cross(x, cross.keys_values(context)), expected) < 1e-4);
 }
 

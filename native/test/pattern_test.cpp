@@ -175,15 +175,24 @@ Meaning times(const Meaning& a, const std::string& suffix, size_t min, size_t ma
 Meaning random_meaning(std::mt19937& random, int depth) {
   const auto inner = [&] { return random_meaning(random, depth - 1); };
   switch (random() % (depth > 0 ? 9 : 3)) {
-    case 0: return one_of("a", "a");
-    case 1: return one_of("b", "b");
-    case 2: return one_of("[^a]", "bc");
-    case 3: return either(inner(), inner());
-    case 4: return both(inner(), inner());
-    case 5: return times(inner(), "?", 0, 1);
-    case 6: return times(inner(), "*", 0, 7);  // inputs have at most six characters
-    case 7: return times(inner(), "+", 1, 7);
-    default: return times(inner(), "{1,2}", 1, 2);
+    case 0:
+      return one_of("a", "a");
+    case 1:
+      return one_of("b", "b");
+    case 2:
+      return one_of("[^a]", "bc");
+    case 3:
+      return either(inner(), inner());
+    case 4:
+      return both(inner(), inner());
+    case 5:
+      return times(inner(), "?", 0, 1);
+    case 6:
+      return times(inner(), "*", 0, 7);  // inputs have at most six characters
+    case 7:
+      return times(inner(), "+", 1, 7);
+    default:
+      return times(inner(), "{1,2}", 1, 2);
   }
 }
 

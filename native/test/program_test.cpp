@@ -77,8 +77,10 @@ struct Fields {
 
 std::vector<Segment> metadata_program(const Fields& fields) {
   std::vector<Segment> program = {TokensSegment{{kThink, word("\n")}}, name("bpm:")};
-  if (fields.given_bpm) program.push_back(name(" 120\n"));
-  else program.push_back(PatternSegment{kBpm, false, 8});
+  if (fields.given_bpm)
+    program.push_back(name(" 120\n"));
+  else
+    program.push_back(PatternSegment{kBpm, false, 8});
   if (fields.caption) program.insert(program.end(), {name("caption:"), PatternSegment{kCaption, false, 512}});
   program.insert(program.end(), {name("duration:"), PatternSegment{kDuration, false, 8}});
   program.insert(program.end(), {name("keyscale:"), PatternSegment{kKeyScale, false, 16}});
@@ -150,13 +152,13 @@ TEST("program: a folded caption goes on over indented lines and ends where anoth
   MaskCache cache(vocabulary(), at::kCPU);
   const std::vector<Segment> program = {PatternSegment{kCaption, false, 512}, name("duration:"),
                                         PatternSegment{kDuration, false, 8}};
-  for (const std::vector<std::string>& caption : std::vector<std::vector<std::string>>{
-           {" warm", " piano", "\n"},
-           {" warm", ".\n"},
-           {" warm", ".\n", " ", " piano", " \n", "  ", "slow", "\n"},
-           {" warm", "\n  ", "slow", "\n ", " song", ".\n"},
-           {" ", "--", " song", "\n", "  ", "\n", "  ", "calm", ".\n"},
-           {" song", ":", " a", " duration", ":", "12", "\n"}}) {
+  for (const std::vector<std::string>& caption :
+       std::vector<std::vector<std::string>>{{" warm", " piano", "\n"},
+                                             {" warm", ".\n"},
+                                             {" warm", ".\n", " ", " piano", " \n", "  ", "slow", "\n"},
+                                             {" warm", "\n  ", "slow", "\n ", " song", ".\n"},
+                                             {" ", "--", " song", "\n", "  ", "\n", "  ", "calm", ".\n"},
+                                             {" song", ":", " a", " duration", ":", "12", "\n"}}) {
     std::vector<int32_t> script;
     for (const auto& token : caption) {
       const auto ids = word(token) >= 0 ? std::vector<int32_t>{word(token)} : vocabulary().spell(token);
@@ -209,7 +211,7 @@ TEST("program: the most likely of all tokens decides whether a complete pattern 
   };
   EXPECT_EQ(run({"a", "a", "b", "c", ":"}), "aabc:");
   EXPECT_EQ(run({"a", "a", "a", "a", "a", "b", "x"}), "aaaaab:");
-  EXPECT_EQ(run({"a", "x"}), "a:");       // neither goes on: both patterns end on the same logits
+  EXPECT_EQ(run({"a", "x"}), "a:");  // neither goes on: both patterns end on the same logits
   EXPECT_EQ(run({"a", "c", "a"}), "ac:");
 }
 

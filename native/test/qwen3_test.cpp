@@ -14,7 +14,8 @@ namespace {
 
 const Placement kFloat32{at::kCPU, at::kFloat};
 constexpr int64_t kVocabulary = test::kTinyQwen3.vocabulary, kHidden = test::kTinyQwen3.hidden;
-constexpr int64_t kHeads = test::kTinyQwen3.heads, kKvHeads = test::kTinyQwen3.kv_heads, kDim = test::kTinyQwen3.head_dim;
+constexpr int64_t kHeads = test::kTinyQwen3.heads, kKvHeads = test::kTinyQwen3.kv_heads,
+                  kDim = test::kTinyQwen3.head_dim;
 constexpr int64_t kLayers = test::kTinyQwen3.layers;
 
 CausalLm load(const test::Tensors& tensors) { return CausalLm::load(test::write_qwen3(tensors), kFloat32, Control()); }
@@ -22,13 +23,16 @@ CausalLm load(const test::Tensors& tensors) { return CausalLm::load(test::write_
 /// The reference formulas (lm.md 1.2) in double, for one sequence: [T, H] after the final norm.
 at::Tensor plain_forward(const test::Tensors& tensors, const std::vector<int64_t>& ids) {
   const auto get = [&](const std::string& name) { return tensors.at(name).to(at::kDouble); };
-  const auto rms = [](const at::Tensor& x, const at::Tensor& w) { return x / (x.square().mean(-1, true) + 1e-6).sqrt() * w; };
+  const auto rms = [](const at::Tensor& x, const at::Tensor& w) {
+    return x / (x.square().mean(-1, true) + 1e-6).sqrt() * w;
+  };
   const auto length = static_cast<int64_t>(ids.size());
   const at::Tensor frequencies = at::pow(10000.0, -at::arange(0, kDim, 2, at::kDouble) / static_cast<double>(kDim));
   const at::Tensor angles = at::outer(at::arange(length, at::kDouble), frequencies).unsqueeze(1);
   const auto rotate = [&](const at::Tensor& x) {
     const auto halves = x.chunk(2, -1);
-    return at::cat({halves[0] * angles.cos() - halves[1] * angles.sin(), halves[1] * angles.cos() + halves[0] * angles.sin()}, -1);
+    return at::cat(
+        {halves[0] * angles.cos() - halves[1] * angles.sin(), halves[1] * angles.cos() + halves[0] * angles.sin()}, -1);
   };
   at::Tensor x = get("embed_tokens.weight").index_select(0, at::tensor(ids, at::kLong));
   for (int64_t i = 0; i < kLayers; ++i) {
@@ -38,22 +42,28 @@ at::Tensor plain_forward(const test::Tensors& tensors, const std::vector<int64_t
       return at::matmul(h, get(layer + "self_attn." + name + ".weight").t()).view({length, count, kDim});
     };
     const at::Tensor q = rotate(rms(heads("q_proj", kHeads), get(layer + "self_attn.q_norm.weight"))).transpose(0, 1);
-    const at::Tensor k = rotate(rms(heads("k_proj", kKvHeads), get(layer + "self_attn.k_norm.weight"))).repeat_interleave(2, 1).transpose(0, 1);
+    const at::Tensor k = rotate(rms(heads("k_proj", kKvHeads), get(layer + "self_attn.k_norm.weight")))
+                             .repeat_interleave(2, 1)
+                             .transpose(0, 1);
     const at::Tensor v = heads("v_proj", kKvHeads).repeat_interleave(2, 1).transpose(0, 1);
     const at::Tensor future = at::ones({length, length}, at::kBool).triu(1);
-    const at::Tensor weights = at::softmax((at::matmul(q, k.transpose(1, 2)) / std::sqrt(8.0)).masked_fill(future, -INFINITY), -1);
+    const at::Tensor weights =
+        at::softmax((at::matmul(q, k.transpose(1, 2)) / std::sqrt(8.0)).masked_fill(future, -INFINITY), -1);
     const at::Tensor attended = at::matmul(weights, v).transpose(0, 1).reshape({length, kHeads * kDim});
     x = x + at::matmul(attended, get(layer + "self_attn.o_proj.weight").t());
     const at::Tensor z = rms(x, get(layer + "post_attention_layernorm.weight"));
     const at::Tensor gate = at::silu(at::matmul(z, get(layer + "mlp.gate_proj.weight").t()));
-    x = x + at::matmul(gate * at::matmul(z, get(layer + "mlp.up_proj.weight").t()), get(layer + "mlp.down_proj.weight").t());
+    x = x + at::matmul(gate * at::matmul(z, get(layer + "mlp.up_proj.weight").t()),
+                       get(layer + "mlp.down_proj.weight").t());
   }
   return rms(x, get("norm.weight"));
 }
 
 at::Tensor ids_of(const std::vector<int64_t>& ids) { return at::tensor(ids, at::kLong).unsqueeze(0); }
 
-double distance(const at::Tensor& a, const at::Tensor& b) { return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>(); }
+double distance(const at::Tensor& a, const at::Tensor& b) {
+  return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
+}
 
 /// Hidden state after feeding `ids` alone in one pass.
 at::Tensor alone(const CausalLm& model, const std::vector<int64_t>& ids) {

@@ -255,9 +255,8 @@ TEST("renderer: checkpoints that do not belong together are refused when loading
 TEST("renderer: tensors that nothing reads are listed") {
   Renderer::Directories directories = write_checkpoints();
   EXPECT(load(directories).info().unused_tensors.empty());
-  directories.model = write_tiny_ace_step({}, [](Tensors& tensors) {
-    tensors["decoder.layers.2.mlp_norm.weight"] = at::ones({32});
-  });
+  directories.model =
+      write_tiny_ace_step({}, [](Tensors& tensors) { tensors["decoder.layers.2.mlp_norm.weight"] = at::ones({32}); });
   EXPECT(load(directories).info().unused_tensors ==
          std::vector<std::string>{directories.model + ": decoder.layers.2.mlp_norm.weight"});
 }

@@ -57,7 +57,8 @@ TEST("safetensors: data that is not aligned is read correctly") {
   const at::Tensor values = at::randn({3});
   const std::string header = one_tensor(R"("dtype":"F32","shape":[3],"data_offsets":[0,12])");
   for (int padding = 0; padding < 4; ++padding) {
-    const auto file = open_bytes(safetensors_bytes(header + std::string(static_cast<size_t>(padding), ' '), test::bytes_of(values)));
+    const auto file =
+        open_bytes(safetensors_bytes(header + std::string(static_cast<size_t>(padding), ' '), test::bytes_of(values)));
     EXPECT(at::equal(file.tensor("w"), values));
   }
 }
@@ -68,7 +69,8 @@ TEST("safetensors: damaged files are refused with file and tensor") {
     EXPECT_THROWS(open_bytes(safetensors_bytes(header, data)), message);
     EXPECT_THROWS(open_bytes(safetensors_bytes(header, data)), "model.safetensors");
   };
-  refused(one_tensor(R"("dtype":"F32","shape":[8],"data_offsets":[0,32])"), "tensor 'w' ends at byte 32 of 16: the file is truncated");
+  refused(one_tensor(R"("dtype":"F32","shape":[8],"data_offsets":[0,32])"),
+          "tensor 'w' ends at byte 32 of 16: the file is truncated");
   refused(one_tensor(R"("dtype":"F32","shape":[3],"data_offsets":[0,16])"), "tensor 'w' has a shape that does not fit");
   refused(one_tensor(R"("dtype":"F32","shape":[-4],"data_offsets":[0,16])"), "does not fit");
   refused(one_tensor(R"("dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0])"), "does not fit");
@@ -77,8 +79,9 @@ TEST("safetensors: damaged files are refused with file and tensor") {
   refused(one_tensor(R"("dtype":"F32","shape":[1],"data_offsets":[0])"), "data_offsets that are no range");
   refused(one_tensor(R"("dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4])"), "type F8_E4M3, which is not supported");
   refused(one_tensor(R"("shape":[4],"data_offsets":[0,16])"), "w.dtype is missing");
-  refused(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
-          "tensors 'a' and 'b' overlap");
+  refused(
+      R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
+      "tensors 'a' and 'b' overlap");
   refused(R"({"__metadata__":{"x":1}})", "x is an integer, expected a string");
   refused("[]", "expected an object");
   refused("not json", "not JSON");

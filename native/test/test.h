@@ -25,43 +25,43 @@ struct Registration {
 
 #define TEST_CONCAT_(a, b) a##b
 #define TEST_CONCAT(a, b) TEST_CONCAT_(a, b)
-#define TEST(name)                                                                                     \
-  static void TEST_CONCAT(test_body_, __LINE__)();                                                     \
+#define TEST(name)                                                                                                   \
+  static void TEST_CONCAT(test_body_, __LINE__)();                                                                   \
   static ::carillon::test::Registration TEST_CONCAT(test_entry_, __LINE__)(name, TEST_CONCAT(test_body_, __LINE__)); \
   static void TEST_CONCAT(test_body_, __LINE__)()
 #define EXPECT(condition) \
   if (!(condition)) ::carillon::test::fail_at(__FILE__, __LINE__, "EXPECT(" #condition ")")
-#define EXPECT_EQ(a, b)                                                                 \
-  do {                                                                                 \
-    const auto left_ = (a);                                                            \
-    const auto right_ = (b);                                                           \
-    if (!(left_ == right_)) {                                                          \
-      std::ostringstream text_;                                                        \
-      text_ << #a " is " << left_ << ", expected " << right_;                          \
-      ::carillon::test::fail_at(__FILE__, __LINE__, text_.str());                      \
-    }                                                                                  \
+#define EXPECT_EQ(a, b)                                           \
+  do {                                                            \
+    const auto left_ = (a);                                       \
+    const auto right_ = (b);                                      \
+    if (!(left_ == right_)) {                                     \
+      std::ostringstream text_;                                   \
+      text_ << #a " is " << left_ << ", expected " << right_;     \
+      ::carillon::test::fail_at(__FILE__, __LINE__, text_.str()); \
+    }                                                             \
   } while (false)
-#define EXPECT_NEAR(a, b, tolerance)                                                    \
-  do {                                                                                 \
-    const double left_ = (a), right_ = (b);                                            \
-    if (!(std::abs(left_ - right_) <= (tolerance))) {                                  \
-      std::ostringstream text_;                                                        \
+#define EXPECT_NEAR(a, b, tolerance)                                                       \
+  do {                                                                                     \
+    const double left_ = (a), right_ = (b);                                                \
+    if (!(std::abs(left_ - right_) <= (tolerance))) {                                      \
+      std::ostringstream text_;                                                            \
       text_ << #a " is " << left_ << ", expected " << right_ << " within " << (tolerance); \
-      ::carillon::test::fail_at(__FILE__, __LINE__, text_.str());                      \
-    }                                                                                  \
+      ::carillon::test::fail_at(__FILE__, __LINE__, text_.str());                          \
+    }                                                                                      \
   } while (false)
 /// The statement must throw an exception whose message contains `fragment`.
-#define EXPECT_THROWS(statement, fragment)                                              \
-  do {                                                                                 \
-    std::string caught_;                                                               \
-    bool threw_ = false;                                                               \
-    try {                                                                              \
-      statement;                                                                       \
-    } catch (const std::exception& error) {                                            \
-      threw_ = true;                                                                   \
-      caught_ = error.what();                                                          \
-    }                                                                                  \
+#define EXPECT_THROWS(statement, fragment)                                                   \
+  do {                                                                                       \
+    std::string caught_;                                                                     \
+    bool threw_ = false;                                                                     \
+    try {                                                                                    \
+      statement;                                                                             \
+    } catch (const std::exception& error) {                                                  \
+      threw_ = true;                                                                         \
+      caught_ = error.what();                                                                \
+    }                                                                                        \
     if (!threw_) ::carillon::test::fail_at(__FILE__, __LINE__, #statement " threw nothing"); \
-    if (caught_.find(fragment) == std::string::npos)                                   \
-      ::carillon::test::fail_at(__FILE__, __LINE__, #statement " threw: " + caught_);  \
+    if (caught_.find(fragment) == std::string::npos)                                         \
+      ::carillon::test::fail_at(__FILE__, __LINE__, #statement " threw: " + caught_);        \
   } while (false)

@@ -36,7 +36,8 @@ void add(const char* name, std::function<void()> body) { cases().push_back({name
 std::string fixture_directory() {
   static Fixtures fixtures;
   if (fixtures.root.empty()) {
-    fixtures.root = std::filesystem::temp_directory_path() / ("carillon-test-" + std::to_string(std::random_device{}()));
+    fixtures.root =
+        std::filesystem::temp_directory_path() / ("carillon-test-" + std::to_string(std::random_device{}()));
   }
   const auto directory = fixtures.root / std::to_string(fixtures.next++);
   std::filesystem::create_directories(directory);

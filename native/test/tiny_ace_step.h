@@ -140,10 +140,11 @@ inline std::string tiny_config(const TinySize& size) {
     text += number("encoder_hidden_size", kTinyEncoder) + number("encoder_intermediate_size", kTinyMlp) +
             number("encoder_num_attention_heads", 4) + number("encoder_num_key_value_heads", kTinyKvHeads);
   }
-  return text + "\"patch_size\": 2, \"pool_window_size\": 5, \"fsq_input_levels\": [8, 8, 8, 5, 5, 5], "
-                "\"fsq_input_num_quantizers\": 1, \"use_sliding_window\": true, \"rope_theta\": 1000000, "
-                "\"rms_norm_eps\": 1e-06, \"attention_bias\": false, \"model_type\": \"acestep\", "
-                "\"layer_types\": [\"sliding_attention\", \"full_attention\"], \"is_turbo\": " +
+  return text +
+         "\"patch_size\": 2, \"pool_window_size\": 5, \"fsq_input_levels\": [8, 8, 8, 5, 5, 5], "
+         "\"fsq_input_num_quantizers\": 1, \"use_sliding_window\": true, \"rope_theta\": 1000000, "
+         "\"rms_norm_eps\": 1e-06, \"attention_bias\": false, \"model_type\": \"acestep\", "
+         "\"layer_types\": [\"sliding_attention\", \"full_attention\"], \"is_turbo\": " +
          (size.is_turbo ? "true" : "false") + "}";
 }
 

@@ -32,7 +32,8 @@ class TinyVaeWriter {
       snake(encoder + ".snake1", wide * widths[i]);
       convolution(encoder + ".conv1", {wide * widths[i + 1], wide * widths[i], 2 * ratios[i]}, wide * widths[i + 1]);
       snake(decoder + ".snake1", narrow * widths[i + 1]);
-      convolution(decoder + ".conv_t1", {narrow * widths[i + 1], narrow * widths[i], 2 * ratios[i]}, narrow * widths[i]);
+      convolution(decoder + ".conv_t1", {narrow * widths[i + 1], narrow * widths[i], 2 * ratios[i]},
+                  narrow * widths[i]);
       units(decoder, narrow * widths[i]);
     }
     snake("encoder.snake1", 16 * wide);

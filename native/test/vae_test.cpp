@@ -43,7 +43,8 @@ Loaded load(const std::string& directory, at::ScalarType dtype) {
 TEST("vae: the three spellings of a weight decode alike") {
   const Placement placement{at::kCPU, at::kFloat};
   const at::Tensor latents = noise({1, 4, 5});
-  const at::Tensor expected = Vae::load(write_tiny_vae(Spelling::kWeightNorm), placement, Control()).decode(latents, Control());
+  const at::Tensor expected =
+      Vae::load(write_tiny_vae(Spelling::kWeightNorm), placement, Control()).decode(latents, Control());
   EXPECT((expected.sizes() == at::IntArrayRef{1, 2, 5 * 1920}));
   for (const Spelling spelling : {Spelling::kParametrizations, Spelling::kPlain}) {
     const at::Tensor audio = Vae::load(write_tiny_vae(spelling), placement, Control()).decode(latents, Control());

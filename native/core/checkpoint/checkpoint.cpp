@@ -29,8 +29,8 @@ struct Checkpoint::State {
 
   void add(const std::string& canonical, const std::shared_ptr<const Safetensors>& file, const std::string& stored) {
     if (!entries.emplace(canonical, Entry{file, stored}).second) {
-      fail(ErrorCode::kBadCheckpoint, directory + ": tensor '" + canonical + "' is stored twice; the second is '" + stored +
-                                          "' in " + file->path());
+      fail(ErrorCode::kBadCheckpoint, directory + ": tensor '" + canonical + "' is stored twice; the second is '" +
+                                          stored + "' in " + file->path());
     }
   }
 };
@@ -58,8 +58,8 @@ void add_shards(const fs::path& index_path, const Add& add) {
       file = std::make_shared<const Safetensors>(Safetensors::open((index_path.parent_path() / file_name).string()));
     }
     if (!file->has(name)) {
-      fail(ErrorCode::kBadCheckpoint, file->path() + ": there is no tensor '" + name + "', which " + index_path.string() +
-                                          " says is there");
+      fail(ErrorCode::kBadCheckpoint,
+           file->path() + ": there is no tensor '" + name + "', which " + index_path.string() + " says is there");
     }
     add(file, name);
   }
@@ -91,20 +91,24 @@ Checkpoint Checkpoint::open(const std::string& directory) {
   checkpoint.state_ = std::make_shared<State>();
   State& state = *checkpoint.state_;
   state.directory = directory;
-  const auto add = [&](const auto& file, const std::string& stored) { state.add(canonical_name(stored), file, stored); };
+  const auto add = [&](const auto& file, const std::string& stored) {
+    state.add(canonical_name(stored), file, stored);
+  };
   if (add_directory(directory, add)) return checkpoint;
 
   if (!fs::is_directory(fs::path(directory) / kDiffusersParts[0])) {
     fail(ErrorCode::kBadCheckpoint,
-         directory + ": no weights here (looked for model.safetensors, diffusion_pytorch_model.safetensors, their "
-                     ".index.json, and the sub-folders of a diffusers model)");
+         directory +
+             ": no weights here (looked for model.safetensors, diffusion_pytorch_model.safetensors, their "
+             ".index.json, and the sub-folders of a diffusers model)");
   }
   for (const std::string part : kDiffusersParts) {
     const auto add_part = [&](const auto& file, const std::string& stored) {
       state.add(canonical_name_from_diffusers(part, stored), file, stored);
     };
     if (!add_directory(fs::path(directory) / part, add_part)) {
-      fail(ErrorCode::kBadCheckpoint, directory + ": sub-folder '" + part + "' of the diffusers model holds no weights");
+      fail(ErrorCode::kBadCheckpoint,
+           directory + ": sub-folder '" + part + "' of the diffusers model holds no weights");
     }
   }
   return checkpoint;
@@ -128,7 +132,8 @@ std::vector<std::string> Checkpoint::unused() const {
 
 int64_t Checkpoint::parameter_count() const {
   int64_t count = 0;
-  for (const auto& [name, entry] : state_->entries) count += c10::multiply_integers(entry.file->shape(entry.stored_name));
+  for (const auto& [name, entry] : state_->entries)
+    count += c10::multiply_integers(entry.file->shape(entry.stored_name));
   return count;
 }
 

@@ -30,7 +30,8 @@ void require_positive(const std::string& directory, std::initializer_list<std::p
 }
 
 void require_heads(const std::string& directory, int64_t heads, int64_t kv_heads, int64_t head_dim) {
-  require_positive(directory, {{"num_attention_heads", heads}, {"num_key_value_heads", kv_heads}, {"head_dim", head_dim}});
+  require_positive(directory,
+                   {{"num_attention_heads", heads}, {"num_key_value_heads", kv_heads}, {"head_dim", head_dim}});
   require(heads % kv_heads == 0, directory, "num_attention_heads is not a multiple of num_key_value_heads");
   require(head_dim % 2 == 0, directory, "head_dim is odd, which rotary positions do not allow");
 }
@@ -51,7 +52,8 @@ void require_plain_rope(const Json& config, const std::string& directory) {
   for (const char* nested : {"rope_parameters", "rope_scaling"}) {
     if (!config.has(nested)) continue;
     const std::string type = config.at(nested).get_string("rope_type", config.at(nested).get_string("type", "default"));
-    require(type == "default", directory, std::string(nested) + " asks for '" + type + "' rotary positions, which are not supported");
+    require(type == "default", directory,
+            std::string(nested) + " asks for '" + type + "' rotary positions, which are not supported");
   }
 }
 
@@ -66,7 +68,8 @@ std::vector<bool> read_layer_slides(const Json& config, int64_t num_layers, cons
     require(name == "sliding_attention" || name == "full_attention", directory, "unknown layer type '" + name + "'");
     slides.push_back(name == "sliding_attention");
   }
-  require(static_cast<int64_t>(slides.size()) >= num_layers, directory, "layer_types has fewer entries than num_hidden_layers");
+  require(static_cast<int64_t>(slides.size()) >= num_layers, directory,
+          "layer_types has fewer entries than num_hidden_layers");
   return slides;
 }
 
@@ -94,8 +97,8 @@ void read_fsq(const Json& config, DitConfig& out) {
   out.pool_window_size = config.get_int("pool_window_size", 5);
   out.num_attention_pooler_hidden_layers = config.get_int("num_attention_pooler_hidden_layers", 2);
   out.fsq_dim = config.get_int("fsq_dim", out.encoder_hidden_size);
-  out.fsq_input_levels = config.has("fsq_input_levels") ? config.get_ints("fsq_input_levels")
-                                                        : std::vector<int64_t>{8, 8, 8, 5, 5, 5};
+  out.fsq_input_levels =
+      config.has("fsq_input_levels") ? config.get_ints("fsq_input_levels") : std::vector<int64_t>{8, 8, 8, 5, 5, 5};
   out.fsq_input_num_quantizers = config.get_int("fsq_input_num_quantizers", 1);
 }
 
@@ -158,9 +161,11 @@ void check(const DitConfig& config, const std::string& directory) {
   require(config.in_channels == 3 * config.audio_acoustic_hidden_dim, directory,
           "in_channels is not three times audio_acoustic_hidden_dim");
   require(config.sliding_window >= 0, directory, "sliding_window is negative");
-  require(config.fsq_input_num_quantizers == 1, directory, "fsq_input_num_quantizers is not 1: residual quantizers are not supported");
+  require(config.fsq_input_num_quantizers == 1, directory,
+          "fsq_input_num_quantizers is not 1: residual quantizers are not supported");
   require(!config.fsq_input_levels.empty(), directory, "fsq_input_levels is empty");
-  for (const int64_t level : config.fsq_input_levels) require(level > 1, directory, "fsq_input_levels has a level below 2");
+  for (const int64_t level : config.fsq_input_levels)
+    require(level > 1, directory, "fsq_input_levels has a level below 2");
 }
 
 }  // namespace
@@ -201,8 +206,10 @@ VaeConfig VaeConfig::read(const std::string& directory) {
   require(!out.downsampling_ratios.empty(), directory, "downsampling_ratios is empty");
   require(out.downsampling_ratios.size() == out.channel_multiples.size(), directory,
           "downsampling_ratios and channel_multiples differ in length");
-  for (const int64_t ratio : out.downsampling_ratios) require(ratio > 0, directory, "a downsampling ratio is not positive");
-  for (const int64_t multiple : out.channel_multiples) require(multiple > 0, directory, "a channel multiple is not positive");
+  for (const int64_t ratio : out.downsampling_ratios)
+    require(ratio > 0, directory, "a downsampling ratio is not positive");
+  for (const int64_t multiple : out.channel_multiples)
+    require(multiple > 0, directory, "a channel multiple is not positive");
   return out;
 }
 
@@ -229,7 +236,8 @@ Qwen3Config Qwen3Config::read(const std::string& directory) {
                                {"max_position_embeddings", out.max_position_embeddings}});
   require_heads(directory, out.num_attention_heads, out.num_key_value_heads, out.head_dim);
   require_plain_rope(config, directory);
-  require(!config.get_bool("use_sliding_window", false), directory, "use_sliding_window is true, which is not supported");
+  require(!config.get_bool("use_sliding_window", false), directory,
+          "use_sliding_window is true, which is not supported");
   return out;
 }
 

@@ -17,7 +17,7 @@ struct DitConfig {
   int64_t num_attention_heads;
   int64_t num_key_value_heads;
   int64_t head_dim;
-  int64_t in_channels;  // source latents, chunk mask and state: 3 * audio_acoustic_hidden_dim
+  int64_t in_channels;                // source latents, chunk mask and state: 3 * audio_acoustic_hidden_dim
   int64_t audio_acoustic_hidden_dim;  // latent channels
   int64_t patch_size;
   bool is_turbo;

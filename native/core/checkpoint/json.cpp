@@ -28,7 +28,9 @@ void append_utf8(std::string& out, uint32_t code_point) {
   }
 }
 
-std::string member_path(const std::string& path, const std::string& key) { return path.empty() ? key : path + "." + key; }
+std::string member_path(const std::string& path, const std::string& key) {
+  return path.empty() ? key : path + "." + key;
+}
 
 }  // namespace
 
@@ -51,7 +53,8 @@ class JsonParser {
   }
 
   void skip_space() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r')) ++at_;
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r'))
+      ++at_;
   }
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   bool take(char expected) {
@@ -221,7 +224,8 @@ Json Json::read_file(const std::string& path) {
 }
 
 void Json::wrong_type(const char* expected) const {
-  static constexpr const char* kNames[] = {"null", "a boolean", "an integer", "a fraction", "a string", "an array", "an object"};
+  static constexpr const char* kNames[] = {"null",     "a boolean", "an integer", "a fraction",
+                                           "a string", "an array",  "an object"};
   fail(ErrorCode::kBadCheckpoint, *source_ + ": " + (path_.empty() ? "the document" : path_) + " is " +
                                       kNames[value_.index()] + ", expected " + expected);
 }
@@ -269,7 +273,8 @@ bool Json::has(const std::string& key) const {
 const Json& Json::at(const std::string& key) const {
   const auto& members = as_object();
   const auto member = members.find(key);
-  if (member == members.end()) fail(ErrorCode::kBadCheckpoint, *source_ + ": " + member_path(path_, key) + " is missing");
+  if (member == members.end())
+    fail(ErrorCode::kBadCheckpoint, *source_ + ": " + member_path(path_, key) + " is missing");
   return member->second;
 }
 

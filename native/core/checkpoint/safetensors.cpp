@@ -53,7 +53,8 @@ void Safetensors::read_header() {
   std::memcpy(&length, file_->data(), kLengthBytes);
   if (length > kMaxHeaderBytes || length > file_->size() - kLengthBytes) {
     fail(ErrorCode::kBadCheckpoint, path_ + ": not a safetensors file, or truncated: the header would have " +
-                                        std::to_string(length) + " bytes, the file has " + std::to_string(file_->size()));
+                                        std::to_string(length) + " bytes, the file has " +
+                                        std::to_string(file_->size()));
   }
   const size_t data_begin = kLengthBytes + length;
   const size_t data_size = file_->size() - data_begin;
@@ -89,8 +90,8 @@ void Safetensors::read_header() {
   for (size_t i = 1; i < by_offset.size(); ++i) {
     const Entry& previous = *by_offset[i - 1].second;
     if (previous.begin + previous.size > by_offset[i].second->begin) {
-      fail(ErrorCode::kBadCheckpoint, path_ + ": tensors '" + *by_offset[i - 1].first + "' and '" + *by_offset[i].first +
-                                          "' overlap");
+      fail(ErrorCode::kBadCheckpoint,
+           path_ + ": tensors '" + *by_offset[i - 1].first + "' and '" + *by_offset[i].first + "' overlap");
     }
   }
 }

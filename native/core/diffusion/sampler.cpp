@@ -62,9 +62,9 @@ Sampler::Sampler(const Dit& dit, const DenoiseJob& job, NoiseStreams& noise)
 }
 
 PreparedConditions Sampler::prepare(const Conditions& conditions) const {
-  return {dit_.attend_to(conditions.encoder_states, guided() ? job_.null_condition : at::Tensor(),
-                          conditions.encoder_mask),
-          dit_.embed_context(conditions.context)};
+  return {
+      dit_.attend_to(conditions.encoder_states, guided() ? job_.null_condition : at::Tensor(), conditions.encoder_mask),
+      dit_.embed_context(conditions.context)};
 }
 
 void Sampler::start_from_cover() {

@@ -25,8 +25,8 @@ struct Guidance {
 
 /// What the model is told.
 struct Conditions {
-  at::Tensor encoder_states;  // [B, L, E]
-  at::Tensor context;         // [B, T, 2C]: source latents, then the chunk mask
+  at::Tensor encoder_states;     // [B, L, E]
+  at::Tensor context;            // [B, T, 2C]: source latents, then the chunk mask
   at::Tensor encoder_mask = {};  // [B, L] bool, false for padding that is not to be seen; undefined: all is seen
 };
 

@@ -21,9 +21,9 @@ struct AceStep {
   ConditionEncoder encoder;
   AudioTokenizer tokenizer;
   AudioDetokenizer detokenizer;
-  at::Tensor null_condition;  // [1, 1, E]
-  at::Tensor silence;         // [1, frames, C], the model's dtype and device
-  int64_t parameter_count;    // of the whole checkpoint
+  at::Tensor null_condition;                // [1, 1, E]
+  at::Tensor silence;                       // [1, frames, C], the model's dtype and device
+  int64_t parameter_count;                  // of the whole checkpoint
   std::vector<std::string> unused_tensors;  // Checkpoint::unused
 
   /// Original or diffusers layout. Throws kBadCheckpoint; reports Stage::kLoad.

@@ -55,8 +55,8 @@ PackedStates ConditionEncoder::encode_timbre(const at::Tensor& latents, const at
   for (int64_t clip = 0; clip < item_of.numel(); ++clip) {
     const int64_t item = item_of.const_data_ptr<int64_t>()[clip];
     if (item < 0 || item >= batch) {
-      fail(ErrorCode::kBadArgument, "a reference clip belongs to item " + std::to_string(item) + " of a batch of " +
-                                        std::to_string(batch));
+      fail(ErrorCode::kBadArgument,
+           "a reference clip belongs to item " + std::to_string(item) + " of a batch of " + std::to_string(batch));
     }
     clips[item].push_back(clip);
   }

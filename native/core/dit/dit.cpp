@@ -40,7 +40,9 @@ at::Tensor DitLayer::operator()(const at::Tensor& x, const at::Tensor& modulatio
   const auto row = [&](int64_t index) { return modulation.narrow(1, index, 1); };
 
   at::Tensor y = modulated(self_attn_norm(x), row(kAttentionShift), row(kAttentionScale));
-  at::Tensor h = at::addcmul(x, self_attn(y, rotary, {.window = window, .window_is_one_sided = one_sided_window, .key_mask = {}}), row(kAttentionGate));
+  at::Tensor h =
+      at::addcmul(x, self_attn(y, rotary, {.window = window, .window_is_one_sided = one_sided_window, .key_mask = {}}),
+                  row(kAttentionGate));
 
   const int64_t rows = cross.conditional.k.size(0);
   if (h.size(0) == rows) {
@@ -90,10 +92,10 @@ Modulation Dit::combine(const TimeEmbedding::Output& t, const TimeEmbedding::Out
     for (const int64_t scale : scales) offset[scale].fill_(1.0);
     return offset;
   };
-  const at::Tensor layers = layer_tables_ + (t.modulation + r.modulation).to(at::kFloat) +
-                            one_more(kLayerRows, {kAttentionScale, kMlpScale});
-  const at::Tensor output = output_table_ + (t.embedding + r.embedding).to(at::kFloat).unsqueeze(1) +
-                            one_more(kOutputRows, {kOutputScale});
+  const at::Tensor layers =
+      layer_tables_ + (t.modulation + r.modulation).to(at::kFloat) + one_more(kLayerRows, {kAttentionScale, kMlpScale});
+  const at::Tensor output =
+      output_table_ + (t.embedding + r.embedding).to(at::kFloat).unsqueeze(1) + one_more(kOutputRows, {kOutputScale});
   return {layers.to(dtype), output.to(dtype)};
 }
 

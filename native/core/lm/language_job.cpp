@@ -40,8 +40,8 @@ void check_context(const LanguageJob& job, int64_t max_context_tokens) {
   const auto fits = [&](size_t prompt, const char* what) {
     require(static_cast<int64_t>(prompt) + added <= max_context_tokens,
             std::string("the ") + what + " of " + std::to_string(prompt) + " tokens and " + std::to_string(added) +
-                " new tokens do not fit into the language model's " +
-                std::to_string(max_context_tokens) + " positions: shorten the lyrics or caption, or the duration");
+                " new tokens do not fit into the language model's " + std::to_string(max_context_tokens) +
+                " positions: shorten the lyrics or caption, or the duration");
   };
   fits(job.prompt.size(), "prompt");
   if (job.cfg_scale > 1.0) fits(job.negative_prompt.size(), "negative prompt");
@@ -59,9 +59,12 @@ void check_sampling(const LanguageJob& job) {
 
 const char* finish_reason_name(FinishReason reason) {
   switch (reason) {
-    case FinishReason::kProgram: return "program";
-    case FinishReason::kEndToken: return "end_token";
-    case FinishReason::kLength: return "length";
+    case FinishReason::kProgram:
+      return "program";
+    case FinishReason::kEndToken:
+      return "end_token";
+    case FinishReason::kLength:
+      return "length";
   }
   return "program";
 }

@@ -18,12 +18,12 @@ constexpr int kMaxParts = 30'000;
 struct Expression {
   enum class Kind { kLiteral, kClass, kSequence, kAlternatives, kRepeat };
   Kind kind;
-  std::string literal = {};              // kLiteral: bytes
-  std::bitset<128> ascii = {};           // kClass
-  bool beyond_ascii = false;             // kClass: every well-formed character above U+007F too
+  std::string literal = {};     // kLiteral: bytes
+  std::bitset<128> ascii = {};  // kClass
+  bool beyond_ascii = false;    // kClass: every well-formed character above U+007F too
   std::vector<Expression> children = {};
-  int min = 0;                           // kRepeat
-  int max = 0;                           // kRepeat; -1: no limit
+  int min = 0;  // kRepeat
+  int max = 0;  // kRepeat; -1: no limit
 };
 
 class Parser {
@@ -75,12 +75,22 @@ class Parser {
         if (take("')'") != ')') error_at(position_ - 1, "')' is missing");
         return inner;
       }
-      case '[': return character_class();
-      case '.': return any_character();
-      case '\\': return Expression{Expression::Kind::kLiteral, std::string(1, escaped())};
-      case '?': case '*': case '+': case '{': error_at(begin, "nothing to repeat");
-      case ']': case '}': error_at(begin, std::string("'") + c + "' must be written '\\" + c + "'");
-      default: return Expression{Expression::Kind::kLiteral, character(begin)};
+      case '[':
+        return character_class();
+      case '.':
+        return any_character();
+      case '\\':
+        return Expression{Expression::Kind::kLiteral, std::string(1, escaped())};
+      case '?':
+      case '*':
+      case '+':
+      case '{':
+        error_at(begin, "nothing to repeat");
+      case ']':
+      case '}':
+        error_at(begin, std::string("'") + c + "' must be written '\\" + c + "'");
+      default:
+        return Expression{Expression::Kind::kLiteral, character(begin)};
     }
   }
 
@@ -218,7 +228,8 @@ class Compiler {
           next = bytes(static_cast<uint8_t>(*byte), static_cast<uint8_t>(*byte), next);
         }
         return next;
-      case Expression::Kind::kClass: return one_of(e, next);
+      case Expression::Kind::kClass:
+        return one_of(e, next);
       case Expression::Kind::kSequence:
         for (auto child = e.children.rbegin(); child != e.children.rend(); ++child) next = compile(*child, next);
         return next;
@@ -227,7 +238,8 @@ class Compiler {
         for (size_t i = 1; i < e.children.size(); ++i) entry = split(entry, compile(e.children[i], next));
         return entry;
       }
-      case Expression::Kind::kRepeat: return repeat(e, next);
+      case Expression::Kind::kRepeat:
+        return repeat(e, next);
     }
     return next;
   }

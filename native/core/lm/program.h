@@ -57,10 +57,10 @@ class ProgramCursor {
   std::vector<int32_t> ids_;
   std::optional<FinishReason> finished_;
   size_t segment_ = 0;
-  int64_t used_ = 0;                      // tokens of the current segment
-  std::shared_ptr<PatternMasks> masks_;   // of the current segment when it is a pattern
-  int32_t state_ = 0;                     // of its automaton
-  bool goes_on_ = false;                  // the boundary at state_ was decided for the pattern
+  int64_t used_ = 0;                     // tokens of the current segment
+  std::shared_ptr<PatternMasks> masks_;  // of the current segment when it is a pattern
+  int32_t state_ = 0;                    // of its automaton
+  bool goes_on_ = false;                 // the boundary at state_ was decided for the pattern
   bool at_boundary_ = false;
   const TokenMask* mask_ = nullptr;
   bool greedy_ = false;

@@ -59,12 +59,14 @@ at::Tensor blocked_attention(const at::Tensor& q, const at::Tensor& k, const at:
   const int64_t batch = q.size(0), length = q.size(2), dim = q.size(3);
   const int64_t blocks = (length + window - 1) / window, tail = blocks * window - length;
   const auto query_blocks = [&](const at::Tensor& x) {
-    const at::Tensor padded = tail == 0 ? x.transpose(1, 2) : at::constant_pad_nd(x.transpose(1, 2), {0, 0, 0, 0, 0, tail});
+    const at::Tensor padded =
+        tail == 0 ? x.transpose(1, 2) : at::constant_pad_nd(x.transpose(1, 2), {0, 0, 0, 0, 0, tail});
     return padded.reshape({batch * blocks, window, x.size(1), dim}).transpose(1, 2);
   };
   const auto key_blocks = [&](const at::Tensor& x) {
     const at::Tensor padded = at::constant_pad_nd(x.transpose(1, 2), {0, 0, 0, 0, window, tail + window});
-    return padded.unfold(1, 3 * window, window)  // [B, blocks, Nkv, D, 3 window]
+    return padded
+        .unfold(1, 3 * window, window)  // [B, blocks, Nkv, D, 3 window]
         .transpose(3, 4)
         .reshape({batch * blocks, x.size(1), 3 * window, dim});
   };
@@ -72,11 +74,13 @@ at::Tensor blocked_attention(const at::Tensor& q, const at::Tensor& k, const at:
   const auto positions = q.options().dtype(at::kLong);
   const at::Tensor slot = at::arange(3 * window, positions);
   const at::Tensor band = (slot - at::arange(window, 2 * window, positions).unsqueeze(1)).abs() <= window;
-  const at::Tensor key_position = at::arange(-1, blocks - 1, positions).unsqueeze(1) * window + slot;  // [blocks, 3 window]
+  const at::Tensor key_position =
+      at::arange(-1, blocks - 1, positions).unsqueeze(1) * window + slot;  // [blocks, 3 window]
   const at::Tensor real = key_position.ge(0).logical_and(key_position < length);
   // Queries past the end see no real key; a block's mask would be all hidden and the result is cut off anyway.
   const at::Tensor mask = additive_mask(real.view({blocks, 1, 1, 3 * window}).logical_and(band), q.scalar_type());
-  const at::Tensor out = fused_attention(query_blocks(q), key_blocks(k), key_blocks(v), mask.repeat({batch, 1, 1, 1}), false);
+  const at::Tensor out =
+      fused_attention(query_blocks(q), key_blocks(k), key_blocks(v), mask.repeat({batch, 1, 1, 1}), false);
   return out.transpose(1, 2).reshape({batch, blocks * window, -1}).narrow(1, 0, length);
 }
 
@@ -100,17 +104,22 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   }
   std::optional<at::Tensor> mask;
   if (masked) mask = additive_mask(visible_pairs(q, k, needed), q.scalar_type());
-  return fused_attention(q, k, v, mask, needed.causal && !masked).transpose(1, 2).reshape({batch, queries, heads * dim});
+  return fused_attention(q, k, v, mask, needed.causal && !masked)
+      .transpose(1, 2)
+      .reshape({batch, queries, heads * dim});
 }
 
 SelfAttention SelfAttention::load(const Weights& weights, const AttentionSize& size) {
   const int64_t q_rows = size.num_heads * size.head_dim, kv_rows = size.num_kv_heads * size.head_dim;
   SelfAttention self;
   self.size = size;
-  self.qkv = Linear::load_fused(weights, {"q_proj", "k_proj", "v_proj"}, size.hidden_size, {q_rows, kv_rows, kv_rows}, size.bias);
+  self.qkv = Linear::load_fused(weights, {"q_proj", "k_proj", "v_proj"}, size.hidden_size, {q_rows, kv_rows, kv_rows},
+                                size.bias);
   self.o = Linear::load(weights.sub("o_proj"), q_rows, size.hidden_size, size.bias);
-  const at::Tensor q_norm = weights.get("q_norm.weight", {size.head_dim}), k_norm = weights.get("k_norm.weight", {size.head_dim});
-  self.qk_norm = {at::cat({q_norm.expand({size.num_heads, -1}), k_norm.expand({size.num_kv_heads, -1})}), size.rms_norm_eps};
+  const at::Tensor q_norm = weights.get("q_norm.weight", {size.head_dim}),
+                   k_norm = weights.get("k_norm.weight", {size.head_dim});
+  self.qk_norm = {at::cat({q_norm.expand({size.num_heads, -1}), k_norm.expand({size.num_kv_heads, -1})}),
+                  size.rms_norm_eps};
   return self;
 }
 
@@ -118,7 +127,8 @@ SelfAttention::Heads SelfAttention::heads(const at::Tensor& x, const Rotary& rot
   const int64_t rotated = size.num_heads + size.num_kv_heads;
   const at::Tensor all = qkv(x).view({x.size(0), x.size(1), rotated + size.num_kv_heads, size.head_dim});
   const at::Tensor qk = apply_rotary(qk_norm(all.narrow(2, 0, rotated)), rotary);
-  return {qk.narrow(2, 0, size.num_heads).transpose(1, 2), qk.narrow(2, size.num_heads, size.num_kv_heads).transpose(1, 2),
+  return {qk.narrow(2, 0, size.num_heads).transpose(1, 2),
+          qk.narrow(2, size.num_heads, size.num_kv_heads).transpose(1, 2),
           all.narrow(2, rotated, size.num_kv_heads).transpose(1, 2)};
 }
 

@@ -38,8 +38,8 @@ inline __attribute__((always_inline)) void normalize_row(const T* x, const T* we
 CARILLON_CLONES void normalize_float(const float* x, const float* weight, float* y, int64_t size, float eps) {
   normalize_row(x, weight, y, size, eps);
 }
-CARILLON_CLONES void normalize_bfloat16(const at::BFloat16* x, const at::BFloat16* weight, at::BFloat16* y, int64_t size,
-                                        float eps) {
+CARILLON_CLONES void normalize_bfloat16(const at::BFloat16* x, const at::BFloat16* weight, at::BFloat16* y,
+                                        int64_t size, float eps) {
   normalize_row(x, weight, y, size, eps);
 }
 
@@ -50,13 +50,14 @@ void normalize_rows(const at::Tensor& x, const at::Tensor& weight, at::Tensor& y
   const T* from = x.const_data_ptr<T>();
   const T* scales = weight.const_data_ptr<T>();
   T* to = y.mutable_data_ptr<T>();
-  at::parallel_for(0, x.size(0) * inner, std::max<int64_t>(1, kElementsPerTask / size), [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const int64_t outer = row / inner, head = row % inner;
-      normalize(from + outer * outer_stride + head * inner_stride, scales + head * size, to + row * size, size,
-                static_cast<float>(eps));
-    }
-  });
+  at::parallel_for(0, x.size(0) * inner, std::max<int64_t>(1, kElementsPerTask / size),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t row = begin; row < end; ++row) {
+                       const int64_t outer = row / inner, head = row % inner;
+                       normalize(from + outer * outer_stride + head * inner_stride, scales + head * size,
+                                 to + row * size, size, static_cast<float>(eps));
+                     }
+                   });
 }
 
 /// One pass over the data; for what needs no gradient.
@@ -73,7 +74,8 @@ at::Tensor fused_on_cpu(const at::Tensor& x, const at::Tensor& weight, double ep
 }
 
 bool fits_fused(const at::Tensor& x, const at::Tensor& weight) {
-  const bool type = x.scalar_type() == weight.scalar_type() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
+  const bool type =
+      x.scalar_type() == weight.scalar_type() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
   return x.is_cpu() && type && x.stride(-1) == 1 && weight.is_contiguous() && x.numel() > 0 && !x.requires_grad() &&
          !weight.requires_grad();
 }

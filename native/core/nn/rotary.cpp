@@ -14,7 +14,8 @@ namespace {
 constexpr int64_t kElementsPerTask = 1 << 15;
 
 template <typename T>
-inline __attribute__((always_inline)) void rotate_heads(const T* x, const T* cos, const T* sin, T* y, int64_t heads, int64_t half) {
+inline __attribute__((always_inline)) void rotate_heads(const T* x, const T* cos, const T* sin, T* y, int64_t heads,
+                                                        int64_t half) {
   for (int64_t head = 0; head < heads; ++head, x += 2 * half, y += 2 * half) {
     for (int64_t j = 0; j < half; ++j) {
       const float first = static_cast<float>(x[j]), second = static_cast<float>(x[j + half]);
@@ -25,11 +26,12 @@ inline __attribute__((always_inline)) void rotate_heads(const T* x, const T* cos
   }
 }
 
-CARILLON_CLONES void rotate_float(const float* x, const float* cos, const float* sin, float* y, int64_t heads, int64_t half) {
+CARILLON_CLONES void rotate_float(const float* x, const float* cos, const float* sin, float* y, int64_t heads,
+                                  int64_t half) {
   rotate_heads(x, cos, sin, y, heads, half);
 }
-CARILLON_CLONES void rotate_bfloat16(const at::BFloat16* x, const at::BFloat16* cos, const at::BFloat16* sin, at::BFloat16* y,
-                                     int64_t heads, int64_t half) {
+CARILLON_CLONES void rotate_bfloat16(const at::BFloat16* x, const at::BFloat16* cos, const at::BFloat16* sin,
+                                     at::BFloat16* y, int64_t heads, int64_t half) {
   rotate_heads(x, cos, sin, y, heads, half);
 }
 
@@ -38,17 +40,20 @@ void rotate_positions(const at::Tensor& x, const Rotary& rotary, at::Tensor& y, 
   const int64_t heads = x.size(2), half = x.size(3) / 2, width = heads * 2 * half, tables = rotary.cos.numel() / half;
   const T *from = x.const_data_ptr<T>(), *cos = rotary.cos.const_data_ptr<T>(), *sin = rotary.sin.const_data_ptr<T>();
   T* to = y.mutable_data_ptr<T>();
-  at::parallel_for(0, x.size(0) * x.size(1), std::max<int64_t>(1, kElementsPerTask / width), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t table = i % tables * half;  // per row of the batch, or shared by all
-      rotate(from + i * width, cos + table, sin + table, to + i * width, heads, half);
-    }
-  });
+  at::parallel_for(0, x.size(0) * x.size(1), std::max<int64_t>(1, kElementsPerTask / width),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t i = begin; i < end; ++i) {
+                       const int64_t table = i % tables * half;  // per row of the batch, or shared by all
+                       rotate(from + i * width, cos + table, sin + table, to + i * width, heads, half);
+                     }
+                   });
 }
 
 bool fits_fused(const at::Tensor& x, const Rotary& rotary) {
-  const bool type = x.scalar_type() == rotary.cos.scalar_type() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
-  return x.is_cpu() && type && x.is_contiguous() && rotary.cos.is_contiguous() && rotary.sin.is_contiguous() && !x.requires_grad();
+  const bool type = x.scalar_type() == rotary.cos.scalar_type() &&
+                    (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
+  return x.is_cpu() && type && x.is_contiguous() && rotary.cos.is_contiguous() && rotary.sin.is_contiguous() &&
+         !x.requires_grad();
 }
 
 /// One pass over the data; for what needs no gradient.
@@ -71,7 +76,9 @@ Rotary Rotary::make(int64_t positions, int64_t head_dim, double theta, const Pla
   return {angles.cos().to(placement.device, placement.dtype), angles.sin().to(placement.device, placement.dtype)};
 }
 
-Rotary Rotary::slice(int64_t first, int64_t count) const { return {cos.narrow(0, first, count), sin.narrow(0, first, count)}; }
+Rotary Rotary::slice(int64_t first, int64_t count) const {
+  return {cos.narrow(0, first, count), sin.narrow(0, first, count)};
+}
 
 Rotary Rotary::at(const at::Tensor& positions) const {
   const at::Tensor index = positions.to(cos.device()).flatten();

@@ -59,8 +59,8 @@ nn::Rotary rotary_of(const nn::Rotary& all, const std::vector<Span>& spans, int6
 }
 
 /// Stores the keys and values of one layer and attends over each row's part of the cache: [n, t, Nq * D].
-at::Tensor cached_attention(const nn::SelfAttention::Heads& heads, const std::vector<Span>& spans, const at::Tensor& keys,
-                            const at::Tensor& values) {
+at::Tensor cached_attention(const nn::SelfAttention::Heads& heads, const std::vector<Span>& spans,
+                            const at::Tensor& keys, const at::Tensor& values) {
   const int64_t tokens = heads.q.size(2);
   std::vector<at::Tensor> outputs;
   for (const Span& span : spans) {
@@ -97,8 +97,9 @@ int64_t CausalLm::parameter_count() const {
 
 KvCache CausalLm::make_cache(int64_t rows, int64_t max_tokens) const {
   if (rows < 1 || max_tokens < 1 || max_tokens > config().max_position_embeddings) {
-    fail(ErrorCode::kBadArgument, "a cache needs at least one row and 1 .. " + std::to_string(config().max_position_embeddings) +
-                                      " tokens, not " + std::to_string(rows) + " rows of " + std::to_string(max_tokens));
+    fail(ErrorCode::kBadArgument, "a cache needs at least one row and 1 .. " +
+                                      std::to_string(config().max_position_embeddings) + " tokens, not " +
+                                      std::to_string(rows) + " rows of " + std::to_string(max_tokens));
   }
   return KvCache(config(), placement_, rows, max_tokens);
 }

@@ -13,7 +13,8 @@ KvCache::KvCache(const Qwen3Config& config, const Placement& placement, int64_t 
 
 int64_t KvCache::length(int64_t row) const {
   if (row < 0 || row >= rows()) {
-    fail(ErrorCode::kBadArgument, "the cache has " + std::to_string(rows()) + " rows, there is no row " + std::to_string(row));
+    fail(ErrorCode::kBadArgument,
+         "the cache has " + std::to_string(rows()) + " rows, there is no row " + std::to_string(row));
   }
   return lengths_[static_cast<size_t>(row)];
 }

@@ -14,7 +14,8 @@ Qwen3Stack Qwen3Stack::load(const Weights& weights, const Qwen3Config& config, c
   stack.embeddings = weights.get("embed_tokens.weight", {config.vocab_size, config.hidden_size});
   for (int64_t i = 0; i < config.num_hidden_layers; ++i) {
     control.report(Stage::kLoad, i, config.num_hidden_layers);
-    stack.layers.push_back(nn::EncoderLayer::load(weights.sub("layers." + std::to_string(i)), size, config.intermediate_size));
+    stack.layers.push_back(
+        nn::EncoderLayer::load(weights.sub("layers." + std::to_string(i)), size, config.intermediate_size));
   }
   stack.norm = nn::RmsNorm::load(weights.sub("norm"), config.hidden_size, config.rms_norm_eps);
   control.report(Stage::kLoad, config.num_hidden_layers, config.num_hidden_layers);
@@ -23,7 +24,8 @@ Qwen3Stack Qwen3Stack::load(const Weights& weights, const Qwen3Config& config, c
 
 int64_t Qwen3Stack::parameter_count() const {
   const int64_t hidden = config.hidden_size;
-  const int64_t q_rows = config.num_attention_heads * config.head_dim, kv_rows = config.num_key_value_heads * config.head_dim;
+  const int64_t q_rows = config.num_attention_heads * config.head_dim,
+                kv_rows = config.num_key_value_heads * config.head_dim;
   const int64_t biases = config.attention_bias ? q_rows + 2 * kv_rows + hidden : 0;
   const int64_t layer = hidden * (2 * q_rows + 2 * kv_rows) + biases + 3 * hidden * config.intermediate_size +
                         2 * hidden + 2 * config.head_dim;

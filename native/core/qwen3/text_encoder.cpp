@@ -20,7 +20,8 @@ at::Tensor TextEncoder::encode(const at::Tensor& ids) const {
   const at::AutoDispatchBelowADInplaceOrView inference;  // never differentiated; the results are ordinary tensors
   const Qwen3Config& config = stack_.config;
   if (ids.dim() != 2 || ids.size(1) == 0 || ids.size(1) > config.max_position_embeddings) {
-    fail(ErrorCode::kBadArgument, "token ids must be [B, T] with T in 1 .. " + std::to_string(config.max_position_embeddings));
+    fail(ErrorCode::kBadArgument,
+         "token ids must be [B, T] with T in 1 .. " + std::to_string(config.max_position_embeddings));
   }
   at::Tensor x = stack_.embed(ids);
   const auto rotary = nn::Rotary::make(ids.size(1), config.head_dim, config.rope_theta, placement_);

@@ -8,12 +8,18 @@ namespace carillon {
 
 const char* error_code_name(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kBadArgument: return "BAD_ARGUMENT";
-    case ErrorCode::kBadCheckpoint: return "BAD_CHECKPOINT";
-    case ErrorCode::kOutOfMemory: return "OUT_OF_MEMORY";
-    case ErrorCode::kCancelled: return "CANCELLED";
-    case ErrorCode::kNotFinite: return "NOT_FINITE";
-    case ErrorCode::kInternal: return "INTERNAL";
+    case ErrorCode::kBadArgument:
+      return "BAD_ARGUMENT";
+    case ErrorCode::kBadCheckpoint:
+      return "BAD_CHECKPOINT";
+    case ErrorCode::kOutOfMemory:
+      return "OUT_OF_MEMORY";
+    case ErrorCode::kCancelled:
+      return "CANCELLED";
+    case ErrorCode::kNotFinite:
+      return "NOT_FINITE";
+    case ErrorCode::kInternal:
+      return "INTERNAL";
   }
   return "INTERNAL";
 }

@@ -14,9 +14,9 @@ namespace carillon {
 
 /// One text2music job: every item shares the conditions and the length, each has its own seed and codes.
 struct RenderJob {
-  std::vector<int32_t> text_token_ids;   // text prompt, ids of the text encoder's tokenizer
-  std::vector<int32_t> lyric_token_ids;  // lyric prompt, ids of the same tokenizer
-  int64_t frames = 0;                    // latent frames to render; ignored where audio_codes set the length
+  std::vector<int32_t> text_token_ids;            // text prompt, ids of the text encoder's tokenizer
+  std::vector<int32_t> lyric_token_ids;           // lyric prompt, ids of the same tokenizer
+  int64_t frames = 0;                             // latent frames to render; ignored where audio_codes set the length
   std::vector<std::vector<int32_t>> audio_codes;  // one list per item, all of one length; or empty
   std::vector<uint64_t> seeds;                    // one per item: their number is the batch size
   int inference_steps = 8;
@@ -45,11 +45,11 @@ struct RendererInfo {
   Placement placement;
   bool is_turbo;
   int64_t sample_rate;
-  int64_t samples_per_frame;  // of one latent frame
-  int64_t frames_per_code;    // latent frames of one audio code
-  int64_t codebook_size;      // audio codes are 0 .. codebook_size - 1
-  int64_t max_frames;         // the longest song the silence table covers
-  int64_t parameter_count;    // of all models together
+  int64_t samples_per_frame;                // of one latent frame
+  int64_t frames_per_code;                  // latent frames of one audio code
+  int64_t codebook_size;                    // audio codes are 0 .. codebook_size - 1
+  int64_t max_frames;                       // the longest song the silence table covers
+  int64_t parameter_count;                  // of all models together
   std::vector<std::string> unused_tensors;  // what the checkpoints hold beyond what was expected: "directory: name"
 };
 

@@ -20,7 +20,7 @@ class Renderer {
   };
   /// What stays on the device between the stages of a job and between jobs.
   struct Residency {
-    bool model = true;                 // the DiT and its encoders
+    bool model = true;  // the DiT and its encoders
     bool text_encoder_and_vae = true;
   };
   /// Throws kBadCheckpoint, also where the three do not fit together. Reports Stage::kLoad.

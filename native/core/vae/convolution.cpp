@@ -103,9 +103,7 @@ Convolution::Result Convolution::operator()(const Signal& x, const Then& then, S
   kernels::TileEpilogue epilogue;
   const int64_t row_elements = matrix_.outputs;  // a transposed step writes `stride` rows at once
   const int64_t first = (Signal::kHalo - (shape_.transposed ? shape_.padding : 0)) * shape_.out;
-  const auto element = [&](const Signal& signal) {
-    return static_cast<uint16_t*>(signal.data.data_ptr()) + first;
-  };
+  const auto element = [&](const Signal& signal) { return static_cast<uint16_t*>(signal.data.data_ptr()) + first; };
   if (then.residual) {
     epilogue.residual = element(*then.residual);
     epilogue.residual_stride = row_elements;

@@ -29,7 +29,11 @@ std::array<ResidualUnit, 3> load_units(const Weights& weights, int64_t channels,
 }
 
 ConvolutionShape resampling(int64_t in, int64_t out, int64_t stride, bool transposed) {
-  return {.in = in, .out = out, .kernel = 2 * stride, .stride = stride, .padding = (stride + 1) / 2,
+  return {.in = in,
+          .out = out,
+          .kernel = 2 * stride,
+          .stride = stride,
+          .padding = (stride + 1) / 2,
           .transposed = transposed};
 }
 
@@ -43,10 +47,9 @@ Stream run_units(const OobleckBlock& block, Stream x, const Snake& next, bool ke
     const bool is_last = i + 1 == block.units.size();
     Stream inner = unit.conv1(x.snaked, {.snake = &unit.snake2}, pool);
     x.snaked = {};
-    x = unit.conv2(inner.snaked,
-                   {.residual = &x.plain, .snake = is_last ? &next : &block.units[i + 1].snake1,
-                    .keep = !is_last || keep},
-                   pool);
+    x = unit.conv2(
+        inner.snaked,
+        {.residual = &x.plain, .snake = is_last ? &next : &block.units[i + 1].snake1, .keep = !is_last || keep}, pool);
   }
   return x;
 }
@@ -80,15 +83,16 @@ Oobleck Oobleck::load_encoder(const Weights& weights, const VaeConfig& config, b
       weights.sub("conv1"), {.in = config.audio_channels, .out = channels[0], .kernel = 7, .padding = 3}, time_major);
   for (size_t i = 0; i < config.downsampling_ratios.size(); ++i) {
     const Weights block = weights.sub("block." + std::to_string(i));
-    net.blocks.push_back({load_units(block, channels[i], time_major), Snake::load(block.sub("snake1"), channels[i]),
-                          Convolution::load(block.sub("conv1"),
-                                            resampling(channels[i], channels[i + 1], config.downsampling_ratios[i], false),
-                                            time_major)});
+    net.blocks.push_back(
+        {load_units(block, channels[i], time_major), Snake::load(block.sub("snake1"), channels[i]),
+         Convolution::load(block.sub("conv1"),
+                           resampling(channels[i], channels[i + 1], config.downsampling_ratios[i], false),
+                           time_major)});
   }
   net.last_snake = Snake::load(weights.sub("snake1"), channels.back());
-  net.last = Convolution::load(
-      weights.sub("conv2"),
-      {.in = channels.back(), .out = config.encoder_hidden_size, .kernel = 3, .padding = 1}, time_major);
+  net.last = Convolution::load(weights.sub("conv2"),
+                               {.in = channels.back(), .out = config.encoder_hidden_size, .kernel = 3, .padding = 1},
+                               time_major);
   return net;
 }
 
@@ -98,22 +102,22 @@ Oobleck Oobleck::load_decoder(const Weights& weights, const VaeConfig& config, b
   net.dtype = weights.placement().dtype;
   net.time_major = time_major;
   net.first = Convolution::load(
-      weights.sub("conv1"),
-      {.in = config.decoder_input_channels, .out = channels.back(), .kernel = 7, .padding = 3}, time_major);
+      weights.sub("conv1"), {.in = config.decoder_input_channels, .out = channels.back(), .kernel = 7, .padding = 3},
+      time_major);
   for (size_t i = 0; i < config.downsampling_ratios.size(); ++i) {
     const size_t level = config.downsampling_ratios.size() - i;
     const Weights block = weights.sub("block." + std::to_string(i));
-    net.blocks.push_back({load_units(block, channels[level - 1], time_major),
-                          Snake::load(block.sub("snake1"), channels[level]),
-                          Convolution::load(block.sub("conv_t1"),
-                                            resampling(channels[level], channels[level - 1],
-                                                       config.downsampling_ratios[level - 1], true),
-                                            time_major)});
+    net.blocks.push_back(
+        {load_units(block, channels[level - 1], time_major), Snake::load(block.sub("snake1"), channels[level]),
+         Convolution::load(
+             block.sub("conv_t1"),
+             resampling(channels[level], channels[level - 1], config.downsampling_ratios[level - 1], true),
+             time_major)});
   }
   net.last_snake = Snake::load(weights.sub("snake1"), channels[0]);
   net.last = Convolution::load(
-      weights.sub("conv2"),
-      {.in = channels[0], .out = config.audio_channels, .kernel = 7, .padding = 3, .bias = false}, time_major);
+      weights.sub("conv2"), {.in = channels[0], .out = config.audio_channels, .kernel = 7, .padding = 3, .bias = false},
+      time_major);
   return net;
 }
 
@@ -131,8 +135,8 @@ at::Tensor Oobleck::encode(const at::Tensor& audio, SignalPool& pool) const {
     const OobleckBlock& block = blocks[i];
     const bool is_last = i + 1 == blocks.size();
     x = run_units(block, std::move(x), block.snake, /*keep=*/false, pool);
-    x = block.resample(x.snaked,
-                       {.snake = is_last ? &last_snake : &blocks[i + 1].units[0].snake1, .keep = !is_last}, pool);
+    x = block.resample(x.snaked, {.snake = is_last ? &last_snake : &blocks[i + 1].units[0].snake1, .keep = !is_last},
+                       pool);
   }
   return last.to_float(x.snaked);
 }
@@ -153,7 +157,8 @@ int64_t Oobleck::parameter_count() const {
   for (const OobleckBlock& block : blocks) {
     count += of_snake(block.snake) + block.resample.parameter_count();
     for (const ResidualUnit& unit : block.units) {
-      count += of_snake(unit.snake1) + of_snake(unit.snake2) + unit.conv1.parameter_count() + unit.conv2.parameter_count();
+      count +=
+          of_snake(unit.snake1) + of_snake(unit.snake2) + unit.conv1.parameter_count() + unit.conv2.parameter_count();
     }
   }
   return count;

@@ -19,8 +19,8 @@ std::vector<Tile> plan_tiles(int64_t frames, int64_t window) {
   std::vector<Tile> tiles;
   for (int64_t begin = 0; begin < frames; begin += step) {
     const int64_t end = std::min(begin + step, frames);
-    tiles.push_back({begin, end, std::max<int64_t>(0, begin - kTileOverlapFrames),
-                     std::min(end + kTileOverlapFrames, frames)});
+    tiles.push_back(
+        {begin, end, std::max<int64_t>(0, begin - kTileOverlapFrames), std::min(end + kTileOverlapFrames, frames)});
   }
   return tiles;
 }

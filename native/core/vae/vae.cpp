@@ -69,7 +69,8 @@ Vae::Posterior Vae::encode(const at::Tensor& audio, const Control& control) cons
   const c10::InferenceMode inference;
   check_shape("audio", audio, config().audio_channels);
   if (audio.size(2) < config().samples_per_frame()) {
-    fail(ErrorCode::kBadArgument, "audio of " + std::to_string(audio.size(2)) + " samples is shorter than one latent frame");
+    fail(ErrorCode::kBadArgument,
+         "audio of " + std::to_string(audio.size(2)) + " samples is shorter than one latent frame");
   }
   const at::Tensor moments =
       encode_tiled(networks_->encoder, audio.to(placement().device), config(), networks_->window, control);

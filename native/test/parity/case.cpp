@@ -14,7 +14,8 @@ namespace {
 
 std::string metadata(const Safetensors& golden, const std::string& key) {
   const auto entry = golden.metadata().find(key);
-  if (entry == golden.metadata().end()) throw std::runtime_error(golden.path() + ": the golden has no metadata '" + key + "'");
+  if (entry == golden.metadata().end())
+    throw std::runtime_error(golden.path() + ": the golden has no metadata '" + key + "'");
   return entry->second;
 }
 
@@ -38,7 +39,9 @@ std::map<std::string, Module>& modules() {
 }  // namespace
 
 Case::Case(const std::string& root, const std::string& golden_path, const Placement& placement)
-    : name(std::filesystem::path(golden_path).stem().string()), placement(placement), golden_(Safetensors::open(golden_path)) {
+    : name(std::filesystem::path(golden_path).stem().string()),
+      placement(placement),
+      golden_(Safetensors::open(golden_path)) {
   module = metadata(golden_, "module");
   checkpoint_directory = (std::filesystem::path(root) / "checkpoints" / metadata(golden_, "checkpoint")).string();
   params = Json::parse(metadata(golden_, "params"), golden_path + " (params)");
@@ -63,7 +66,8 @@ void Case::compare(const std::string& name, const at::Tensor& actual, const at::
     computed = computed.index({rows});
   }
   const bool integer = !expected.is_floating_point();
-  comparisons_.push_back({name, integer, integer ? unequal_share(computed, expected) : relative_error(computed, expected)});
+  comparisons_.push_back(
+      {name, integer, integer ? unequal_share(computed, expected) : relative_error(computed, expected)});
 }
 
 std::vector<std::string> Case::missing() const {
@@ -71,7 +75,8 @@ std::vector<std::string> Case::missing() const {
   for (const auto& tensor : golden_.names()) {
     if (tensor.rfind("out.", 0) != 0) continue;
     const std::string output = tensor.substr(4);
-    const bool compared = std::any_of(comparisons_.begin(), comparisons_.end(), [&](const auto& c) { return c.output == output; });
+    const bool compared =
+        std::any_of(comparisons_.begin(), comparisons_.end(), [&](const auto& c) { return c.output == output; });
     if (!compared) outputs.push_back(output);
   }
   return outputs;

@@ -53,7 +53,8 @@ void dit(Case& golden) {
 
 void audio_tokenizer(Case& golden) {
   const AceStep model = load_model(golden);
-  const auto tokens = model.tokenizer.tokenize(golden.stored_input("latents").to(golden.placement.device), model.silence);
+  const auto tokens =
+      model.tokenizer.tokenize(golden.stored_input("latents").to(golden.placement.device), model.silence);
   golden.compare("quantized", tokens.quantized);
   golden.compare("indices", tokens.indices.unsqueeze(-1));
 }
@@ -66,10 +67,9 @@ void detokenizer(Case& golden) {
 }
 
 void training_loss(Case& golden) {
-  const at::Tensor loss =
-      flow_matching_loss(load_model(golden).dit, golden.input("target_latents"), golden.input("noise"),
-                         times(golden, "timestep"), golden.input("context_latents"),
-                         golden.input("encoder_hidden_states"));
+  const at::Tensor loss = flow_matching_loss(load_model(golden).dit, golden.input("target_latents"),
+                                             golden.input("noise"), times(golden, "timestep"),
+                                             golden.input("context_latents"), golden.input("encoder_hidden_states"));
   golden.compare("loss", loss.reshape({1}));
 }
 

@@ -80,11 +80,10 @@ DenoiseJob denoise_job(const Case& golden, const AceStep& model) {
   job.cover_strength = params.get_double("audio_cover_strength", 1.0);
   if (golden.has_input("non_cover_text_hidden_states")) {
     const at::Tensor silence = model.silence_of(source.size(1)).expand_as(source);
-    job.conditions_after_cover = {model.encoder.encode(condition_inputs(golden, "non_cover_text")).states,
-                                  make_context(model, {.source = silence,
-                                                       .chunk_mask = mask,
-                                                       .is_cover = at::zeros_like(is_cover),
-                                                       .hints = {}})};
+    job.conditions_after_cover = {
+        model.encoder.encode(condition_inputs(golden, "non_cover_text")).states,
+        make_context(model,
+                     {.source = silence, .chunk_mask = mask, .is_cover = at::zeros_like(is_cover), .hints = {}})};
   }
   job.cover_noise_strength = params.get_double("cover_noise_strength", 0.0);
   job.cover_source = source;
