@@ -10,16 +10,16 @@ namespace carillon::nn {
 
 /// Which keys a query sees. The default is all of them.
 struct AttentionPattern {
-  bool causal = false;  // query i of Sq sees keys 0 .. Sk - Sq + i; excludes window and key_mask
-  int64_t window = 0;   // > 0: |i - j| <= window, both ways (Sq = Sk)
+  bool causal = false;               // query i of Sq sees keys 0 .. Sk - Sq + i; excludes window and key_mask
+  int64_t window = 0;                // > 0: |i - j| <= window, both ways (Sq = Sk)
   bool window_is_one_sided = false;  // i - j <= window: every later key is seen (DitConfig::one_sided_windows)
-  at::Tensor key_mask = {};  // [B, Sk] bool, true = visible; undefined: no key is hidden (faster than all true)
+  at::Tensor key_mask = {};          // [B, Sk] bool, true = visible; undefined: no key is hidden (faster than all true)
 };
 
 /// softmax(q k^T / sqrt(D)) v with grouped heads: query head h reads kv head h / (Nq / Nkv).
 /// q [B, Nq, Sq, D], k and v [B, Nkv, Sk, D] (views with contiguous D are fine) -> [B, Sq, Nq * D].
-/// A window over a long sequence costs Sq * 3 window, not Sq * Sk, unless it is one-sided or there is a key_mask. A query that sees no
-/// key at all gets the mean of all values, as the reference's additive masks make it.
+/// A window over a long sequence costs Sq * 3 window, not Sq * Sk, unless it is one-sided or there is a key_mask. A
+/// query that sees no key at all gets the mean of all values, as the reference's additive masks make it.
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionPattern& pattern);
 
 struct AttentionSize {

@@ -30,7 +30,8 @@ class CausalLm {
 
   /// Feeds ids [n, t] (int64, CPU) to the cache rows `rows` (n different row indices), each continuing at its own
   /// length. Returns the hidden states of the last position after the final norm, [n, H].
-  /// Throws kBadArgument: an id outside the vocabulary, a row out of range or repeated, more tokens than the cache holds.
+  /// Throws kBadArgument: an id outside the vocabulary, a row out of range or repeated, more tokens than the cache
+  /// holds.
   at::Tensor feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, KvCache& cache) const;
   /// As feed, of every position: [n, t, H].
   at::Tensor feed_all(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, KvCache& cache) const;

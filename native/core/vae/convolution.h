@@ -31,8 +31,9 @@ struct Then {
   bool keep = false;                 // also return the result itself
 };
 
-/// A one-dimensional convolution, plain or transposed, with fused neighbours. Time-major it is a matrix product over time-major rows: a dilated convolution reads one row per tap, a strided one a run of
-/// rows, and a transposed one of kernel 2 s and stride s computes the s outputs of a step from two inputs.
+/// A one-dimensional convolution, plain or transposed, with fused neighbours. Time-major it is a matrix product over
+/// time-major rows: a dilated convolution reads one row per tap, a strided one a run of rows, and a transposed one of
+/// kernel 2 s and stride s computes the s outputs of a step from two inputs.
 class Convolution {
  public:
   /// Weight-normalised pairs are fused in float32; a plain `weight` is taken as it is.
@@ -55,9 +56,9 @@ class Convolution {
   void multiply(const Signal& x, int64_t length, kernels::TileEpilogue epilogue) const;
 
   ConvolutionShape shape_;
-  at::Tensor bias_;                // time-major: float32, one per matrix row; undefined for none
-  at::Tensor weight_;              // as libtorch wants it; undefined when time-major
-  kernels::PackedMatrix matrix_;   // time-major
+  at::Tensor bias_;               // time-major: float32, one per matrix row; undefined for none
+  at::Tensor weight_;             // as libtorch wants it; undefined when time-major
+  kernels::PackedMatrix matrix_;  // time-major
 };
 
 }  // namespace carillon

@@ -7,7 +7,8 @@
 namespace carillon {
 
 /// One signal inside the network, in one of two layouts: [B, C, T] where libtorch convolves, and time-major rows
-/// [kHalo + T + kHalo, C] of bfloat16 where the CPU kernels do. The halo rows are zero: they are the padding of a convolution.
+/// [kHalo + T + kHalo, C] of bfloat16 where the CPU kernels do. The halo rows are zero: they are the padding of a
+/// convolution.
 struct Signal {
   static constexpr int64_t kHalo = 32;  // the widest reach, 3 * dilation 9, and room for a whole stride
   at::Tensor data;

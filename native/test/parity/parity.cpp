@@ -1,7 +1,8 @@
 // carillon-parity --root DIR [--device auto|cpu|cuda] [--dtype float32|bfloat16]
 //
 // Runs every DIR/goldens/*.safetensors against DIR/checkpoints: a line a case with its relative error,
-// then `N passed, N failed` (reported cases count as neither); exit 1 if any failed. Golden format and limits: test/parity/README.md.
+// then `N passed, N failed` (reported cases count as neither); exit 1 if any failed. Golden format and limits:
+// test/parity/README.md.
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
 
@@ -86,8 +87,10 @@ Verdict run(Case& golden) {
     return Verdict::kFailed;
   }
   const Verdict verdict = judge(golden, module->depth);
-  print(verdict == Verdict::kFailed ? "FAIL" : verdict == Verdict::kPassed ? "ok" : "REPORT", golden,
-        error_text(golden.comparisons(), limit_of(module->depth, golden.placement)));
+  print(verdict == Verdict::kFailed   ? "FAIL"
+        : verdict == Verdict::kPassed ? "ok"
+                                      : "REPORT",
+        golden, error_text(golden.comparisons(), limit_of(module->depth, golden.placement)));
   return verdict;
 }
 
@@ -95,7 +98,7 @@ Options parse_options(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
-    std::string* value = name == "--root" ? &options.root
+    std::string* value = name == "--root"     ? &options.root
                          : name == "--device" ? &options.device
                          : name == "--dtype"  ? &options.dtype
                                               : nullptr;
@@ -103,7 +106,8 @@ Options parse_options(int argc, char** argv) {
     if (++i == argc) fail(ErrorCode::kBadArgument, name + " needs a value");
     *value = argv[i];
   }
-  if (options.root.empty()) fail(ErrorCode::kBadArgument, "--root DIR is needed: a directory with goldens/ and checkpoints/");
+  if (options.root.empty())
+    fail(ErrorCode::kBadArgument, "--root DIR is needed: a directory with goldens/ and checkpoints/");
   return options;
 }
 
