@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { projectRoot } from "./setup/run.mjs";
+import { installBrowser } from "./setup/system.mjs";
 import { main, setUp } from "./setup.mjs";
 
 const parityRoot = process.env.CARILLON_PARITY_ROOT ?? join(projectRoot, "../shared/parity");
@@ -44,10 +45,12 @@ function mochaCounts(output) {
 
 await main(async () => {
   await setUp();
+  installBrowser();
   const bin = (name) => join(projectRoot, "node_modules/.bin", name);
   const counts = [
     await suite("lint", bin("biome"), ["check", "."]),
     await suite("types", bin("tsc"), ["--noEmit"]),
+    await suite("page types", bin("tsc"), ["--noEmit", "-p", "src/web"]),
     await suite("readme", process.execPath, ["--import", "tsx", "scripts/readme.ts", "--check"]),
     await suite("native", join(projectRoot, "build/native/test/carillon-test"), [], nativeCounts),
   ];

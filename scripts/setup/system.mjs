@@ -12,8 +12,25 @@ const AUDIO = {
   use: "encodes and decodes audio",
 };
 
+const BROWSER = {
+  command: "chromium",
+  args: ["--version"],
+  packageName: "chromium",
+  use: "shows the city's page to its test",
+};
+
 export const installBuildTools = () => install(TOOLS);
 export const installAudioTools = () => install([AUDIO]);
+
+/** Without a browser one test fails and says so; the others need none. */
+export function installBrowser() {
+  try {
+    install([BROWSER]);
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    say(error.message);
+  }
+}
 
 function install(programs) {
   const missing = programs.filter(({ command, args }) => !exists(command, args));

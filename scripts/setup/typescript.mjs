@@ -1,14 +1,28 @@
 /** dist/ from src/. An installed package has dist/ and no src/. */
-import { existsSync } from "node:fs";
+import { cpSync, existsSync } from "node:fs";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { projectRoot, run, say } from "./run.mjs";
 import { fingerprint, isDone, markDone } from "./stamp.mjs";
+
+/** Files of the page that go as they are; its scripts are a project of their own, for the browser. */
+const PAGE_FILES = ["index.html", "page.css", "icon.svg"];
 
 export function buildTypeScript() {
   if (!existsSync(join(projectRoot, "src"))) return;
   const print = fingerprint(["src", "tsconfig.json", "tsconfig.build.json", "package-lock.json"]);
-  if (isDone("typescript", print) && existsSync(join(projectRoot, "dist/cli.js"))) return;
+  if (isDone("typescript", print) && existsSync(join(projectRoot, "dist/web/index.html"))) return;
   say("compiling TypeScript");
-  run(process.execPath, [join(projectRoot, "node_modules/typescript/bin/tsc"), "-p", "tsconfig.build.json"]);
+  compile("tsconfig.build.json");
+  compile("src/web");
+  for (const file of PAGE_FILES)
+    cpSync(join(projectRoot, "src/web", file), join(projectRoot, "dist/web", file));
   markDone("typescript", print);
 }
+
+function compile(project) {
+  run(process.execPath, [join(projectRoot, "node_modules/typescript/bin/tsc"), "-p", project]);
+}
+
+// npm run build enters here.
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) buildTypeScript();

@@ -26,7 +26,7 @@ export function embeddedRoutes(game: Game, overlay: Overlay, closing: AbortSigna
       const query = new Query(request.url);
       await answer(
         response,
-        overlay,
+        query.flag("quiet", false) ? null : overlay,
         () => label,
         () => read({ game, city, query }),
       );
@@ -68,10 +68,10 @@ function loadedCity({ city }: Game): City {
   return city;
 }
 
-/** Does the work, notes the outcome in the overlay, then answers. */
+/** Does the work, notes the outcome in the overlay if there is one to note it in, then answers. */
 async function answer(
   response: Response,
-  overlay: Overlay,
+  overlay: Overlay | null,
   label: () => string,
   work: () => JsonObject | Promise<JsonObject>,
 ): Promise<void> {
@@ -79,9 +79,9 @@ async function answer(
   try {
     text = writeJson(await work());
   } catch (error) {
-    overlay.notify(`API FAIL: ${label()}`);
+    overlay?.notify(`API FAIL: ${label()}`);
     throw error;
   }
-  overlay.notify(`API OK: ${label()}`);
+  overlay?.notify(`API OK: ${label()}`);
   sendJsonText(response, 200, text);
 }

@@ -75,6 +75,8 @@ export interface City {
   networkPrefabs(): readonly NetworkPrefab[];
   buildingPrefabs(): readonly BuildingPrefab[];
 
+  /** The map reaches this far from the origin in x and z, both ways. */
+  readonly mapHalfMeters: number;
   /** Height of the ground in metres. Outside the map the edge value continues. */
   groundHeight(x: number, z: number): number;
   /** Height of the ground, or of the water surface where that is higher. */

@@ -23,6 +23,8 @@ import { buildingPrefabs, networkPrefabs, roadPrefabs } from "./state/prefabs.js
 import { problems } from "./state/problems.js";
 import { saves } from "./state/saves.js";
 import { demand, summary } from "./state/summary.js";
+import { terrain } from "./state/terrain.js";
+import { zoneBlocks } from "./state/zone-blocks.js";
 import { zones } from "./state/zones.js";
 
 export const READ_ROUTES: readonly ReadRoute[] = [
@@ -30,6 +32,8 @@ export const READ_ROUTES: readonly ReadRoute[] = [
   demand,
   chirps,
   zones,
+  zoneBlocks,
+  terrain,
   growables,
   roadPrefabs,
   networkPrefabs,

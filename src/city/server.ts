@@ -7,6 +7,7 @@ import { ConfigError } from "../config.js";
 import type { Logger } from "../log.js";
 import { checkOrigin, requireLoopbackHost } from "./access.js";
 import { BridgeError, toBridgeError } from "./errors.js";
+import { pageRoutes } from "./page.js";
 import { writeJson } from "./wire/json.js";
 import { JSON_TYPE, sendJson } from "./wire/reply.js";
 
@@ -59,6 +60,7 @@ function buildApp(routes: Router, { allowedOrigins, log }: BridgeServerOptions):
   app.use(requireLoopbackHost);
   app.use(express.raw({ type: () => true, limit: MAX_BODY_BYTES }));
   app.use(onlyGetAndPost);
+  app.use(pageRoutes());
   app.use(routes);
   app.use(notFound);
   app.use(errorHandler(log));

@@ -27,6 +27,7 @@ import {
 } from "./commands/build-commands.js";
 import { setSimulationSpeed, setTaxRate } from "./commands/rule-commands.js";
 import { repairZoneClusters, repairZonesToGrowables, setZone } from "./commands/zone-commands.js";
+import { MAP_HALF_METERS } from "./state/terrain.js";
 import type { World } from "./state/world.js";
 
 type Handlers = {
@@ -127,6 +128,10 @@ export class SimulatedCity implements City {
 
   buildingPrefabs(): readonly BuildingPrefab[] {
     return BUILDING_PREFABS;
+  }
+
+  get mapHalfMeters(): number {
+    return MAP_HALF_METERS;
   }
 
   groundHeight(x: number, z: number): number {

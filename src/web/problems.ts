@@ -1,0 +1,83 @@
+/** Problems: an icon each on the map, and their counts as a list. */
+import type { Place, ProblemRow } from "./api.js";
+import type { Colors } from "./colors.js";
+
+interface Icon {
+  readonly color: string;
+  /** An SVG path within 7 units around the origin. */
+  readonly shape: string;
+}
+
+const DROP = "M0-6C3-2 4 0 4 2A4 4 0 0 1-4 2C-4 0-3-2 0-6Z";
+const BOLT = "M1-6L-4 1H-.5L-1 6L4-1H.5Z";
+const CROSS = "M-1.5-6H1.5V-2.5H4.5V.5H1.5V6H-1.5V.5H-4.5V-2.5H-1.5Z";
+const MARK = "M-1.3-6H1.3L.9 2H-.9ZM-1.3 3.4H1.3V6H-1.3Z";
+const ROAD = "M-2-6H-.6V6H-5ZM2-6H.6V6H5Z";
+const FLAME = "M0-6C4-3 5 0 4 3C3 6-3 6-4 3C-5 1-3-1-2-2C-1-3 0-4 0-6Z";
+const BIN = "M-4-5H4V-3.5H-4ZM-3.5-2.5H3.5L2.8 6H-2.8Z";
+const HOUSE = "M0-6L6 0H4V5H-4V0H-6Z";
+
+const ICONS: Readonly<Record<string, Icon>> = {
+  Electricity: { color: "#b58900", shape: BOLT },
+  ElectricityNotConnected: { color: "#b58900", shape: BOLT },
+  Water: { color: "#1666c5", shape: DROP },
+  WaterNotConnected: { color: "#1666c5", shape: DROP },
+  Sewage: { color: "#7a5230", shape: DROP },
+  DirtyWater: { color: "#7a5230", shape: DROP },
+  Garbage: { color: "#5d6b2f", shape: BIN },
+  Death: { color: "#444444", shape: CROSS },
+  Fire: { color: "#c62828", shape: FLAME },
+  RoadNotConnected: { color: "#a8480b", shape: ROAD },
+  RoadAccessFailed: { color: "#a8480b", shape: ROAD },
+  Abandoned: { color: "#6d4c41", shape: HOUSE },
+};
+const OTHER: Icon = { color: "#b3261e", shape: MARK };
+/** Say how bad it is, not what. */
+const SEVERITIES = ["MajorProblem", "FatalProblem"];
+const RADIUS_PIXELS = 9;
+
+export function drawProblems(
+  context: CanvasRenderingContext2D,
+  problems: readonly ProblemRow[],
+  moveTo: (place: Place) => void,
+  colors: Colors,
+): void {
+  for (const { problemNames, position } of problems) {
+    const { color, shape } = iconOf(problemNames);
+    moveTo(position);
+    context.beginPath();
+    context.arc(0, 0, RADIUS_PIXELS, 0, 2 * Math.PI);
+    context.fillStyle = color;
+    context.fill();
+    context.strokeStyle = colors.outline;
+    context.lineWidth = 1.5;
+    context.stroke();
+    context.fillStyle = colors.symbol;
+    context.fill(new Path2D(shape));
+  }
+}
+
+export function listProblems(list: HTMLElement, problems: readonly ProblemRow[]): void {
+  const names = problems
+    .flatMap(({ problemNames }) => problemNames)
+    .filter((name) => !SEVERITIES.includes(name));
+  const counts = [...Map.groupBy(names, (name) => name)].sort(([, a], [, b]) => b.length - a.length);
+  const lines = counts.map(([name, all]) => `${inWords(name)}: ${all.length}`);
+  list.replaceChildren(...(lines.length === 0 ? ["None"] : lines).map(item));
+}
+
+function iconOf(names: readonly string[]): Icon {
+  const known = names.find((name) => name in ICONS);
+  return (known && ICONS[known]) || OTHER;
+}
+
+/** `NoCustomers` reads `No customers`. */
+function inWords(name: string): string {
+  return name.replace(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+}
+
+function item(text: string): HTMLElement {
+  const element = document.createElement("li");
+  element.textContent = text;
+  return element;
+}

@@ -1,0 +1,155 @@
+/** Which part of the land the map shows: pan and zoom, by mouse, touch, wheel and keyboard. North is up. */
+import type { Place } from "./api.js";
+
+const MIN_PIXELS_PER_METER = 0.03;
+const MAX_PIXELS_PER_METER = 12;
+const ZOOM_STEP = 1.3;
+const PAN_STEP_PIXELS = 60;
+const FIT_MARGIN_METERS = 60;
+
+export class View {
+  private center: Place = { x: 0, z: 0 };
+  pixelsPerMeter = 0.4;
+
+  /** @param onChange called after every move */
+  constructor(
+    private readonly canvas: HTMLCanvasElement,
+    private readonly onChange: () => void,
+  ) {
+    this.listenToPointers();
+    canvas.addEventListener("wheel", (event) => {
+      event.preventDefault();
+      this.zoom(ZOOM_STEP ** (-event.deltaY / 100), event.offsetX, event.offsetY);
+    });
+    canvas.addEventListener("keydown", (event) => {
+      const act = this.keys[event.key];
+      if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      act();
+    });
+  }
+
+  /** Called by the key 0 as by the button. */
+  onFit: () => void = () => {};
+
+  private readonly keys: Readonly<Record<string, () => void>> = {
+    ArrowLeft: () => this.pan(PAN_STEP_PIXELS, 0),
+    ArrowRight: () => this.pan(-PAN_STEP_PIXELS, 0),
+    ArrowUp: () => this.pan(0, PAN_STEP_PIXELS),
+    ArrowDown: () => this.pan(0, -PAN_STEP_PIXELS),
+    "+": () => this.zoomIn(),
+    "=": () => this.zoomIn(),
+    "-": () => this.zoomOut(),
+    "0": () => this.onFit(),
+  };
+
+  zoomIn(): void {
+    this.zoom(ZOOM_STEP);
+  }
+
+  zoomOut(): void {
+    this.zoom(1 / ZOOM_STEP);
+  }
+
+  /** Shows all of the given places. */
+  fit(places: readonly Place[]): void {
+    const xs = places.map(({ x }) => x);
+    const zs = places.map(({ z }) => z);
+    const [west, east] = [least(xs), -least(xs.map((x) => -x))];
+    const [south, north] = [least(zs), -least(zs.map((z) => -z))];
+    this.center = { x: (west + east) / 2, z: (south + north) / 2 };
+    this.pixelsPerMeter = clampScale(
+      Math.min(
+        this.canvas.clientWidth / (east - west + 2 * FIT_MARGIN_METERS),
+        this.canvas.clientHeight / (north - south + 2 * FIT_MARGIN_METERS),
+      ),
+    );
+    this.onChange();
+  }
+
+  /** Makes one unit of the context one metre, x to the east and y to the north. */
+  drawInMeters(context: CanvasRenderingContext2D): void {
+    const scale = this.pixelsPerMeter * devicePixelRatio;
+    const { width, height } = this.canvas;
+    context.setTransform(
+      scale,
+      0,
+      0,
+      -scale,
+      width / 2 - this.center.x * scale,
+      height / 2 + this.center.z * scale,
+    );
+  }
+
+  /** Makes one unit of the context one pixel of the page, with its origin at a place and y downwards. */
+  drawAt(context: CanvasRenderingContext2D, { x, z }: Place): void {
+    const scale = this.pixelsPerMeter * devicePixelRatio;
+    const { width, height } = this.canvas;
+    context.setTransform(
+      devicePixelRatio,
+      0,
+      0,
+      devicePixelRatio,
+      width / 2 + (x - this.center.x) * scale,
+      height / 2 - (z - this.center.z) * scale,
+    );
+  }
+
+  private pan(rightPixels: number, downPixels: number): void {
+    this.center = {
+      x: this.center.x - rightPixels / this.pixelsPerMeter,
+      z: this.center.z + downPixels / this.pixelsPerMeter,
+    };
+    this.onChange();
+  }
+
+  /** The place under the given point of the canvas stays there. */
+  private zoom(factor: number, x = this.canvas.clientWidth / 2, y = this.canvas.clientHeight / 2): void {
+    const right = x - this.canvas.clientWidth / 2;
+    const down = y - this.canvas.clientHeight / 2;
+    const before = this.pixelsPerMeter;
+    this.pixelsPerMeter = clampScale(before * factor);
+    const moved = 1 / before - 1 / this.pixelsPerMeter;
+    this.center = { x: this.center.x + right * moved, z: this.center.z - down * moved };
+    this.onChange();
+  }
+
+  /** One pointer pans, two also zoom. */
+  private listenToPointers(): void {
+    const { canvas } = this;
+    const pointers = new Map<number, PointerEvent>();
+    canvas.addEventListener("pointerdown", (event) => {
+      canvas.setPointerCapture(event.pointerId);
+      pointers.set(event.pointerId, event);
+      canvas.classList.add("dragged");
+    });
+    canvas.addEventListener("pointermove", (event) => {
+      const before = pointers.get(event.pointerId);
+      if (!before) return;
+      const other = [...pointers.values()].find(({ pointerId }) => pointerId !== event.pointerId);
+      pointers.set(event.pointerId, event);
+      const share = pointers.size;
+      this.pan((event.offsetX - before.offsetX) / share, (event.offsetY - before.offsetY) / share);
+      if (other) this.zoom(apart(event, other) / apart(before, other), other.offsetX, other.offsetY);
+    });
+    const release = (event: PointerEvent) => {
+      pointers.delete(event.pointerId);
+      canvas.classList.toggle("dragged", pointers.size > 0);
+    };
+    canvas.addEventListener("pointerup", release);
+    canvas.addEventListener("pointercancel", release);
+  }
+}
+
+function apart(a: PointerEvent, b: PointerEvent): number {
+  return Math.max(1, Math.hypot(a.offsetX - b.offsetX, a.offsetY - b.offsetY));
+}
+
+function clampScale(pixelsPerMeter: number): number {
+  return Math.min(Math.max(pixelsPerMeter, MIN_PIXELS_PER_METER), MAX_PIXELS_PER_METER);
+}
+
+/** Of thousands of values, which Math.min cannot take as arguments. */
+function least(values: readonly number[]): number {
+  return values.reduce((least, value) => Math.min(least, value), Number.POSITIVE_INFINITY);
+}

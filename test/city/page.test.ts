@@ -1,0 +1,184 @@
+/** The page in a real browser, before a real bridge with a small town. */
+import { existsSync } from "node:fs";
+import { expect } from "chai";
+import { type Browser, chromium, type Page } from "playwright-core";
+import { bridgeForEach, eventually } from "./bridge.js";
+import { advance, smallTown } from "./simulation/towns.js";
+
+const CHROMIUM = "/usr/bin/chromium";
+const FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+const TWO_WEEKS_FRAMES = 8192;
+/** As the page paints them in the light scheme. */
+const SMALL_ROAD = [0xa3, 0xa6, 0xa3];
+const HIGHWAY = [0xe0, 0x91, 0x3a];
+const HOME = [0x2e, 0x7d, 0x32];
+const SERVICE = [0x7a, 0x4f, 0xb0];
+const WATER_PIPE = [0x16, 0x66, 0xc5];
+
+describe("the page of the city", function () {
+  this.timeout(120_000);
+  const bridge = bridgeForEach({ map: "highway" });
+  let browser: Browser;
+  let page: Page;
+  let complaints: string[];
+
+  before(async () => {
+    if (!existsSync(CHROMIUM)) {
+      throw new Error(`this test needs ${CHROMIUM}: install it with apt-get install chromium`);
+    }
+    browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  });
+  after(() => browser?.close());
+
+  beforeEach(async () => {
+    smallTown(bridge.city);
+    advance(bridge.city, TWO_WEEKS_FRAMES);
+    page = await browser.newPage({ viewport: { width: 1200, height: 760 }, colorScheme: "light" });
+    complaints = [];
+    page.on("console", (message) => {
+      if (message.type() === "error") complaints.push(message.text());
+    });
+    page.on("pageerror", (error) => complaints.push(error.message));
+    await page.goto(bridge.client.url);
+    await eventually(
+      () => count(HOME),
+      (pixels) => pixels > 0,
+    );
+  });
+  afterEach(async () => {
+    await page.close();
+    expect(complaints).to.deep.equal([]);
+  });
+
+  /** How many pixels of the map have a colour. */
+  async function count(color: readonly number[]): Promise<number> {
+    return page.evaluate(`(() => {
+      const canvas = document.getElementById("map");
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      let count = 0;
+      for (let i = 0; i < data.length; i += 4) {
+        if (data[i] === ${color[0]} && data[i + 1] === ${color[1]} && data[i + 2] === ${color[2]}) count++;
+      }
+      return count;
+    })()`);
+  }
+
+  it("draws roads, buildings and services, and shows the state of the city", async () => {
+    expect(await count(SMALL_ROAD)).to.be.above(1000);
+    expect(await count(SERVICE)).to.be.above(100);
+    const { citizens, gameTime, demand } = await bridge.client.state("/state/summary");
+    expect(citizens.count).to.be.above(0);
+    expect(await page.textContent("#citizens")).to.equal(String(citizens.count));
+    expect(await page.textContent("#clock")).to.equal(gameTime.replace("T", " ").slice(0, 16));
+    const homes = page.getByRole("meter", { name: "Demand: Homes" });
+    expect(await homes.getAttribute("aria-valuenow")).to.equal(String(demand.residential));
+    if (process.env.CITY_PAGE_SCREENSHOT) await page.screenshot({ path: process.env.CITY_PAGE_SCREENSHOT });
+  });
+
+  it("lets the clock run and stop", async () => {
+    const before = await page.textContent("#clock");
+    await page.getByRole("button", { name: "Speed 3" }).click();
+    const running = await eventually(
+      async () => (await bridge.client.state("/state/summary")).simulation,
+      ({ paused }) => !paused,
+    );
+    expect(running.selectedSpeed).to.equal(3);
+    await eventually(
+      () => page.textContent("#clock"),
+      (text) => text !== before,
+    );
+    await page.getByRole("button", { name: "Pause" }).click();
+    const stopped = await eventually(
+      async () => (await bridge.client.state("/state/summary")).simulation,
+      ({ paused }) => paused,
+    );
+    expect(stopped.selectedSpeed).to.equal(3);
+    await page.getByRole("button", { name: "Pause", pressed: true }).waitFor();
+  });
+
+  it("shows what others do: their messages as text, and what they built", async () => {
+    const roads = await count(SMALL_ROAD);
+    await bridge.client.road(400, 300, 520, 300);
+    await bridge.client.refusal("place-building", { buildingPrefab: "<img src=x onerror=alert(1)>" });
+    await page.getByText("API OK: Build network Basic Road").waitFor();
+    await page.getByText("API FAIL: Place building <img src=x onerror=alert(1)>").waitFor();
+    await eventually(
+      () => count(SMALL_ROAD),
+      (pixels) => pixels > roads + 50,
+    );
+    expect(await page.locator("#feed li").allTextContents()).to.satisfy((lines: string[]) =>
+      lines.every((line) => !line.includes("Read ")),
+    );
+  });
+
+  it("shows and hides layers", async () => {
+    expect(await count(WATER_PIPE)).to.equal(0);
+    await page.getByLabel("Water pipes").check();
+    await eventually(
+      () => count(WATER_PIPE),
+      (pixels) => pixels > 100,
+    );
+    await page.getByLabel("Buildings").uncheck();
+    await eventually(
+      () => count(HOME),
+      (pixels) => pixels === 0,
+    );
+  });
+
+  it("lists problems by name", async () => {
+    bridge.city.apply({ type: "set-building-active", id: facility("Wind Turbine"), active: false });
+    await page.getByText(/^Turned off: 1$/).waitFor();
+  });
+
+  it("moves and zooms by keyboard, wheel and mouse", async () => {
+    const atFirst = await count(HOME);
+    await page.locator("#map").focus();
+    await page.keyboard.press("+");
+    const nearer = await eventually(
+      () => count(HOME),
+      (pixels) => pixels > atFirst,
+    );
+    await page.mouse.move(400, 400);
+    await page.mouse.wheel(0, -100);
+    await eventually(
+      () => count(HOME),
+      (pixels) => pixels !== nearer,
+    );
+    await page.mouse.down();
+    await page.mouse.move(5000, 400);
+    await page.mouse.up();
+    await eventually(
+      () => count(HOME),
+      (pixels) => pixels === 0,
+    );
+    await page.getByRole("button", { name: "Whole city" }).click();
+    await eventually(
+      () => count(HOME),
+      (pixels) => pixels === atFirst,
+    );
+    expect(await count(HIGHWAY)).to.be.above(0);
+  });
+
+  it("is served with a strict policy, and nothing beside its files", async () => {
+    const response = await fetch(bridge.client.url);
+    expect(response.headers.get("content-type")).to.match(/^text\/html/);
+    expect(response.headers.get("content-security-policy"))
+      .to.include("default-src 'none'")
+      .and.not.include("unsafe");
+    expect((await fetch(`${bridge.client.url}/page/..%2fcli.js`)).status).to.be.within(400, 499);
+  });
+
+  function facility(prefab: string): number {
+    const found = bridge.city.buildings().find((building) => building.prefab.name === prefab);
+    if (!found) throw new Error(`the town has no ${prefab}`);
+    return found.id;
+  }
+});
