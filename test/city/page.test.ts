@@ -106,7 +106,7 @@ describe("the page of the city", function () {
 
   it("shows what others do: their messages as text, and what they built", async () => {
     const roads = await count(SMALL_ROAD);
-    await bridge.client.road(400, 300, 520, 300);
+    await bridge.client.road(400, 300, 520, 300, { roadPrefab: "Basic Road" });
     await bridge.client.refusal("place-building", { buildingPrefab: "<img src=x onerror=alert(1)>" });
     await page.getByText("API OK: Build network Basic Road").waitFor();
     await page.getByText("API FAIL: Place building <img src=x onerror=alert(1)>").waitFor();
