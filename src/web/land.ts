@@ -4,7 +4,9 @@ import type { Colors } from "./colors.js";
 
 /** From the usual ground up to where hills have their full colour. */
 const HILL_RANGE_METERS = 60;
-const SHALLOW_METERS = 6;
+/** Water has its full colour from about this depth on, and at the shore a part of it. */
+const DEEP_METERS = 15;
+const SHORE_SHARE = 0.15;
 const MAX_OPACITY = 230;
 
 export function paintLand(grid: TerrainGrid, colors: Colors): HTMLCanvasElement {
@@ -17,7 +19,7 @@ export function paintLand(grid: TerrainGrid, colors: Colors): HTMLCanvasElement 
   const low = lowGround(grid.heights);
   grid.heights.forEach((height, i) => {
     const depth = grid.waterDepths[i] ?? 0;
-    const share = depth > 0 ? 0.5 + depth / SHALLOW_METERS : (height - low) / HILL_RANGE_METERS;
+    const share = depth > 0 ? SHORE_SHARE + depth / DEEP_METERS : (height - low) / HILL_RANGE_METERS;
     const opacity = Math.min(Math.max(share, 0), 1) * MAX_OPACITY;
     image.data.set([...(depth > 0 ? colors.water : colors.hill), opacity], 4 * i);
   });

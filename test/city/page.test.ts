@@ -1,8 +1,12 @@
 /** The page in a real browser, before a real bridge with a small town. */
 import { existsSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { type Browser, chromium, type Page } from "playwright-core";
-import { bridgeForEach, eventually } from "./bridge.js";
+import { startCity } from "../../src/city/index.js";
+import { loadConfig } from "../../src/config.js";
+import { bridgeForEach, eventually, SILENT } from "./bridge.js";
 import { advance, smallTown } from "./simulation/towns.js";
 
 const CHROMIUM = "/usr/bin/chromium";
@@ -176,9 +180,47 @@ describe("the page of the city", function () {
     expect((await fetch(`${bridge.client.url}/page/..%2fcli.js`)).status).to.be.within(400, 499);
   });
 
+  it("works in front of a running game, without what only the embedded city tells", async () => {
+    const game = await startPlainGame(bridge.client.url);
+    const front = await startCity(loadConfig({ CITY_BRIDGE_PORT: "0", CITY_GAME_URL: game.url }), SILENT);
+    await page.goto(front.url);
+    await eventually(
+      () => count(HOME),
+      (pixels) => pixels > 0,
+    );
+    await page.getByLabel("Terrain and water").waitFor({ state: "hidden" });
+    expect(await page.getByLabel("Zones").isVisible()).to.equal(false);
+    expect(await page.getByLabel("Services").isVisible()).to.equal(true);
+    await page.getByText("A running game shows its messages itself.").waitFor();
+    expect(complaints.every((text) => text.includes("404"))).to.equal(true);
+    complaints = [];
+    await page.goto("about:blank");
+    await front.close();
+    await game.close();
+  });
+
   function facility(prefab: string): number {
     const found = bridge.city.buildings().find((building) => building.prefab.name === prefab);
     if (!found) throw new Error(`the town has no ${prefab}`);
     return found.id;
   }
 });
+
+/** A bridge as a running game has it: the same answers, without the endpoints that are Carillon's own. */
+async function startPlainGame(cityUrl: string): Promise<{ url: string; close: () => Promise<unknown> }> {
+  const server = createServer(async (request, response) => {
+    const url = request.url ?? "";
+    if (/^\/(overlay|state\/(terrain|zone-blocks))/.test(url)) {
+      response.writeHead(404).end('{"ok":false,"error":"Not found"}');
+    } else if (url.startsWith("/health")) {
+      response.end('{"ok":true,"mod":"Skylines Agent Bridge","levelLoaded":true,"port":32123}');
+    } else {
+      response.end(await (await fetch(cityUrl + url)).text());
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: () => new Promise((resolve) => server.close(resolve)),
+  };
+}
