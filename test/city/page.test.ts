@@ -206,6 +206,46 @@ describe("the page of the city", function () {
   }
 });
 
+describe("what the page reads beside the interface of the game", () => {
+  const bridge = bridgeForEach({ map: "empty" });
+
+  it("is the zone of every cell", async () => {
+    const { client } = bridge;
+    await client.road(0, 0, 80, 0);
+    await client.run("set-zone", { zone: "Office", center: { x: 40, z: 20 }, radius: 30 });
+    const { total, blocks } = await client.state("/state/zone-blocks");
+    const tally = await client.state("/state/zones");
+    expect(total).to.equal(tally.zoneBlockCount);
+    const cells = blocks.map((block: { cells: string }) => block.cells).join("");
+    expect(cells).to.have.length(tally.totalCells);
+    expect(cells.replaceAll(/[^7]/g, "")).to.have.length(tally.zonedCells).and.not.be.empty;
+  });
+
+  it("is the land from edge to edge, with its water", async () => {
+    const { city, client } = bridge;
+    const land = await client.state("/state/terrain");
+    const { halfSizeMeters, spacingMeters, samplesPerRow, heights, waterDepths } = land;
+    expect(heights).to.have.length(samplesPerRow ** 2);
+    expect(waterDepths).to.have.length(samplesPerRow ** 2);
+    expect((samplesPerRow - 1) * spacingMeters).to.equal(2 * halfSizeMeters);
+    const wet = waterDepths.findIndex((depth: number) => depth > 5);
+    const x = (wet % samplesPerRow) * spacingMeters - halfSizeMeters;
+    const z = Math.floor(wet / samplesPerRow) * spacingMeters - halfSizeMeters;
+    expect(heights[wet]).to.be.closeTo(city.groundHeight(x, z), 0.06);
+    expect(waterDepths[wet]).to.be.closeTo(city.surfaceHeight(x, z) - city.groundHeight(x, z), 0.06);
+  });
+
+  it("leaves no line when it is quiet", async () => {
+    const { client } = bridge;
+    await client.state("/state/summary?quiet=true");
+    await client.get("/state/economy");
+    expect((await client.state("/overlay")).messages).to.deep.equal([
+      "API OK: Read economy state",
+      "API ready: Skylines Agent Bridge",
+    ]);
+  });
+});
+
 /** A bridge as a running game has it: the same answers, without the endpoints that are Carillon's own. */
 async function startPlainGame(cityUrl: string): Promise<{ url: string; close: () => Promise<unknown> }> {
   const server = createServer(async (request, response) => {
