@@ -5,7 +5,7 @@ import { byId } from "./elements.js";
 import { followMessages } from "./feed.js";
 import { Layers } from "./layers.js";
 import { CityMap } from "./map.js";
-import { EMPTY_PICTURE, type Picture, readLand, readLife, readPlan } from "./picture.js";
+import { EMPTY_PICTURE, omission, type Picture, readLand, readLife, readPlan } from "./picture.js";
 import { listProblems } from "./problems.js";
 
 const EMBEDDED_INTERVAL_MS = 1000;
@@ -54,11 +54,11 @@ function show(next: Picture): void {
   map.show(picture);
 }
 
-/** What went wrong stands in the head of the page until something works again. */
+/** What went wrong stands over the map until something works again. */
 async function reportFailure(work: () => Promise<void>): Promise<boolean> {
   try {
     await work();
-    byId("status").textContent = "";
+    byId("status").textContent = omission(picture);
     return true;
   } catch (error) {
     byId("status").textContent = error instanceof Error ? error.message : String(error);

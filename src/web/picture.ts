@@ -14,7 +14,10 @@ export interface Picture {
   /** Null where the bridge does not tell of cells. */
   readonly zoneBlocks: readonly ZoneBlockRow[] | null;
   readonly segments: readonly SegmentRow[];
+  /** Those included that are beyond what one answer of the bridge can hold. */
+  readonly segmentTotal: number;
   readonly growables: readonly BuildingRow[];
+  readonly growableTotal: number;
   readonly facilities: readonly BuildingRow[];
   readonly problems: readonly ProblemRow[];
 }
@@ -23,7 +26,9 @@ export const EMPTY_PICTURE: Picture = {
   terrain: null,
   zoneBlocks: null,
   segments: [],
+  segmentTotal: 0,
   growables: [],
+  growableTotal: 0,
   facilities: [],
   problems: [],
 };
@@ -37,15 +42,21 @@ export async function readLand(): Promise<Pick<Picture, "terrain">> {
 }
 
 /** Changes only when somebody builds or zones. */
-export async function readPlan(): Promise<Pick<Picture, "segments" | "zoneBlocks">> {
-  const { segments } = await read<{ segments: SegmentRow[] }>("/state/networks?limit=5000");
+export async function readPlan(): Promise<Pick<Picture, "segments" | "segmentTotal" | "zoneBlocks">> {
+  const { segments, total } = await read<{ segments: SegmentRow[]; total: number }>(
+    "/state/networks?limit=5000",
+  );
   const zones = await readIfOffered<{ blocks: ZoneBlockRow[] }>("/state/zone-blocks");
-  return { segments, zoneBlocks: zones?.blocks ?? null };
+  return { segments, segmentTotal: total, zoneBlocks: zones?.blocks ?? null };
 }
 
 /** Changes by itself. */
-export async function readLife(): Promise<Pick<Picture, "growables" | "facilities" | "problems">> {
-  const { growables } = await read<{ growables: BuildingRow[] }>("/state/growables?limit=5000");
+export async function readLife(): Promise<
+  Pick<Picture, "growables" | "growableTotal" | "facilities" | "problems">
+> {
+  const { growables, total } = await read<{ growables: BuildingRow[]; total: number }>(
+    "/state/growables?limit=5000",
+  );
   const facilities: BuildingRow[] = [];
   for (const service of ["", ...OTHER_SERVICES]) {
     const answer = await read<{ facilities: BuildingRow[] }>(
@@ -54,5 +65,17 @@ export async function readLife(): Promise<Pick<Picture, "growables" | "facilitie
     facilities.push(...answer.facilities);
   }
   const { problems } = await read<{ problems: ProblemRow[] }>("/state/problems?limit=1000");
-  return { growables, facilities, problems };
+  return { growables, growableTotal: total, facilities, problems };
+}
+
+/** What of the city the map lacks, or nothing. */
+export function omission({ segments, segmentTotal, growables, growableTotal }: Picture): string {
+  const parts = [
+    { shown: segments.length, total: segmentTotal, name: "roads and lines" },
+    { shown: growables.length, total: growableTotal, name: "buildings" },
+  ];
+  return parts
+    .filter(({ shown, total }) => shown < total)
+    .map(({ shown, total, name }) => `The map shows ${shown} of ${total} ${name}.`)
+    .join(" ");
 }
