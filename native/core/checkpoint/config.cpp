@@ -47,7 +47,7 @@ double read_rope_theta(const Json& config) {
   return kDefaultRopeTheta;
 }
 
-/// Scaled rotary positions (yarn, linear, ...) are not implemented: a checkpoint that asks for them would sound wrong.
+/// Refuses scaled rotary positions (yarn, linear, ...): read as unscaled ones, the checkpoint would sound wrong.
 void require_plain_rope(const Json& config, const std::string& directory) {
   for (const char* nested : {"rope_parameters", "rope_scaling"}) {
     if (!config.has(nested)) continue;
