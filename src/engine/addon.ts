@@ -24,6 +24,7 @@ export type NativeErrorCode =
   | "OUT_OF_MEMORY"
   | "CANCELLED"
   | "NOT_FINITE"
+  | "STORAGE"
   | "INTERNAL";
 
 /** Every rejection of the addon: a message a person can act on, and a code a program can. */
@@ -75,16 +76,34 @@ export interface RendererInfo {
   unusedTensors: string[];
 }
 
-/** One text2music job: every item shares the conditions and the length, each has its own seed and codes. */
+export type TaskType = "text2music" | "cover" | "repaint" | "lego" | "extract" | "complete";
+
+/** One job of any task: every item shares the conditions and the length, each has its own seed and codes. */
 export interface RenderJob {
+  task: TaskType;
   /** Text prompt, ids of the text encoder's tokenizer. */
   textTokenIds: Int32Array;
+  /** The same prompt with the instruction of text2music: read once the cover strength is used up. Needed below 1. */
+  plainTextTokenIds?: Int32Array | undefined;
   /** Lyric prompt, ids of the same tokenizer. */
   lyricTokenIds: Int32Array;
-  /** Latent frames to render; ignored where `audioCodes` set the length. */
+  /** Latent frames to render; ignored where `audioCodes` or `sourceAudio` set the length. */
   frames: number;
-  /** One array per item, all of one length, or absent for none. */
+  /** One array per item, all of one length, or absent for none. With text2music and cover only. */
   audioCodes?: Int32Array[] | undefined;
+  /** Planar stereo at the checkpoint's sample rate, within -1 .. 1. Every task but text2music needs it, or codes. */
+  sourceAudio?: Float32Array | undefined;
+  /** Planar stereo at the checkpoint's sample rate: whose timbre to take. */
+  referenceAudio?: Float32Array | undefined;
+  /** repaint and lego: what to generate, in seconds of the source; it may begin before 0 and end beyond the source. */
+  window?: { startSeconds: number; endSeconds: number } | undefined;
+  repaint: { mode: "conservative" | "balanced" | "aggressive"; strength: number };
+  /** explicit: the model is told the window; auto: it is told to decide itself. */
+  chunkMask: "explicit" | "auto";
+  /** 0 .. 1: share of the steps that read the task's own conditions; the others read those of text2music. */
+  coverStrength: number;
+  /** 0 .. 1: how close to the source denoising starts. */
+  coverNoiseStrength: number;
   /** One seed per item, integers in 0 .. 2^53 - 1; their number is the batch size. */
   seeds: number[];
   inferenceSteps: number;
@@ -107,9 +126,43 @@ export interface RenderResult {
   timings: { conditions: number; denoise: number; decode: number };
 }
 
+/** One piece of music as adapters train on it. */
+export interface TrainingSample {
+  textTokenIds: Int32Array;
+  lyricTokenIds: Int32Array;
+  /** Planar stereo at the checkpoint's sample rate. */
+  audio: Float32Array;
+  /** What a reader may want to know: a JSON object of texts, integers, booleans and nulls. */
+  metadata: string;
+}
+
+export interface AdapterInfo {
+  kind: "lora" | "lokr";
+  /** Projections of the DiT that the adapter changes. */
+  moduleCount: number;
+  /** Tensors of the file that fit nothing in this model. */
+  unmatchedTensors: string[];
+}
+
+/** An adapter read from its files, held in memory, checked against the renderer that loaded it. */
+export interface NativeAdapter {
+  readonly info: AdapterInfo;
+}
+
 export interface NativeRenderer {
   readonly info: RendererInfo;
   render(job: RenderJob, call: CallOptions): Promise<RenderResult>;
+  /** Audio codes of planar stereo at the checkpoint's sample rate, five a second. */
+  encodeCodes(audio: Float32Array, call: CallOptions): Promise<Int32Array>;
+  /** Writes the tensors of one sample to `path` (.pt). Rejects with STORAGE where the disk refuses. */
+  prepareSample(sample: TrainingSample, path: string, call: CallOptions): Promise<void>;
+  /**
+   * Reads a LoRA, LoKr or DoRA adapter: a PEFT directory or a .safetensors file. Nothing changes yet.
+   * Rejects with BAD_CHECKPOINT for a damaged one and for one of another model.
+   */
+  loadAdapter(path: string, call: CallOptions): Promise<NativeAdapter>;
+  /** Merges the adapter at `scale` in place of the one merged before; null restores the base weights bit for bit. */
+  applyAdapter(adapter: NativeAdapter | null, scale: number, call: CallOptions): Promise<void>;
   /** Frees the weights after the calls already made; later calls reject. */
   close(): Promise<void>;
 }
@@ -192,10 +245,94 @@ export interface NativeLanguageModel {
   close(): Promise<void>;
 }
 
+export type AdapterDesign =
+  | { kind: "lora"; rank: number; alpha: number; dropout: number }
+  | {
+      kind: "lokr";
+      dimension: number;
+      alpha: number;
+      /** -1: the split nearest to a square. */
+      factor: number;
+      decomposeBoth: boolean;
+      useTucker: boolean;
+      useScalar: boolean;
+      /** DoRA: a trained magnitude per output row. */
+      weightDecompose: boolean;
+    };
+
+export interface TrainingOptions {
+  modelDirectory: string;
+  /** Named in the files that are written. */
+  modelName: string;
+  /** As in PlacementOptions. */
+  device: string;
+  dtype: "auto" | "float32" | "bfloat16";
+  adapter: AdapterDesign;
+  /** Absolute paths of sample files, in the order of the data set. */
+  samples: string[];
+  outputDirectory: string;
+  learningRate: number;
+  epochs: number;
+  batchSize: number;
+  gradientAccumulation: number;
+  saveEveryEpochs: number;
+  /** Of the discrete flow times. */
+  shift: number;
+  seed: number;
+  gradientCheckpointing: boolean;
+  /** auto: discrete for turbo models, logit-normal for others. */
+  timestepSampling: "auto" | "discrete" | "logit_normal";
+  /** 0 .. 1: share of samples that train without condition; absent: 0 for turbo models, 0.15 for others. */
+  conditionDropout?: number | undefined;
+  /** A checkpoint folder of an earlier run to go on from. */
+  resumeFrom?: string | undefined;
+}
+
+/** What a training run tells while it runs, none left out. */
+export type TrainingEvent =
+  | { kind: "loaded"; samples: number }
+  | {
+      kind: "started";
+      device: string;
+      precision: "bf16-mixed" | "32-true";
+      trainableParameters: number;
+      totalSteps: number;
+    }
+  | { kind: "resumed"; epoch: number; step: number }
+  /** After an optimiser step; `loss` is the mean of its micro-batches. */
+  | { kind: "step"; epoch: number; step: number; loss: number; learningRate: number; gradientNorm: number }
+  /** An optimiser step left out because a gradient was not finite. */
+  | { kind: "skipped"; epoch: number; step: number }
+  | { kind: "epoch"; epoch: number; seconds: number; loss: number }
+  | { kind: "checkpoint"; epoch: number; path: string }
+  | { kind: "notice"; text: string };
+
+export interface TrainingCall {
+  /** Ends the run before its next micro-batch, with a checkpoint to resume from; the promise resolves. */
+  signal: AbortSignal;
+  onEvent: (event: TrainingEvent) => void;
+}
+
+export interface TrainingResult {
+  outcome: "completed" | "stopped";
+  /** `<outputDirectory>/final`, or the checkpoint of the stop. */
+  path: string;
+  steps: number;
+}
+
+export interface SampleInfo {
+  frames: number;
+  conditionTokens: number;
+}
+
 export interface NativeAddon {
   runtimeInfo(): RuntimeInfo;
   /** Whether attention may use libtorch's flash kernels; for the whole process, from the next call on. */
   useFlashAttention(enabled: boolean): void;
   loadRenderer(options: LoadRendererOptions, call: CallOptions): Promise<NativeRenderer>;
   loadLanguageModel(options: LoadLanguageModelOptions, call: CallOptions): Promise<NativeLanguageModel>;
+  /** Checks sample files against a model: BAD_CHECKPOINT names the first that cannot be trained on, and why. */
+  inspectSamples(modelDirectory: string, samples: string[], call: CallOptions): Promise<SampleInfo[]>;
+  /** Trains an adapter on weights of its own, on its own thread; rendering goes on meanwhile. One run at a time. */
+  train(options: TrainingOptions, call: TrainingCall): Promise<TrainingResult>;
 }

@@ -64,6 +64,11 @@ export class Renderer {
     const conditions = conditionsOf(request);
     return this.#native.render(
       {
+        task: "text2music",
+        repaint: { mode: "balanced", strength: 0.5 },
+        chunkMask: "auto",
+        coverStrength: 1,
+        coverNoiseStrength: 0,
         textTokenIds: encodeTextPrompt(this.#tokenizer, conditions),
         lyricTokenIds: encodeLyricPrompt(this.#tokenizer, conditions),
         frames: audioCodes === undefined ? this.#framesOf(request.durationSeconds) : 0,

@@ -37,6 +37,7 @@ const ENGINE_STATUS: ReadonlyMap<unknown, number> = new Map(
     CANCELLED: 500,
     NOT_FINITE: 500,
     INTERNAL: 500,
+    STORAGE: 500,
     ADDON_MISSING: 500,
     MODEL_NOT_FOUND: 500,
     SLOT_UNAVAILABLE: 400,

@@ -67,7 +67,6 @@ Dit Dit::load(const Weights& weights, const DitConfig& config, const Control& co
   dit.patch_in_ = PatchEmbedding::load(weights.sub("proj_in.1"), config);
   dit.time_embed_ = TimeEmbedding::load(weights.sub("time_embed"), hidden);
   dit.time_embed_r_ = TimeEmbedding::load(weights.sub("time_embed_r"), hidden);
-  dit.equal_times_ = dit.time_embed_r_(at::zeros({1}, at::device(weights.placement().device).dtype(at::kFloat)));
   dit.condition_embedder_ =
       nn::Linear::load(weights.sub("condition_embedder"), config.encoder_hidden_size, hidden, true);
   std::vector<at::Tensor> tables;
@@ -81,7 +80,49 @@ Dit Dit::load(const Weights& weights, const DitConfig& config, const Control& co
   dit.output_table_ = weights.get("scale_shift_table", {1, kOutputRows, hidden}, at::kFloat);
   dit.norm_out_ = nn::RmsNorm::load(weights.sub("norm_out"), hidden, config.rms_norm_eps);
   dit.patch_out_ = PatchOutput::load(weights.sub("proj_out.1"), config);
+  dit.refresh();
   return dit;
+}
+
+std::vector<Projection> Dit::projections() {
+  std::vector<Projection> all;
+  const auto add = [&](const std::string& prefix, nn::Linear& linear, std::initializer_list<const char*> names,
+                       std::initializer_list<int64_t> rows) {
+    int64_t first = 0;
+    for (size_t i = 0; i < names.size(); ++i) {
+      all.push_back({prefix + names.begin()[i], &linear, first, rows.begin()[i]});
+      first += rows.begin()[i];
+    }
+  };
+  const auto add_whole = [&](const std::string& name, nn::Linear& linear) {
+    add(name, linear, {""}, {linear.weight.size(0)});
+  };
+  for (auto* embedding : {&time_embed_, &time_embed_r_}) {
+    const std::string prefix = embedding == &time_embed_ ? "time_embed." : "time_embed_r.";
+    add_whole(prefix + "linear_1", embedding->linear_1);
+    add_whole(prefix + "linear_2", embedding->linear_2);
+    add_whole(prefix + "time_proj", embedding->time_proj);
+  }
+  add_whole("condition_embedder", condition_embedder_);
+  for (size_t index = 0; index < layers_.size(); ++index) {
+    const std::string prefix = "layers." + std::to_string(index) + ".";
+    DitLayer& layer = layers_[index];
+    const auto& size = layer.self_attn.size;
+    const int64_t q = size.num_heads * size.head_dim, kv = size.num_kv_heads * size.head_dim;
+    add(prefix + "self_attn.", layer.self_attn.qkv, {"q_proj", "k_proj", "v_proj"}, {q, kv, kv});
+    add_whole(prefix + "self_attn.o_proj", layer.self_attn.o);
+    add_whole(prefix + "cross_attn.q_proj", layer.cross_attn.q);
+    add(prefix + "cross_attn.", layer.cross_attn.kv, {"k_proj", "v_proj"}, {kv, kv});
+    add_whole(prefix + "cross_attn.o_proj", layer.cross_attn.o);
+    const int64_t half = layer.mlp.down.weight.size(1);
+    add(prefix + "mlp.", layer.mlp.gate_up, {"gate_proj", "up_proj"}, {half, half});
+    add_whole(prefix + "mlp.down_proj", layer.mlp.down);
+  }
+  return all;
+}
+
+void Dit::refresh() {
+  equal_times_ = time_embed_r_(at::zeros({1}, at::device(layer_tables_.device()).dtype(at::kFloat)));
 }
 
 Modulation Dit::combine(const TimeEmbedding::Output& t, const TimeEmbedding::Output& r) const {

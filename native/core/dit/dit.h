@@ -1,6 +1,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <string>
 #include <vector>
 
 #include "core/checkpoint/checkpoint.h"
@@ -55,12 +56,27 @@ struct DitLayer {
                         const CrossCache::Layer& cross) const;
 };
 
+/// One dense projection under its name in the checkpoint, relative to the decoder: some rows of a Linear.
+struct Projection {
+  std::string name;  // for example layers.0.self_attn.q_proj
+  nn::Linear* linear;
+  int64_t first_row, rows;
+
+  at::Tensor weight() const { return linear->weight.narrow(0, first_row, rows); }  // [rows, in]
+};
+
 /// The diffusion transformer: velocity (noise - data) of a latent state under conditions. Dimensions, depth and
 /// windows come from the config. All functions work under autograd as well as under inference mode.
 class Dit {
  public:
   /// `weights` at `decoder.`. Reports Stage::kLoad per layer.
   static Dit load(const Weights& weights, const DitConfig& config, const Control& control);
+
+  /// What adapters can change: attention, MLPs, time embeddings and the condition embedder, in the order of the
+  /// forward pass. The pointers hold as long as this object stays where it is.
+  std::vector<Projection> projections();
+  /// To be called after weights of projections changed: recomputes what loading derived from them.
+  void refresh();
 
   bool is_turbo() const { return is_turbo_; }
   int64_t latent_channels() const { return latent_channels_; }

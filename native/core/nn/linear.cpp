@@ -24,4 +24,10 @@ Linear Linear::load_fused(const Weights& weights, const std::vector<std::string>
   return {weights.get_rows(weight_names, rows, {in}), has_bias ? weights.get_rows(bias_names, rows, {}) : at::Tensor()};
 }
 
+at::Tensor Linear::operator()(const at::Tensor& x) const {
+  at::Tensor y = linear(x, weight, bias);
+  for (const auto& branch : branches) y.narrow(-1, branch.first_row, branch.rows).add_(branch.delta(x));
+  return y;
+}
+
 }  // namespace carillon::nn

@@ -1,6 +1,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,9 +13,16 @@ namespace carillon::nn {
 /// The one place where a dense projection happens; hand-written kernels are chosen here.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 
+/// What is added to some outputs of a Linear while an adapter of theirs is trained.
+struct Branch {
+  int64_t first_row = 0, rows = 0;
+  std::function<at::Tensor(const at::Tensor&)> delta;  // x [..., in] -> [..., rows]
+};
+
 struct Linear {
-  at::Tensor weight;  // [out, in]
-  at::Tensor bias;    // [out], undefined for none
+  at::Tensor weight;                  // [out, in]
+  at::Tensor bias;                    // [out], undefined for none
+  std::vector<Branch> branches = {};  // empty but in training
 
   /// Reads `weight` [out, in] and, where `has_bias`, `bias` [out].
   static Linear load(const Weights& weights, int64_t in, int64_t out, bool has_bias);
@@ -24,7 +32,7 @@ struct Linear {
   static Linear load_fused(const Weights& weights, const std::vector<std::string>& names, int64_t in,
                            const std::vector<int64_t>& rows, bool has_bias);
 
-  at::Tensor operator()(const at::Tensor& x) const { return linear(x, weight, bias); }
+  at::Tensor operator()(const at::Tensor& x) const;
 };
 
 }  // namespace carillon::nn

@@ -18,6 +18,8 @@ const char* error_code_name(ErrorCode code) {
       return "CANCELLED";
     case ErrorCode::kNotFinite:
       return "NOT_FINITE";
+    case ErrorCode::kStorage:
+      return "STORAGE";
     case ErrorCode::kInternal:
       return "INTERNAL";
   }

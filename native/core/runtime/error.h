@@ -11,10 +11,11 @@ enum class ErrorCode {
   kOutOfMemory,    // host or device memory ran out; the message says what would help
   kCancelled,      // the caller's signal fired
   kNotFinite,      // a NaN or infinity appeared in a result
+  kStorage,        // a file could not be written; what was there before is unchanged
   kInternal,       // a fault of ours or of libtorch
 };
 
-/// The wire name of a code: BAD_ARGUMENT, BAD_CHECKPOINT, OUT_OF_MEMORY, CANCELLED, NOT_FINITE, INTERNAL.
+/// The wire name of a code: BAD_ARGUMENT, BAD_CHECKPOINT, OUT_OF_MEMORY, CANCELLED, NOT_FINITE, STORAGE, INTERNAL.
 const char* error_code_name(ErrorCode code);
 
 class Error : public std::runtime_error {
