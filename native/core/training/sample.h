@@ -1,0 +1,49 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+
+#include "core/checkpoint/config.h"
+
+namespace carillon {
+
+/// What a sample file says of its piece of music beside the tensors. Integers are 32-bit in the file.
+using SampleMetadata = std::map<std::string, std::variant<std::nullptr_t, bool, int64_t, std::string>>;
+
+/// One piece of music as adapters train on it: T latent frames, L condition tokens, C latent channels, D condition
+/// width (reference training.md 2.4). On the CPU, contiguous.
+struct TrainingSample {
+  at::Tensor target_latents;          // [T, C] floating
+  at::Tensor attention_mask;          // [T] bool, true for real frames
+  at::Tensor encoder_hidden_states;   // [L, D] floating
+  at::Tensor encoder_attention_mask;  // [L] bool, true for real tokens
+  at::Tensor context_latents;         // [T, 2 C] floating: source latents, then chunk mask
+  SampleMetadata metadata;
+};
+
+struct SampleInfo {
+  int64_t frames;            // T
+  int64_t condition_tokens;  // L
+};
+
+/// Reads a sample file (`.pt`) as any trainer of this model family writes it; nothing in it is executed. Floating
+/// tensors come as float32, whatever the file holds. Metadata values of other types than SampleMetadata's are left out.
+/// Throws kBadCheckpoint naming file and key: a damaged or foreign file, a key missing, a rank or length that does not
+/// fit the others, a value that is not finite.
+TrainingSample read_sample(const std::string& path);
+
+/// Throws kBadCheckpoint naming `path` and the key where the sample's widths are not those of the model.
+void check_sample(const TrainingSample& sample, const DitConfig& model, const std::string& path);
+
+/// Reads and checks one file against a model.
+SampleInfo inspect_sample(const std::string& path, const DitConfig& model);
+
+/// Writes a sample file that Python's `torch.load(weights_only=True)` reads; tensors keep their dtypes, and
+/// attention_mask takes that of target_latents, as elsewhere. A file at `path` is replaced once the new one is whole.
+/// Throws kBadArgument for an integer beyond 32 bits, kStorage where the disk refuses.
+void write_sample(const std::string& path, const TrainingSample& sample);
+
+}  // namespace carillon
