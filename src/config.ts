@@ -191,6 +191,12 @@ const SETTINGS = {
     EMPTY,
     `directories that audio paths in requests may point into, separated by \`${delimiter}\`; empty sets no limit`,
   ),
+  trainingRoot: setting(
+    "SVC_TRAINING_ROOT",
+    directory("."),
+    ".",
+    "directory that all paths of training requests must lie in (tensors, outputs, exports, data sets); relative ones start there. Default: the working directory",
+  ),
   audioMaxAgeSeconds: setting(
     "SVC_AUDIO_MAX_AGE_HOURS",
     amount(168, 0).transform((hours) => hours * SECONDS_PER_HOUR),
