@@ -1,0 +1,97 @@
+/** A directory of sample files as adapter training reads it (reference/training.md 2.5, 2.6). */
+import { readdir, readFile, realpath, stat } from "node:fs/promises";
+import { basename, isAbsolute, join, relative, resolve } from "node:path";
+import { RequestError } from "../errors.js";
+import { isObject } from "../request/fields.js";
+
+export const MANIFEST_NAME = "manifest.json";
+const SAMPLE_EXTENSION = ".pt";
+/** Files with the same extension that are no samples: another tool's intermediates, and a trainer's own state. */
+const NO_SAMPLE = /(\.tmp\.pt|^training_state\.pt)$/;
+
+export interface SampleSet {
+  /** What the manifest says of the data set; null without a manifest. */
+  metadata: Readonly<Record<string, unknown>> | null;
+  /** Absolute paths, symbolic links resolved: in the order of the manifest, else by name. May be empty. */
+  samples: string[];
+  /** Entries of the manifest that name no sample file in reach, as they stand there. */
+  skipped: string[];
+}
+
+/**
+ * The sample files of `tensorDirectory`, both paths absolute and with symbolic links resolved. An entry of the
+ * manifest is looked up in the directory, then below `root`, then by its name alone: sets get moved.
+ * @throws RequestError where the manifest cannot be read
+ */
+export async function discoverSamples(tensorDirectory: string, root: string): Promise<SampleSet> {
+  const manifest = await readManifest(tensorDirectory);
+  if (manifest === null) {
+    return { metadata: null, samples: await listSamples(tensorDirectory), skipped: [] };
+  }
+  const found = new Set<string>();
+  const skipped: string[] = [];
+  for (const entry of manifest.samples) {
+    const path = typeof entry === "string" ? await locate(entry, tensorDirectory, root) : null;
+    if (path === null) skipped.push(String(entry));
+    else found.add(path);
+  }
+  return { metadata: manifest.metadata, samples: [...found], skipped };
+}
+
+interface Manifest {
+  metadata: Record<string, unknown>;
+  samples: unknown[];
+}
+
+async function readManifest(directory: string): Promise<Manifest | null> {
+  const path = join(directory, MANIFEST_NAME);
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw new RequestError(`${path} cannot be read: ${(error as Error).message}`, { cause: error });
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new RequestError(`${path} is not JSON: ${(error as Error).message}`, { cause: error });
+  }
+  if (!isObject(value) || !Array.isArray(value.samples)) {
+    throw new RequestError(`${path} is no manifest: it must be an object with a list "samples"`);
+  }
+  return { metadata: isObject(value.metadata) ? value.metadata : {}, samples: value.samples };
+}
+
+async function listSamples(directory: string): Promise<string[]> {
+  const names = (await readdir(directory)).filter(isSampleName).sort();
+  const paths = await Promise.all(names.map((name) => sampleAt(join(directory, name), directory)));
+  return paths.filter((path) => path !== null);
+}
+
+async function locate(entry: string, directory: string, root: string): Promise<string | null> {
+  if (!isSampleName(basename(entry))) return null;
+  return (
+    (await sampleAt(resolve(directory, entry), directory)) ??
+    (await sampleAt(resolve(root, entry), root)) ??
+    (await sampleAt(join(directory, basename(entry)), directory))
+  );
+}
+
+/** The real path of the file at `path`; null where there is none, or it lies outside `directory`. */
+async function sampleAt(path: string, directory: string): Promise<string | null> {
+  const file = await realpath(path).catch(() => null);
+  if (file === null || !isInside(directory, file)) return null;
+  return (await stat(file)).isFile() ? file : null;
+}
+
+function isSampleName(name: string): boolean {
+  return name.endsWith(SAMPLE_EXTENSION) && !NO_SAMPLE.test(name);
+}
+
+/** By path components: a sibling folder whose name begins alike is outside. */
+function isInside(directory: string, path: string): boolean {
+  const way = relative(directory, path);
+  return way !== ".." && !way.startsWith("../") && !isAbsolute(way);
+}

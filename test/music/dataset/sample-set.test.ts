@@ -1,0 +1,73 @@
+import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { discoverSamples } from "../../../src/music/dataset/sample-set.js";
+import { RequestError } from "../../../src/music/errors.js";
+
+describe("sample set", () => {
+  let root: string;
+  let tensors: string;
+
+  beforeEach(async () => {
+    root = await realpath(await mkdtemp(join(tmpdir(), "sample-set-")));
+    tensors = join(root, "sets", "one");
+    await mkdir(tensors, { recursive: true });
+    await write("sets/one/b.pt", "sets/one/a.pt", "sets/elsewhere.pt");
+  });
+  afterEach(() => rm(root, { recursive: true }));
+
+  async function write(...paths: string[]): Promise<void> {
+    for (const path of paths) await writeFile(join(root, path), "tensors");
+  }
+  const writeManifest = (manifest: unknown) =>
+    writeFile(join(tensors, "manifest.json"), JSON.stringify(manifest));
+
+  it("is every sample file by name where there is no manifest", async () => {
+    await write("sets/one/c.tmp.pt", "sets/one/training_state.pt", "sets/one/notes.txt");
+    await mkdir(join(tensors, "folder.pt"));
+    expect(await discoverSamples(tensors, root)).to.deep.equal({
+      metadata: null,
+      samples: [join(tensors, "a.pt"), join(tensors, "b.pt")],
+      skipped: [],
+    });
+  });
+
+  it("follows the manifest's order, and finds entries of old and of moved sets", async () => {
+    await writeManifest({
+      metadata: { name: "set" },
+      samples: ["b.pt", "sets/elsewhere.pt", "/gone/with/the/old/machine/a.pt"],
+      num_samples: 3,
+    });
+    expect(await discoverSamples(tensors, root)).to.deep.equal({
+      metadata: { name: "set" },
+      samples: [join(tensors, "b.pt"), join(root, "sets/elsewhere.pt"), join(tensors, "a.pt")],
+      skipped: [],
+    });
+  });
+
+  it("names a sample once, however often the manifest does", async () => {
+    await writeManifest({ samples: ["a.pt", "./a.pt", join(tensors, "a.pt")] });
+    expect((await discoverSamples(tensors, root)).samples).to.deep.equal([join(tensors, "a.pt")]);
+  });
+
+  it("skips what is missing, no sample, or out of reach", async () => {
+    const outside = await realpath(await mkdtemp(join(tmpdir(), "outside-")));
+    await writeFile(join(outside, "secret.pt"), "tensors");
+    await symlink(join(outside, "secret.pt"), join(tensors, "link.pt"));
+    const entries = ["absent.pt", join(outside, "secret.pt"), "link.pt", "manifest.json", 7];
+    await writeManifest({ samples: [...entries, "a.pt"] });
+    const found = await discoverSamples(tensors, root);
+    await rm(outside, { recursive: true });
+    expect(found.samples).to.deep.equal([join(tensors, "a.pt")]);
+    expect(found.skipped).to.deep.equal(entries.map(String));
+  });
+
+  it("refuses a manifest that is none", async () => {
+    for (const text of ["{", "[]", '{"samples": "a.pt"}']) {
+      await writeFile(join(tensors, "manifest.json"), text);
+      const failure = await discoverSamples(tensors, root).catch((error: unknown) => error);
+      expect(failure).to.be.instanceOf(RequestError).with.property("detail").that.contains("manifest.json");
+    }
+  });
+});
