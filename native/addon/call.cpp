@@ -120,6 +120,7 @@ void stop_all_calls() {
   }
   Lane::render().drain();
   Lane::language().drain();
+  Lane::training().drain();
 }
 
 }  // namespace carillon::addon

@@ -15,6 +15,11 @@ Lane& Lane::language() {
   return *lane;
 }
 
+Lane& Lane::training() {
+  static Lane* const lane = new Lane;
+  return *lane;
+}
+
 Lane::Lane() { std::thread(&Lane::work, this).detach(); }
 
 void Lane::add(std::function<void()> task) {

@@ -13,6 +13,8 @@ class Lane {
   static Lane& render();
   /// The lane of the language model, so that the next job's planning runs beside this job's rendering.
   static Lane& language();
+  /// The lane of adapter training: a run takes hours, and nothing else may wait for it.
+  static Lane& training();
 
   void add(std::function<void()> task);
   /// Returns once every task given so far has ended.
