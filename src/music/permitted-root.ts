@@ -61,7 +61,8 @@ async function isLink(path: string): Promise<boolean> {
   );
 }
 
-function isWithin(root: string, path: string): boolean {
+/** By path components, of absolute paths: a sibling whose name begins alike is outside, the root itself inside. */
+export function isWithin(root: string, path: string): boolean {
   const way = relative(root, path);
   return way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }

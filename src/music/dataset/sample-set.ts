@@ -1,7 +1,8 @@
 /** A directory of sample files as adapter training reads it (reference/training.md 2.5, 2.6). */
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
-import { basename, isAbsolute, join, relative, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { RequestError } from "../errors.js";
+import { isWithin } from "../permitted-root.js";
 import { isObject } from "../request/fields.js";
 
 export const MANIFEST_NAME = "manifest.json";
@@ -82,16 +83,10 @@ async function locate(entry: string, directory: string, root: string): Promise<s
 /** The real path of the file at `path`; null where there is none, or it lies outside `directory`. */
 async function sampleAt(path: string, directory: string): Promise<string | null> {
   const file = await realpath(path).catch(() => null);
-  if (file === null || !isInside(directory, file)) return null;
+  if (file === null || !isWithin(directory, file)) return null;
   return (await stat(file)).isFile() ? file : null;
 }
 
 function isSampleName(name: string): boolean {
   return name.endsWith(SAMPLE_EXTENSION) && !NO_SAMPLE.test(name);
-}
-
-/** By path components: a sibling folder whose name begins alike is outside. */
-function isInside(directory: string, path: string): boolean {
-  const way = relative(directory, path);
-  return way !== ".." && !way.startsWith("../") && !isAbsolute(way);
 }
