@@ -7,7 +7,9 @@
 #include <cstring>
 #include <optional>
 
+#include "core/checkpoint/atomic_file.h"
 #include "core/checkpoint/json.h"
+#include "core/checkpoint/json_text.h"
 #include "core/checkpoint/mapped_file.h"
 #include "core/runtime/error.h"
 
@@ -20,12 +22,23 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "safetensors data is us
 constexpr size_t kLengthBytes = 8;
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
 
-std::optional<at::ScalarType> scalar_type(const std::string& dtype) {
+const std::map<std::string, at::ScalarType>& types_by_name() {
   static const std::map<std::string, at::ScalarType> kTypes = {
       {"F64", at::kDouble}, {"F32", at::kFloat}, {"F16", at::kHalf}, {"BF16", at::kBFloat16}, {"I64", at::kLong},
       {"I32", at::kInt},    {"I16", at::kShort}, {"I8", at::kChar},  {"U8", at::kByte},       {"BOOL", at::kBool}};
-  const auto type = kTypes.find(dtype);
-  return type == kTypes.end() ? std::nullopt : std::optional(type->second);
+  return kTypes;
+}
+
+std::optional<at::ScalarType> scalar_type(const std::string& name) {
+  const auto type = types_by_name().find(name);
+  return type == types_by_name().end() ? std::nullopt : std::optional(type->second);
+}
+
+const std::string& type_name(at::ScalarType dtype) {
+  for (const auto& [name, type] : types_by_name()) {
+    if (type == dtype) return name;
+  }
+  fail(ErrorCode::kBadArgument, std::string("safetensors has no type ") + c10::toString(dtype));
 }
 
 /// prod(shape) * element_size, or nullopt where it does not fit.
@@ -119,6 +132,41 @@ at::Tensor Safetensors::tensor(const std::string& name) const {
     return aligned;
   }
   return at::from_blob(const_cast<char*>(data), found.shape, [file = file_](void*) {}, options);
+}
+
+void save_safetensors(const std::string& path, const std::map<std::string, at::Tensor>& tensors,
+                      const std::map<std::string, std::string>& metadata) {
+  using Item = std::pair<std::string, at::Tensor>;
+  std::vector<Item> items(tensors.begin(), tensors.end());
+  // Wide elements first: behind a header of whole 8 bytes, all are aligned without gaps.
+  std::stable_sort(items.begin(), items.end(),
+                   [](const Item& a, const Item& b) { return a.second.element_size() > b.second.element_size(); });
+
+  std::map<std::string, std::string> header, texts;
+  for (const auto& [key, value] : metadata) texts[key] = json_string(value);
+  if (!texts.empty()) header["__metadata__"] = json_object(texts);
+  size_t offset = 0;
+  for (const auto& [name, tensor] : items) {
+    std::vector<std::string> shape;
+    for (const int64_t extent : tensor.sizes()) shape.push_back(std::to_string(extent));
+    const size_t end = offset + tensor.nbytes();
+    header[name] = json_object({{"dtype", json_string(type_name(tensor.scalar_type()))},
+                                {"shape", json_array(shape)},
+                                {"data_offsets", json_array({std::to_string(offset), std::to_string(end)})}});
+    offset = end;
+  }
+  std::string text = json_object(header);
+  text.resize((text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes, ' ');
+
+  AtomicFile file(path);
+  const uint64_t length = text.size();
+  file.write(&length, sizeof length);
+  file.write(text);
+  for (const auto& [name, tensor] : items) {
+    const at::Tensor dense = tensor.detach().cpu().contiguous();
+    file.write(dense.const_data_ptr(), dense.nbytes());
+  }
+  file.commit();
 }
 
 }  // namespace carillon

@@ -41,4 +41,9 @@ class Safetensors {
   std::map<std::string, std::string> metadata_;
 };
 
+/// Writes a .safetensors file that replaces `path` whole or not at all: offsets without gaps, every element aligned,
+/// tensors of any device and layout. Throws kStorage naming the path where the disk refuses.
+void save_safetensors(const std::string& path, const std::map<std::string, at::Tensor>& tensors,
+                      const std::map<std::string, std::string>& metadata = {});
+
 }  // namespace carillon

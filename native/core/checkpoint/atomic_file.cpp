@@ -1,0 +1,66 @@
+#include "core/checkpoint/atomic_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "core/runtime/error.h"
+
+namespace carillon {
+namespace {
+
+/// A name no other writer of this machine uses: `path` is often in reach of several.
+std::string temporary_sibling(const std::string& path) {
+  static std::atomic<int64_t> count = 0;
+  return path + ".partial-" + std::to_string(::getpid()) + "-" + std::to_string(++count);
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(const std::string& path)
+    : path_(path),
+      temporary_path_(temporary_sibling(path)),
+      descriptor_(::open(temporary_path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
+  if (descriptor_ < 0) refuse(errno);
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  ::unlink(temporary_path_.c_str());
+}
+
+void AtomicFile::refuse(int error) const {
+  fail(ErrorCode::kStorage, path_ + " cannot be written: " + std::strerror(error));
+}
+
+void AtomicFile::write(const void* data, size_t size) {
+  const char* next = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t written = ::write(descriptor_, next, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) refuse(errno);
+    next += written;
+    size -= static_cast<size_t>(written);
+  }
+}
+
+void AtomicFile::commit() {
+  // A full disk may show only here.
+  if (::fsync(descriptor_) != 0) refuse(errno);
+  if (std::rename(temporary_path_.c_str(), path_.c_str()) != 0) refuse(errno);
+  ::close(descriptor_);
+  descriptor_ = -1;
+}
+
+void write_file_atomically(const std::string& path, std::string_view bytes) {
+  AtomicFile file(path);
+  file.write(bytes);
+  file.commit();
+}
+
+}  // namespace carillon
