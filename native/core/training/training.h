@@ -1,0 +1,96 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/runtime/control.h"
+#include "core/runtime/placement.h"
+#include "core/training/adapter_design.h"
+
+namespace carillon {
+
+enum class TimestepSampling {
+  kAuto,        // discrete for turbo models, logit-normal for others
+  kDiscrete,    // the eight times of the turbo schedule
+  kLogitNormal  // the larger of two logit-normal numbers
+};
+
+struct TrainingOptions {
+  std::string model_directory;
+  std::string model_name;  // named in the files that are written
+  Placement placement;
+  AdapterDesign adapter;
+  std::vector<std::string> samples;  // sample files, in the order of the data set
+  std::string output_directory;
+  double learning_rate = 1e-4;
+  int64_t epochs = 10;
+  int64_t batch_size = 1;
+  int64_t gradient_accumulation = 4;  // micro-batches of one optimiser step
+  int64_t save_every_epochs = 5;
+  double shift = 3.0;  // of the discrete times; 0 means 3
+  uint64_t seed = 42;
+  bool gradient_checkpointing = false;  // less memory for more time; the result is the same
+  TimestepSampling timestep_sampling = TimestepSampling::kAuto;
+  std::optional<double> condition_dropout;   // 0 .. 1; absent: 0 for turbo models, 0.15 for others
+  std::optional<std::string> resume_from;    // a checkpoint folder of an earlier run
+};
+
+// What a run tells while it runs. Epochs count from 1, steps are finished optimiser steps.
+namespace training_event {
+struct Loaded {
+  int64_t samples;
+};
+struct Started {
+  std::string device, precision;  // cpu or cuda; bf16-mixed or 32-true
+  int64_t trainable_parameters, total_steps;
+};
+struct Resumed {
+  int64_t epoch, step;
+};
+/// After an optimiser step; `loss` is the mean of its micro-batches.
+struct Step {
+  int64_t epoch, step;
+  double loss, learning_rate, gradient_norm;
+};
+/// An optimiser step left out because a gradient was not finite.
+struct Skipped {
+  int64_t epoch, step;
+};
+struct Epoch {
+  int64_t epoch;
+  double seconds, loss;
+};
+struct Checkpoint {
+  int64_t epoch;
+  std::string path;
+};
+struct Notice {
+  std::string text;
+};
+}  // namespace training_event
+
+using TrainingEvent =
+    std::variant<training_event::Loaded, training_event::Started, training_event::Resumed, training_event::Step,
+                 training_event::Skipped, training_event::Epoch, training_event::Checkpoint, training_event::Notice>;
+
+struct TrainingResult {
+  bool completed;    // false: stopped
+  std::string path;  // <output directory>/final, or the checkpoint of the stop
+  int64_t steps;
+};
+
+/// Trains an adapter on the attention projections of its own copy of the model, by the objective the model was trained
+/// on, and writes checkpoints/, logs/ and final/ below the output directory. Once `control` is cancelled, the run ends
+/// before its next micro-batch with a checkpoint to resume from. Events come on the calling thread, whose priority is
+/// lowered for good: give it a thread of its own.
+///
+/// Errors: kBadArgument for options out of range, for a checkpoint to resume from that does not fit them;
+/// kBadCheckpoint for a model or sample that cannot be used; kStorage where the disk refuses (finished checkpoints
+/// stay); kNotFinite where no step of a whole epoch had finite gradients; kOutOfMemory.
+TrainingResult train(const TrainingOptions& options, const std::function<void(const TrainingEvent&)>& on_event,
+                     const Control& control);
+
+}  // namespace carillon
