@@ -50,6 +50,7 @@ Napi::Value info_of(Napi::Env env, const RendererInfo& info) {
   object.Set("device", info.placement.device.str());
   object.Set("dtype", dtype_name(info.placement.dtype));
   object.Set("isTurbo", info.is_turbo);
+  object.Set("isLegoSft", info.is_lego_sft);
   object.Set("sampleRate", static_cast<double>(info.sample_rate));
   object.Set("samplesPerFrame", static_cast<double>(info.samples_per_frame));
   object.Set("framesPerCode", static_cast<double>(info.frames_per_code));

@@ -39,15 +39,16 @@ TEST("config: what a 2B file leaves out follows from the DiT sizes") {
   EXPECT_EQ(config.encoder_num_key_value_heads, 2);
   EXPECT_EQ(config.fsq_dim, 48);
   EXPECT_EQ(config.timbre_hidden_dim, 8);
-  EXPECT(!config.timbre_prepends_special_token && !config.is_turbo);
+  EXPECT(!config.timbre_prepends_special_token && !config.is_turbo && !config.is_lego_sft);
   EXPECT_EQ(config.window_of_layer(0), 128);
   EXPECT_EQ(config.window_of_layer(1), 0);
   EXPECT_EQ(config.window_of_layer(10), 128);
 }
 
 TEST("config: a stated encoder_hidden_size marks the XL family, even where it equals hidden_size") {
-  const auto config = dit(R"(, "encoder_hidden_size": 48, "encoder_num_attention_heads": 2, "is_turbo": true)");
-  EXPECT(config.timbre_prepends_special_token && config.is_turbo);
+  const auto config = dit(R"(, "encoder_hidden_size": 48, "encoder_num_attention_heads": 2,
+                              "is_turbo": true, "is_lego_sft": true)");
+  EXPECT(config.timbre_prepends_special_token && config.is_turbo && config.is_lego_sft);
   EXPECT_EQ(config.encoder_num_attention_heads, 2);
 }
 

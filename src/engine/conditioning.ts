@@ -3,13 +3,6 @@ import { canonicalKeyScale, canonicalTimeSignature } from "./metadata.js";
 import type { PromptPart, Tokenizer } from "./tokenizer.js";
 import type { Metadata } from "./types.js";
 
-/** What the renderer is told to do; part of the text prompt. */
-export const taskInstructions = {
-  textToMusic: "Fill the audio semantic mask based on the given conditions:",
-  /** Also where audio codes are given. */
-  cover: "Generate audio semantic tokens based on the given conditions:",
-} as const;
-
 const endOfText = "<|endoftext|>";
 const maxTextTokens = 256;
 const maxLyricTokens = 2048;

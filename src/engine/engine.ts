@@ -12,11 +12,13 @@ import type {
   ModelEntry,
   MusicEngine,
   Plan,
+  PlanarAudio,
   PlanRequest,
   RenderRequest,
   SampleRequest,
   SlotState,
   SongSheet,
+  UnderstandRequest,
 } from "./types.js";
 
 interface Slot {
@@ -117,10 +119,16 @@ export class Engine implements MusicEngine {
     return this.#withLanguageModel(call, (lm) => planner.plan(lm, request, call));
   }
 
+  async understand(request: UnderstandRequest, call: CallOptions): Promise<SongSheet> {
+    return this.#withLanguageModel(call, (lm) => planner.understand(lm, request, call));
+  }
+
   async render(request: RenderRequest, call: CallOptions): Promise<RenderResult> {
-    const slot = this.#slot(request.slot);
-    const renderer = slot.renderer ?? (await this.#ensureRenderer(slot, call));
-    return renderer.render(request, call);
+    return (await this.#rendererOf(request.slot, call)).render(request, call);
+  }
+
+  async encodeCodes(slotNumber: number, audio: PlanarAudio, call: CallOptions): Promise<Int32Array> {
+    return (await this.#rendererOf(slotNumber, call)).encodeCodes(audio, call);
   }
 
   /** Waits for the calls already made; later ones reject with CLOSED. */
@@ -146,6 +154,11 @@ export class Engine implements MusicEngine {
       );
     }
     return slot;
+  }
+
+  async #rendererOf(slotNumber: number, call: CallOptions): Promise<Renderer> {
+    const slot = this.#slot(slotNumber);
+    return slot.renderer ?? (await this.#ensureRenderer(slot, call));
   }
 
   #ensureRenderer(slot: Slot, call: CallOptions): Promise<Renderer> {

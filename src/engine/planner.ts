@@ -14,10 +14,18 @@ import {
   noUserInput,
   samplePrompt,
   unconditionalCodesPrompt,
+  understandPrompt,
 } from "./prompts.js";
 import { durationSecondsRange, type ThinkFields, unknownLanguage } from "./think-fields.js";
 import type { PromptPart } from "./tokenizer.js";
-import type { FormatRequest, Plan, PlanRequest, SampleRequest, SongSheet } from "./types.js";
+import type {
+  FormatRequest,
+  Plan,
+  PlanRequest,
+  SampleRequest,
+  SongSheet,
+  UnderstandRequest,
+} from "./types.js";
 import { serializeThinkFields } from "./yaml.js";
 
 const maxMetadataTokens = 1024;
@@ -56,6 +64,22 @@ export async function formatInput(
   };
 }
 
+/** Describes a recording; what the model leaves out is "". */
+export async function understand(
+  lm: LanguageModel,
+  request: UnderstandRequest,
+  call: CallOptions,
+): Promise<SongSheet> {
+  const prompt = understandPrompt(request.audioCodes);
+  const output = await writeSheet(lm, prompt, { ...request, language: null }, call);
+  return {
+    ...mergeMetadata(request.metadata, output.fields),
+    caption: output.fields.caption ?? "",
+    lyrics: output.lyrics ?? "",
+    language: output.fields.language ?? unknownLanguage,
+  };
+}
+
 /** Fills metadata, once for the whole batch, and writes each item's audio codes. */
 export async function plan(lm: LanguageModel, request: PlanRequest, call: CallOptions): Promise<Plan> {
   const known = toThinkFields(request.metadata, null);
@@ -79,7 +103,7 @@ export async function plan(lm: LanguageModel, request: PlanRequest, call: CallOp
 async function writeSheet(
   lm: LanguageModel,
   prompt: PromptPart[],
-  request: SampleRequest | FormatRequest,
+  request: Pick<SampleRequest, "language" | "metadata" | "sampling" | "seed">,
   call: CallOptions,
 ): Promise<ParsedOutput> {
   const language = request.language === unknownLanguage ? null : request.language;

@@ -5,6 +5,7 @@ const instructions = {
   generate: "Generate audio semantic tokens based on the given conditions:",
   sample: "Expand the user's input into a more detailed and specific musical description:",
   format: "Format the user's input into a more detailed and specific musical description:",
+  understand: "Understand the given musical conditions and describe the audio semantics accordingly:",
 } as const;
 
 /** What stands where the client gave nothing. */
@@ -46,18 +47,27 @@ export function formatPrompt(caption: string, lyrics: string): PromptPart[] {
   return frame("format", `# Caption\n${heading}\n\n# Lyric\n${words}`);
 }
 
+/** Describe a recording, given as its audio codes. */
+export function understandPrompt(audioCodes: Iterable<number>): PromptPart[] {
+  return frame(
+    "understand",
+    Array.from(audioCodes, (code) => ({ audioCode: code })),
+  );
+}
+
 function songText(caption: string, lyrics: string): string {
   return `# Caption\n${caption}\n\n# Lyric\n${lyrics}\n`;
 }
 
-function frame(mode: keyof typeof instructions, userText: string): PromptPart[] {
+function frame(mode: keyof typeof instructions, user: string | PromptPart[]): PromptPart[] {
   return [
     { control: "<|im_start|>" },
     { text: `system\n# Instruction\n${instructions[mode]}\n\n` },
     { control: "<|im_end|>" },
     { text: "\n" },
     { control: "<|im_start|>" },
-    { text: `user\n${userText}` },
+    { text: "user\n" },
+    ...(typeof user === "string" ? [{ text: user }] : user),
     { control: "<|im_end|>" },
     { text: "\n" },
     { control: "<|im_start|>" },

@@ -1,15 +1,11 @@
 /** A loaded DiT with the tokenizer of its text encoder: songs in musical terms in, audio out. */
 import type { CallOptions, NativeAddon, NativeRenderer, PlacementOptions, RenderResult } from "./addon.js";
 import type { RendererCheckpoint } from "./checkpoints.js";
-import {
-  encodeLyricPrompt,
-  encodeTextPrompt,
-  type TextConditions,
-  taskInstructions,
-} from "./conditioning.js";
+import { encodeLyricPrompt, encodeTextPrompt, type TextConditions } from "./conditioning.js";
 import { EngineError } from "./errors.js";
+import { instructionOf, legoCaption, textToMusicInstruction } from "./instructions.js";
 import { Tokenizer } from "./tokenizer.js";
-import type { RenderRequest } from "./types.js";
+import type { PlanarAudio, RenderRequest } from "./types.js";
 
 export class Renderer {
   readonly name: string;
@@ -61,35 +57,72 @@ export class Renderer {
   /** @throws EngineError SONG_TOO_LONG where the checkpoint cannot render the duration. */
   async render(request: RenderRequest, call: CallOptions): Promise<RenderResult> {
     const audioCodes = request.audioCodes === null ? undefined : this.#fitCodes(request.audioCodes);
-    const conditions = conditionsOf(request);
+    const sourceAudio = request.task === "text2music" ? undefined : (request.sourceAudio ?? undefined);
+    const frames = audioCodes === undefined ? this.#framesOf(this.#secondsOf(request)) : 0;
+    const { task, seeds, inferenceSteps, shift, inferMethod } = request;
+    const { guidanceScale, useAdg, cfgIntervalStart, cfgIntervalEnd } = request;
+    const { repaint, chunkMask, coverStrength, coverNoiseStrength } = request;
     return this.#native.render(
       {
-        task: "text2music",
-        repaint: { mode: "balanced", strength: 0.5 },
-        chunkMask: "auto",
-        coverStrength: 1,
-        coverNoiseStrength: 0,
-        textTokenIds: encodeTextPrompt(this.#tokenizer, conditions),
-        lyricTokenIds: encodeLyricPrompt(this.#tokenizer, conditions),
-        frames: audioCodes === undefined ? this.#framesOf(request.durationSeconds) : 0,
+        ...{ task, seeds, inferenceSteps, shift, inferMethod },
+        ...{ guidanceScale, useAdg, cfgIntervalStart, cfgIntervalEnd },
+        ...{ repaint, chunkMask, coverStrength, coverNoiseStrength },
+        ...this.#promptsOf(request),
+        frames,
         audioCodes,
-        seeds: request.seeds,
-        inferenceSteps: request.inferenceSteps,
-        shift: request.shift,
+        sourceAudio,
+        referenceAudio: request.referenceAudio ?? undefined,
+        window: request.window ?? undefined,
         timesteps: request.timesteps ?? undefined,
-        inferMethod: request.inferMethod,
-        guidanceScale: request.guidanceScale,
-        useAdg: request.useAdg,
-        cfgIntervalStart: request.cfgIntervalStart,
-        cfgIntervalEnd: request.cfgIntervalEnd,
       },
       call,
     );
   }
 
+  /** Audio codes of a recording, five a second. */
+  encodeCodes(audio: PlanarAudio, call: CallOptions): Promise<Int32Array> {
+    return this.#native.encodeCodes(audio, call);
+  }
+
   /** Frees the weights after the renders already asked for. */
   close(): Promise<void> {
     return this.#native.close();
+  }
+
+  #promptsOf(request: RenderRequest) {
+    const { caption, globalCaption, chunkMask, lyrics, language } = request;
+    const metadata = {
+      ...request.metadata,
+      durationSeconds: request.metadata.durationSeconds ?? request.durationSeconds,
+    };
+    const plain: TextConditions = {
+      instruction: textToMusicInstruction,
+      caption,
+      lyrics,
+      language,
+      metadata,
+    };
+    const instruction = instructionOf({ ...request, hasAudioCodes: request.audioCodes !== null });
+    const own = {
+      ...plain,
+      instruction,
+      caption: this.#native.info.isLegoSft
+        ? legoCaption(caption, globalCaption, instruction, chunkMask)
+        : caption,
+    };
+    return {
+      textTokenIds: encodeTextPrompt(this.#tokenizer, own),
+      plainTextTokenIds: request.coverStrength < 1 ? encodeTextPrompt(this.#tokenizer, plain) : undefined,
+      lyricTokenIds: encodeLyricPrompt(this.#tokenizer, own),
+    };
+  }
+
+  /** Of the source with what the window adds at its ends, else as asked for. */
+  #secondsOf({ task, sourceAudio, window, durationSeconds }: RenderRequest): number {
+    if (task === "text2music" || sourceAudio === null) return durationSeconds;
+    const sourceSeconds = sourceAudio.length / 2 / this.#native.info.sampleRate;
+    if (window === null) return sourceSeconds;
+    return Math.max(window.endSeconds, sourceSeconds) - Math.min(window.startSeconds, 0);
   }
 
   #framesOf(durationSeconds: number): number {
@@ -119,18 +152,4 @@ export class Renderer {
       codes.subarray(0, length).map((code) => Math.min(codebookSize - 1, Math.max(0, code))),
     );
   }
-}
-
-function conditionsOf(request: RenderRequest): TextConditions {
-  const instruction = request.audioCodes === null ? taskInstructions.textToMusic : taskInstructions.cover;
-  return {
-    instruction: request.instruction.trim() || instruction,
-    caption: request.caption,
-    lyrics: request.lyrics,
-    language: request.language,
-    metadata: {
-      ...request.metadata,
-      durationSeconds: request.metadata.durationSeconds ?? request.durationSeconds,
-    },
-  };
 }

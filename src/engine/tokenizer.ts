@@ -10,7 +10,7 @@ import { EngineError } from "./errors.js";
 import { type AddedToken, readTokenizerFiles, type TokenizerDefinition } from "./tokenizer-files.js";
 
 /** A piece of a prompt. Neighbouring texts are encoded as one, for BPE merges across their border. */
-export type PromptPart = { control: string } | { text: string };
+export type PromptPart = { control: string } | { audioCode: number } | { text: string };
 
 const audioCodePattern = /^<\|audio_code_(\d+)\|>$/;
 
@@ -72,7 +72,7 @@ export class Tokenizer {
         text += part.text;
       } else {
         flush();
-        ids.push(this.controlId(part.control));
+        ids.push("control" in part ? this.controlId(part.control) : this.#audioCodeId(part.audioCode));
       }
     }
     flush();
@@ -132,6 +132,13 @@ export class Tokenizer {
       firstAudioCodeId: this.firstAudioCodeId,
       audioCodeCount: Math.min(this.audioCodeCount, codebookSize),
     };
+  }
+
+  #audioCodeId(code: number): number {
+    if (!this.#isAudioCode(this.firstAudioCodeId + code)) {
+      throw new EngineError("TOKENIZER", `The tokenizer in ${this.#directory} has no audio code ${code}.`);
+    }
+    return this.firstAudioCodeId + code;
   }
 
   #isAudioCode(id: number): boolean {

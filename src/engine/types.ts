@@ -2,7 +2,7 @@
  * What the engine offers the services: songs in musical terms, no HTTP and no tensors.
  * The music service plans and renders through `Engine` and knows nothing below it.
  */
-import type { CallOptions, RenderResult, RuntimeInfo } from "./addon.js";
+import type { CallOptions, RenderResult, RuntimeInfo, TaskType } from "./addon.js";
 
 /** Musical facts of a song. Null or "" where unknown. */
 export interface Metadata {
@@ -56,6 +56,15 @@ export interface FormatRequest {
   seed: number;
 }
 
+/** Describe a recording by its audio codes (reference/lm.md, "understand"). */
+export interface UnderstandRequest {
+  audioCodes: Int32Array;
+  /** What is known of it; the model is held to it. */
+  metadata: Metadata;
+  sampling: SamplingOptions;
+  seed: number;
+}
+
 /** Plan a song: fill metadata and, if asked, write audio codes (reference/lm.md, phases 1 and 2). */
 export interface PlanRequest {
   caption: string;
@@ -86,10 +95,21 @@ export interface Plan {
   seconds: { metadata: number; codes: number };
 }
 
+/** Planar stereo at 48 kHz, within -1 .. 1: all of the left channel, then all of the right. */
+export type PlanarAudio = Float32Array;
+
 export interface RenderRequest {
   /** Slot 1 to 3. */
   slot: number;
+  task: TaskType;
+  /** "": derived from the task and its tracks. */
   instruction: string;
+  /** extract and lego: the stem, such as "bass"; "" for none. */
+  trackName: string;
+  /** complete: the stems to add. */
+  trackClasses: string[];
+  /** Caption of the whole song, for models that are trained on stems; "" for none. */
+  globalCaption: string;
   caption: string;
   lyrics: string;
   language: string;
@@ -97,6 +117,18 @@ export interface RenderRequest {
   /** Length where no codes set it. */
   durationSeconds: number;
   audioCodes: Int32Array[] | null;
+  /** What the task works on; it sets the length. Ignored by text2music. */
+  sourceAudio: PlanarAudio | null;
+  /** Whose timbre to take. */
+  referenceAudio: PlanarAudio | null;
+  /** repaint and lego: seconds of the source, possibly beyond its ends; null: all of it. */
+  window: { startSeconds: number; endSeconds: number } | null;
+  repaint: { mode: "conservative" | "balanced" | "aggressive"; strength: number };
+  chunkMask: "explicit" | "auto";
+  /** 0 .. 1 */
+  coverStrength: number;
+  /** 0 .. 1 */
+  coverNoiseStrength: number;
   /** One per batch item. */
   seeds: number[];
   inferenceSteps: number;
@@ -163,6 +195,9 @@ export interface MusicEngine {
   createSample(request: SampleRequest, call: CallOptions): Promise<SongSheet>;
   formatInput(request: FormatRequest, call: CallOptions): Promise<SongSheet>;
   plan(request: PlanRequest, call: CallOptions): Promise<Plan>;
+  understand(request: UnderstandRequest, call: CallOptions): Promise<SongSheet>;
   render(request: RenderRequest, call: CallOptions): Promise<RenderResult>;
+  /** Audio codes of a recording, five a second, by the model of the slot. */
+  encodeCodes(slot: number, audio: PlanarAudio, call: CallOptions): Promise<Int32Array>;
   close(): Promise<void>;
 }

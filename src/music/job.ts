@@ -1,7 +1,7 @@
 /** The way of one song: compose, render, encode, record. Each step takes the output of the one before. */
 import { rm } from "node:fs/promises";
 import type { RenderResult } from "../engine/addon.js";
-import { taskInstructions } from "../engine/conditioning.js";
+import { textToMusicInstruction } from "../engine/instructions.js";
 import type { MusicEngine } from "../engine/types.js";
 import { type Composition, compose, type PlannedComposition } from "./compose.js";
 import { encodeAudio } from "./encode.js";
@@ -86,6 +86,17 @@ function render(context: RenderContext, song: PlannedComposition, slot: number):
   return engine.render(
     {
       slot,
+      task: "text2music",
+      trackName: "",
+      trackClasses: [],
+      globalCaption: "",
+      sourceAudio: null,
+      referenceAudio: null,
+      window: null,
+      repaint: { mode: "balanced", strength: 0.5 },
+      chunkMask: "explicit",
+      coverStrength: 1,
+      coverNoiseStrength: 0,
       instruction: isOwnInstruction(request.instruction) ? request.instruction : "",
       caption: song.renderCaption,
       lyrics: song.lyrics,
@@ -109,7 +120,7 @@ function render(context: RenderContext, song: PlannedComposition, slot: number):
 
 /** Clients send the default along with audio codes, which need another: only words of their own count. */
 function isOwnInstruction(instruction: string | null): instruction is string {
-  return instruction !== null && instruction !== taskInstructions.textToMusic;
+  return instruction !== null && instruction !== textToMusicInstruction;
 }
 
 /** All files or none. */

@@ -1,15 +1,11 @@
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import {
-  encodeLyricPrompt,
-  encodeTextPrompt,
-  type TextConditions,
-  taskInstructions,
-} from "../../src/engine/conditioning.js";
+import { encodeLyricPrompt, encodeTextPrompt, type TextConditions } from "../../src/engine/conditioning.js";
+import { textToMusicInstruction } from "../../src/engine/instructions.js";
 import { Tokenizer } from "../../src/engine/tokenizer.js";
 
 const song: TextConditions = {
-  instruction: taskInstructions.textToMusic,
+  instruction: textToMusicInstruction,
   caption: "upbeat synthwave, 128bpm!",
   lyrics: "[Verse]\nHello",
   language: "en",

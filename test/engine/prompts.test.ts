@@ -7,6 +7,7 @@ import {
   metadataPrompt,
   samplePrompt,
   unconditionalCodesPrompt,
+  understandPrompt,
 } from "../../src/engine/prompts.js";
 import { type PromptPart, Tokenizer } from "../../src/engine/tokenizer.js";
 import { serializeThinkFields } from "../../src/engine/yaml.js";
@@ -65,6 +66,16 @@ describe("language model prompts", () => {
     expect(spell(formatPrompt("", " "))).to.contain(
       "# Caption\nNO USER INPUT\n\n# Lyric\n[Instrumental]<|im_end|>",
     );
+  });
+
+  it("asks what a recording is, given as its codes alone", async () => {
+    const withCodes = await Tokenizer.load(fileURLToPath(new URL("fixtures/parity", import.meta.url)));
+    expect(withCodes.decode(withCodes.encode(understandPrompt([3, 199])))).to.equal(
+      "<|im_start|>system\n# Instruction\nUnderstand the given musical conditions and describe the audio semantics " +
+        "accordingly:\n\n<|im_end|>\n<|im_start|>user\n<|audio_code_3|><|audio_code_199|><|im_end|>\n" +
+        "<|im_start|>assistant\n",
+    );
+    expect(() => withCodes.encode(understandPrompt([64000]))).to.throw("no audio code 64000");
   });
 
   it("keeps a hostile caption inside the user's turn", () => {

@@ -84,6 +84,7 @@ void read_dit(const Json& config, const std::string& directory, DitConfig& out) 
   out.audio_acoustic_hidden_dim = config.get_int("audio_acoustic_hidden_dim");
   out.patch_size = config.get_int("patch_size", 2);
   out.is_turbo = config.get_bool("is_turbo", false);
+  out.is_lego_sft = config.get_bool("is_lego_sft", false);
   out.model_version = config.get_string("model_version", "");
   out.rms_norm_eps = config.get_double("rms_norm_eps", 1e-6);
   out.rope_theta = read_rope_theta(config);

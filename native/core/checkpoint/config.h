@@ -21,6 +21,7 @@ struct DitConfig {
   int64_t audio_acoustic_hidden_dim;  // latent channels
   int64_t patch_size;
   bool is_turbo;
+  bool is_lego_sft;  // its captions are written in parts: the song, the stem, the mask
   std::string model_version;  // informational
 
   // condition encoder, audio tokenizer, detokenizer

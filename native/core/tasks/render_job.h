@@ -44,6 +44,7 @@ struct RenderResult {
 struct RendererInfo {
   Placement placement;
   bool is_turbo;
+  bool is_lego_sft;
   int64_t sample_rate;
   int64_t samples_per_frame;                // of one latent frame
   int64_t frames_per_code;                  // latent frames of one audio code

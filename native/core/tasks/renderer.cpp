@@ -52,6 +52,7 @@ Renderer::Renderer(const Directories& directories, const Placement& placement, c
                 model->config.audio_acoustic_hidden_dim);
   info_ = {.placement = placement,
            .is_turbo = model->config.is_turbo,
+           .is_lego_sft = model->config.is_lego_sft,
            .sample_rate = vae->config().sampling_rate,
            .samples_per_frame = vae->config().samples_per_frame(),
            .frames_per_code = model->config.pool_window_size,
