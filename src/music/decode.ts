@@ -1,0 +1,178 @@
+/** Reads recordings of any common format by way of the `ffmpeg` program. */
+import type { Readable } from "node:stream";
+import { setImmediate } from "node:timers/promises";
+import type { PlanarAudio } from "../engine/types.js";
+import { FfmpegError, startFfmpeg } from "./ffmpeg.js";
+
+const SAMPLE_RATE = 48_000;
+/** The longest that a recording within its limits takes by far; beyond it the file is built to keep us busy. */
+const TIMEOUT_SECONDS = 120;
+/** Parts joined before others have their turn. */
+const PARTS_PER_TURN = 128;
+
+/**
+ * What ffmpeg may take a file for: containers and streams of sound. Playlists and the like are no part of it, as they
+ * make ffmpeg open files that nobody allowed.
+ */
+const DEMUXERS =
+  "aac,ac3,aiff,amr,ape,asf,au,avi,caf,dsf,dts,eac3,flac,flv,matroska,mov,mp3,mpc,mpc8,mpeg,mpegts,ogg,oma,tak,tta,w64,wav,wv";
+
+export class DecodeError extends Error {
+  constructor(
+    readonly code: "FFMPEG_MISSING" | "UNDECODABLE" | "EMPTY" | "TOO_LONG" | "TIMEOUT",
+    /** One line that tells nothing of the file's content or place. */
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    this.name = "DecodeError";
+  }
+}
+
+export interface DecodeJob {
+  path: string;
+  /** What messages call the recording, for example "src_audio". */
+  name: string;
+  /** No more than this is decoded; a longer recording is refused. */
+  maxSeconds: number;
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * The recording as planar stereo at 48 kHz within -1 .. 1: a single channel twice, of more than two the first two.
+ * @throws DecodeError, or the signal's reason
+ */
+export async function decodeAudio(job: DecodeJob): Promise<PlanarAudio> {
+  const parts: Stereo[] = [];
+  let frames = 0;
+  for await (const part of decodedParts(job)) {
+    parts.push(part);
+    frames += part.left.length;
+  }
+  const audio = new Float32Array(2 * frames);
+  let end = 0;
+  for (const [index, { left, right }] of parts.entries()) {
+    if (index % PARTS_PER_TURN === 0) await setImmediate();
+    audio.set(left, end);
+    audio.set(right, frames + end);
+    end += left.length;
+  }
+  job.signal?.throwIfAborted();
+  return audio;
+}
+
+/**
+ * Decodes the recording without keeping it.
+ * @returns its length in seconds
+ * @throws DecodeError, or the signal's reason
+ */
+export async function measureAudio(job: DecodeJob): Promise<number> {
+  let frames = 0;
+  for await (const { left } of decodedParts(job)) frames += left.length;
+  return frames / SAMPLE_RATE;
+}
+
+/** Two channels of one length. */
+interface Stereo {
+  left: Float32Array;
+  right: Float32Array;
+}
+
+async function* decodedParts(job: DecodeJob): AsyncGenerator<Stereo> {
+  const timeout = AbortSignal.timeout(TIMEOUT_SECONDS * 1000);
+  const finished = new AbortController();
+  const signals = [timeout, finished.signal, ...(job.signal === undefined ? [] : [job.signal])];
+  const { child, exited } = startFfmpeg<null, Readable>(
+    argumentsOf(job),
+    { stdin: "ignore", stdout: "pipe" },
+    AbortSignal.any(signals),
+  );
+  // Awaited below; a failure before that must not count as unhandled.
+  exited.catch(() => {});
+  const stream = new AuStream();
+  let frames = 0;
+  try {
+    for await (const bytes of child.stdout) {
+      const part = stream.take(bytes as Buffer);
+      frames += part.left.length;
+      if (frames > job.maxSeconds * SAMPLE_RATE) {
+        throw new DecodeError("TOO_LONG", `${job.name} lasts longer than ${job.maxSeconds} seconds`);
+      }
+      if (part.left.length > 0) yield part;
+    }
+    await exited;
+    if (frames === 0) throw new DecodeError("EMPTY", `${job.name} is empty`);
+  } catch (error) {
+    job.signal?.throwIfAborted();
+    if (timeout.aborted) {
+      throw new DecodeError("TIMEOUT", `${job.name} could not be decoded in ${TIMEOUT_SECONDS} seconds`);
+    }
+    throw decodeFailure(error, job.name);
+  } finally {
+    finished.abort();
+  }
+}
+
+function argumentsOf({ path, maxSeconds }: DecodeJob): string[] {
+  return [
+    ...["-protocol_whitelist", "file", "-format_whitelist", DEMUXERS, "-i", `file:${path}`],
+    // A second more than allowed, to tell a longer recording from one of exactly that length.
+    ...["-map", "0:a:0", "-t", String(maxSeconds + 1)],
+    ...["-ar", String(SAMPLE_RATE), "-c:a", "pcm_f32be", "-f", "au", "pipe:1"],
+  ];
+}
+
+function decodeFailure(error: unknown, name: string): unknown {
+  if (!(error instanceof FfmpegError)) return error;
+  if (error.code === "FFMPEG_MISSING") {
+    return new DecodeError(error.code, `${error.message} to read audio`, { cause: error });
+  }
+  return new DecodeError("UNDECODABLE", `${name} holds no audio that can be decoded`, { cause: error });
+}
+
+/** Takes an AU file of big-endian floats as its bytes arrive: it is the one format that tells the channels in passing. */
+class AuStream {
+  #pending: Buffer = Buffer.alloc(0);
+  /** 0 until the header is complete. */
+  #channels = 0;
+
+  /** The frames that `bytes` completes. */
+  take(bytes: Buffer): Stereo {
+    this.#pending = this.#pending.length === 0 ? bytes : Buffer.concat([this.#pending, bytes]);
+    if (this.#channels === 0) this.#readHeader();
+    if (this.#channels === 0) return { left: new Float32Array(0), right: new Float32Array(0) };
+    const frameBytes = 4 * this.#channels;
+    const wholeBytes = this.#pending.length - (this.#pending.length % frameBytes);
+    // A copy: it is aligned, and may be swapped in place.
+    const whole = new Uint8Array(wholeBytes);
+    whole.set(this.#pending.subarray(0, wholeBytes));
+    this.#pending = this.#pending.subarray(wholeBytes);
+    Buffer.from(whole.buffer).swap32();
+    return firstTwoChannels(new Float32Array(whole.buffer), this.#channels);
+  }
+
+  #readHeader(): void {
+    if (this.#pending.length < 24) return;
+    const dataOffset = this.#pending.readUInt32BE(4);
+    if (this.#pending.length < dataOffset) return;
+    this.#channels = this.#pending.readUInt32BE(20);
+    this.#pending = this.#pending.subarray(dataOffset);
+  }
+}
+
+function firstTwoChannels(interleaved: Float32Array, channels: number): Stereo {
+  const frames = interleaved.length / channels;
+  const left = new Float32Array(frames);
+  const right = new Float32Array(frames);
+  const second = channels > 1 ? 1 : 0;
+  for (let frame = 0; frame < frames; frame++) {
+    left[frame] = sampleOf(interleaved[frame * channels] as number);
+    right[frame] = sampleOf(interleaved[frame * channels + second] as number);
+  }
+  return { left, right };
+}
+
+/** Files of floats may hold anything; what is no number is silence. */
+function sampleOf(value: number): number {
+  return Number.isNaN(value) ? 0 : Math.min(1, Math.max(-1, value));
+}

@@ -1,0 +1,157 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { DecodeError, decodeAudio, measureAudio } from "../../src/music/decode.js";
+import { encodeAudio } from "../../src/music/encode.js";
+import { RECORDING_FORMATS, runFfmpeg, writeRecording, writeSilence } from "./recordings.js";
+import { temporaryDirectory } from "./tasks.js";
+
+const SAMPLE_RATE = 48_000;
+
+describe("decoding recordings", () => {
+  const directory = temporaryDirectory();
+  const at = (name: string): string => join(directory, name);
+  const decode = (path: string, maxSeconds = 600) => decodeAudio({ path, name: "src_audio", maxSeconds });
+
+  async function failureOf(path: string, maxSeconds = 600): Promise<DecodeError> {
+    const failure = await decode(path, maxSeconds).catch((error: unknown) => error);
+    expect(failure).to.be.instanceOf(DecodeError);
+    return failure as DecodeError;
+  }
+
+  /** How much of the pitch a channel holds in its middle second, as an amplitude. */
+  function amplitude(channel: Float32Array, pitch: number): number {
+    const start = Math.floor(channel.length / 2) - SAMPLE_RATE / 2;
+    let [real, imaginary] = [0, 0];
+    for (let i = 0; i < SAMPLE_RATE; i++) {
+      const angle = (2 * Math.PI * pitch * i) / SAMPLE_RATE;
+      real += (channel[start + i] as number) * Math.cos(angle);
+      imaginary += (channel[start + i] as number) * Math.sin(angle);
+    }
+    return (2 * Math.hypot(real, imaginary)) / SAMPLE_RATE;
+  }
+
+  for (const format of RECORDING_FORMATS) {
+    for (const [sampleRate, channels] of [
+      [22_050, 1],
+      [44_100, 2],
+    ] as const) {
+      it(`reads ${format} of ${channels} channels at ${sampleRate} Hz`, async () => {
+        const path = writeRecording(at(`tone-${channels}.${format}`), { seconds: 2, sampleRate, channels });
+        const audio = await decode(path);
+        const frames = audio.length / 2;
+        expect(frames / SAMPLE_RATE).to.be.closeTo(2, 0.1);
+        const [left, right] = [audio.subarray(0, frames), audio.subarray(frames)];
+        expect(amplitude(left, 220)).to.be.closeTo(0.25, 0.02);
+        expect(amplitude(right, channels === 1 ? 220 : 330)).to.be.closeTo(0.25, 0.02);
+        expect(await measureAudio({ path, name: "src_audio", maxSeconds: 600 })).to.equal(
+          frames / SAMPLE_RATE,
+        );
+      });
+    }
+  }
+
+  it("gives back the very samples of a lossless file at 48 kHz", async () => {
+    const audio = Float32Array.from({ length: 2 * 70_001 }, (_, i) => Math.fround(Math.sin(i * i) * 0.9));
+    const path = at("exact.wav");
+    const samplesPerChannel = audio.length / 2;
+    await encodeAudio({ audio, samplesPerChannel, sampleRate: SAMPLE_RATE, format: "wav32", path });
+    expect(Buffer.from((await decode(path)).buffer).equals(Buffer.from(audio.buffer))).to.equal(true);
+  });
+
+  it("keeps the first two of six channels, and samples within -1 and 1", async () => {
+    const values = ["0.5", "-0.25", "0.75", "0.1", "3", "0.2"];
+    const source = (channels: string[], layout: string) => [
+      "-f",
+      "lavfi",
+      "-i",
+      `aevalsrc=${channels.join("|")}:s=48000:d=1:c=${layout}`,
+      "-c:a",
+      "pcm_f32le",
+    ];
+    runFfmpeg([...source(values, "5.1"), at("six.wav")]);
+    const six = await decode(at("six.wav"));
+    expect([six[100], six[48_100]]).to.deep.equal([0.5, -0.25]);
+    runFfmpeg([...source(["3", "-3"], "stereo"), at("loud.wav")]);
+    const loud = await decode(at("loud.wav"));
+    expect([loud[100], loud[48_100]]).to.deep.equal([1, -1]);
+  });
+
+  it("finds the sound beside a picture", async () => {
+    const path = writeRecording(at("cover.mp3"), { seconds: 1 });
+    runFfmpeg(["-f", "lavfi", "-i", "color=red:s=16x16", "-frames:v", "1", at("cover.png")]);
+    const streams = ["-map", "0", "-map", "1", "-c", "copy", "-disposition:v", "attached_pic"];
+    runFfmpeg(["-i", path, "-i", at("cover.png"), ...streams, at("covered.mp3")]);
+    expect((await decode(at("covered.mp3"))).length).to.be.closeTo(2 * SAMPLE_RATE, 5000);
+  });
+
+  it("reads a file whatever its name", async () => {
+    const path = writeRecording(at("tone.wav"), { seconds: 1 });
+    for (const name of ["-y.wav", "con:cat|x.wav", "a b%20?.wav", "file:x.wav"]) {
+      runFfmpeg(["-i", path, "-c", "copy", `file:${at(name)}`]);
+      expect((await decode(at(name))).length, name).to.equal(2 * SAMPLE_RATE);
+    }
+  });
+
+  it("refuses what is no sound, and tells nothing of it", async () => {
+    writeFileSync(at("song.mp3"), "top secret words\n".repeat(500));
+    writeFileSync(at("noise.wav"), Buffer.from(Array.from({ length: 9999 }, (_, i) => (i * i * 31) % 251)));
+    writeFileSync(at("nothing.flac"), "");
+    runFfmpeg(["-f", "lavfi", "-i", "color=red:s=16x16:d=1", "-c:v", "mpeg4", at("silent.mp4")]);
+    for (const name of ["song.mp3", "noise.wav", "nothing.flac", "silent.mp4", "absent.wav"]) {
+      const { code, message } = await failureOf(at(name));
+      expect([code, message], name).to.deep.equal([
+        "UNDECODABLE",
+        "src_audio holds no audio that can be decoded",
+      ]);
+    }
+  });
+
+  it("refuses a file of no samples", async () => {
+    runFfmpeg(["-f", "lavfi", "-i", "anullsrc=r=48000", "-t", "0", at("empty.wav")]);
+    expect((await failureOf(at("empty.wav"))).message).to.match(/^src_audio (is empty|holds no audio)/);
+  });
+
+  it("opens no file that another one names", async () => {
+    const target = writeRecording(at("target.wav"), { seconds: 1 });
+    const playlists = {
+      "list.m3u8": `#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nfile://${target}\n#EXT-X-ENDLIST\n`,
+      "list.mp3": `ffconcat version 1.0\nfile '${target}'\n`,
+      "list.txt": `file '${target}'\n`,
+    };
+    for (const [name, text] of Object.entries(playlists)) {
+      writeFileSync(at(name), text);
+      expect((await failureOf(at(name))).code, name).to.equal("UNDECODABLE");
+    }
+  });
+
+  it("stops at the limit of a long recording", async () => {
+    const path = writeSilence(at("three hours.flac"), 3 * 3600);
+    const { code, message } = await failureOf(path, 5);
+    expect([code, message]).to.deep.equal(["TOO_LONG", "src_audio lasts longer than 5 seconds"]);
+    expect((await decode(writeSilence(at("five seconds.flac"), 5), 5)).length).to.equal(10 * SAMPLE_RATE);
+  });
+
+  it("ends when it is told to", async () => {
+    const path = writeSilence(at("ten minutes.flac"), 600);
+    const reason = new Error("enough");
+    const controller = new AbortController();
+    const decoding = decodeAudio({ path, name: "x", maxSeconds: 600, signal: controller.signal });
+    controller.abort(reason);
+    expect(await decoding.catch((error: unknown) => error)).to.equal(reason);
+    const aborted = decodeAudio({ path, name: "x", maxSeconds: 600, signal: AbortSignal.abort(reason) });
+    expect(await aborted.catch((error: unknown) => error)).to.equal(reason);
+  });
+
+  it("says what is missing where ffmpeg is", async () => {
+    const { PATH } = process.env;
+    process.env.PATH = directory;
+    try {
+      const { code, message } = await failureOf(at("tone.wav"));
+      expect(code).to.equal("FFMPEG_MISSING");
+      expect(message).to.include("ffmpeg").and.include("install");
+    } finally {
+      process.env.PATH = PATH;
+    }
+  });
+});

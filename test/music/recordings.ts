@@ -1,0 +1,46 @@
+/** Recordings for tests, made by ffmpeg. */
+import { execFileSync } from "node:child_process";
+
+export interface Recording {
+  seconds?: number;
+  /** Hertz */
+  sampleRate?: number;
+  channels?: 1 | 2;
+  /** Of the left channel, in hertz; the right one sounds a fifth higher. */
+  pitch?: number;
+}
+
+const COMMON_FORMATS = {
+  mp3: ["-c:a", "libmp3lame", "-b:a", "192k"],
+  flac: ["-c:a", "flac"],
+  wav: ["-c:a", "pcm_s16le"],
+  ogg: ["-c:a", "libvorbis", "-q:a", "6"],
+  m4a: ["-c:a", "aac", "-b:a", "192k"],
+} as const;
+
+/** Extensions of the formats that people have. */
+export const RECORDING_FORMATS = Object.keys(COMMON_FORMATS) as (keyof typeof COMMON_FORMATS)[];
+
+/** Writes a tone at a quarter of full scale to `path`, whose extension chooses the format. */
+export function writeRecording(path: string, recording: Recording = {}): string {
+  const { seconds = 10, sampleRate = 48_000, channels = 2, pitch = 220 } = recording;
+  const tone = (frequency: number) => `0.25*sin(2*PI*${frequency}*t)`;
+  const channelTones = channels === 1 ? tone(pitch) : `${tone(pitch)}|${tone(pitch * 1.5)}`;
+  const extension = path.slice(path.lastIndexOf(".") + 1) as keyof typeof COMMON_FORMATS;
+  runFfmpeg([
+    ...["-f", "lavfi", "-i", `aevalsrc=${channelTones}:s=${sampleRate}:d=${seconds}`],
+    ...COMMON_FORMATS[extension],
+    path,
+  ]);
+  return path;
+}
+
+/** Writes `seconds` of silence that decode fast and take little space. */
+export function writeSilence(path: string, seconds: number): string {
+  runFfmpeg(["-f", "lavfi", "-i", "anullsrc=r=8000:cl=mono", "-t", String(seconds), "-c:a", "flac", path]);
+  return path;
+}
+
+export function runFfmpeg(args: readonly string[]): void {
+  execFileSync("ffmpeg", ["-hide_banner", "-loglevel", "error", "-nostdin", "-y", ...args]);
+}
