@@ -27,6 +27,10 @@ Napi::Error to_js(Napi::Env env, const Error& error) {
 }
 
 Napi::Promise Call::start(Napi::Env env, Lane& lane, const Napi::Value& options, Work work) {
+  return start(env, lane, options, [work = std::move(work)](const Control& control, const Tell&) { return work(control); });
+}
+
+Napi::Promise Call::start(Napi::Env env, Lane& lane, const Napi::Value& options, TellingWork work) {
   auto* const call = new Call(env);
   const auto promise = call->deferred_.Promise();
   call->channel_ = Channel::New(env, Napi::Function::New(env, [](const Napi::CallbackInfo&) {}), "carillon", 0, 1,
@@ -43,6 +47,9 @@ void Call::listen(Napi::Env env, const Napi::Value& options) {
   if (const auto progress = object.Get("onProgress"); progress.IsFunction()) {
     on_progress_ = Napi::Persistent(progress.As<Napi::Function>());
   }
+  if (const auto event = object.Get("onEvent"); event.IsFunction()) {
+    on_event_ = Napi::Persistent(event.As<Napi::Function>());
+  }
   const auto signal = object.Get("signal");
   if (!signal.IsObject()) return;
   signal_ = Napi::Persistent(signal.As<Napi::Object>());
@@ -55,11 +62,11 @@ void Call::listen(Napi::Env env, const Napi::Value& options) {
       .Call(signal_.Value(), {Napi::String::New(env, "abort"), on_abort});
 }
 
-void Call::run(const Work& work) {
+void Call::run(const TellingWork& work) {
   try {
     const Control control(cancelled_.get(), [this](const Progress& progress) { post_progress(progress); });
     control.check();
-    make_value_ = work(control);
+    make_value_ = work(control, [this](MakeValue make_event) { tell(std::move(make_event)); });
   } catch (...) {
     error_ = current_error();
   }
@@ -67,6 +74,12 @@ void Call::run(const Work& work) {
   auto channel = channel_;
   channel.BlockingCall([this](Napi::Env env, Napi::Function) { settle(env); });
   channel.Release();
+}
+
+void Call::tell(MakeValue make_event) {
+  channel_.BlockingCall([this, make_event = std::move(make_event)](Napi::Env env, Napi::Function) {
+    if (!on_event_.IsEmpty()) on_event_.Call({make_event(env)});
+  });
 }
 
 void Call::post_progress(const Progress& progress) {

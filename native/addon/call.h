@@ -21,19 +21,27 @@ Napi::Error to_js(Napi::Env env, const Error& error);
 /// does not touch it after releasing the channel.
 class Call {
  public:
-  /// Runs on the lane; what it returns runs on the JS thread and makes the promise's value.
-  using Work = std::function<std::function<Napi::Value(Napi::Env)>(const Control&)>;
+  /// Makes a JS value, on the JS thread.
+  using MakeValue = std::function<Napi::Value(Napi::Env)>;
+  /// Runs on the lane; what it returns makes the promise's value.
+  using Work = std::function<MakeValue(const Control&)>;
+  /// Hands a value to the caller's onEvent: in order, none left out, all before the promise settles.
+  using Tell = std::function<void(MakeValue)>;
+  using TellingWork = std::function<MakeValue(const Control&, const Tell&)>;
 
   /// `options` is the CallOptions object of src/engine/addon.ts. Rejects with an Error whose `code` names the
   /// failure; a signal that already fired rejects before any work.
   static Napi::Promise start(Napi::Env env, Lane& lane, const Napi::Value& options, Work work);
+  /// `options` is the TrainingCall object.
+  static Napi::Promise start(Napi::Env env, Lane& lane, const Napi::Value& options, TellingWork work);
 
  private:
   using Channel = Napi::ThreadSafeFunction;
 
   explicit Call(Napi::Env env) : deferred_(Napi::Promise::Deferred::New(env)) {}
   void listen(Napi::Env env, const Napi::Value& options);
-  void run(const Work& work);  // on the lane
+  void run(const TellingWork& work);  // on the lane
+  void tell(MakeValue make_event);
   void post_progress(const Progress& progress);
   void deliver_progress(Napi::Env env);
   void settle(Napi::Env env);
@@ -44,11 +52,12 @@ class Call {
   Napi::ObjectReference signal_;
   Napi::FunctionReference on_abort_;
   Napi::FunctionReference on_progress_;
+  Napi::FunctionReference on_event_;
 
   std::mutex mutex_;
   std::optional<Progress> unseen_progress_;  // the newest not yet delivered: a slow event loop skips the others
 
-  std::function<Napi::Value(Napi::Env)> make_value_;
+  MakeValue make_value_;
   std::optional<Error> error_;
 };
 

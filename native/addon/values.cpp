@@ -73,6 +73,18 @@ std::vector<double> numbers_of(const Napi::Object& object, const char* key) {
   return numbers;
 }
 
+std::vector<std::string> texts_of(const Napi::Object& object, const char* key) {
+  const auto array = optional_array(object, key);
+  if (!array) wrong_type(object.Env(), key, "an array of strings");
+  std::vector<std::string> texts;
+  for (uint32_t i = 0; i < array->Length(); ++i) {
+    const Napi::Value value = array->Get(i);
+    if (!value.IsString()) wrong_type(object.Env(), key, "an array of strings");
+    texts.push_back(value.As<Napi::String>().Utf8Value());
+  }
+  return texts;
+}
+
 std::vector<uint64_t> seeds_of(const Napi::Object& object, const char* key) {
   std::vector<uint64_t> seeds;
   for (const double value : numbers_of(object, key)) {

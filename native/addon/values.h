@@ -21,6 +21,8 @@ std::vector<int32_t> ids_of(const Napi::Object& object, const char* key);
 std::vector<int32_t> ids_of(const Napi::Value& value, const char* key);
 /// An array of numbers.
 std::vector<double> numbers_of(const Napi::Object& object, const char* key);
+/// An array of strings.
+std::vector<std::string> texts_of(const Napi::Object& object, const char* key);
 /// An array of integers in 0 .. 2^53 - 1.
 std::vector<uint64_t> seeds_of(const Napi::Object& object, const char* key);
 /// An Array property; nullopt where it is absent.

@@ -1,5 +1,13 @@
 /** The engine: model slots, the language model, and what they do together. */
-import type { CallOptions, NativeAddon, RenderResult, RuntimeInfo } from "./addon.js";
+import type {
+  CallOptions,
+  NativeAddon,
+  RenderResult,
+  RuntimeInfo,
+  SampleInfo,
+  TrainingCall,
+  TrainingResult,
+} from "./addon.js";
 import { Checkpoints, embeddedModel } from "./checkpoints.js";
 import { EngineError } from "./errors.js";
 import { LanguageModel } from "./language-model.js";
@@ -18,6 +26,7 @@ import type {
   SampleRequest,
   SlotState,
   SongSheet,
+  TrainingRequest,
   UnderstandRequest,
 } from "./types.js";
 
@@ -37,6 +46,9 @@ export class Engine implements MusicEngine {
   #languageModel: LanguageModel | null = null;
   /** Work in progress: it calls its language model more than once, so that one closes only afterwards. */
   readonly #languageWork = new Set<Promise<unknown>>();
+  /** Runs in progress, and what ends them when the engine closes. */
+  readonly #training = new Set<Promise<unknown>>();
+  readonly #stopTraining = new AbortController();
   /** The tail of the queue of loads: two at once would need the memory of both. */
   #loads: Promise<unknown> = Promise.resolve();
   #closed = false;
@@ -131,9 +143,30 @@ export class Engine implements MusicEngine {
     return (await this.#rendererOf(slotNumber, call)).encodeCodes(audio, call);
   }
 
-  /** Waits for the calls already made; later ones reject with CLOSED. */
+  async inspectSamples(samples: string[], call: CallOptions = {}): Promise<SampleInfo[]> {
+    const { directory } = await this.#rendererOf(1, call);
+    return this.#addon.inspectSamples(directory, samples, call);
+  }
+
+  async train(request: TrainingRequest, call: TrainingCall): Promise<TrainingResult> {
+    const { name, directory } = await this.#rendererOf(1, call);
+    const { device, dtype } = this.#options;
+    const signal = AbortSignal.any([call.signal, this.#stopTraining.signal]);
+    const options = { ...request, modelName: name, modelDirectory: directory, device, dtype };
+    const running = this.#addon.train(options, { ...call, signal });
+    this.#training.add(running);
+    try {
+      return await running;
+    } finally {
+      this.#training.delete(running);
+    }
+  }
+
+  /** Stops training, waits for the other calls already made; later ones reject with CLOSED. */
   async close(): Promise<void> {
     this.#closed = true;
+    this.#stopTraining.abort();
+    await Promise.allSettled(this.#training);
     await this.#loads;
     const models = [...this.#slots.map((slot) => slot?.renderer), this.#languageModel];
     for (const slot of this.#slots) {

@@ -1,6 +1,6 @@
 /** A loaded DiT with the tokenizer of its text encoder: songs in musical terms in, audio out. */
 import type { CallOptions, NativeAddon, NativeRenderer, PlacementOptions, RenderResult } from "./addon.js";
-import type { RendererCheckpoint } from "./checkpoints.js";
+import type { Checkpoint, RendererCheckpoint } from "./checkpoints.js";
 import { encodeLyricPrompt, encodeTextPrompt, type TextConditions } from "./conditioning.js";
 import { EngineError } from "./errors.js";
 import { instructionOf, legoCaption, textToMusicInstruction } from "./instructions.js";
@@ -9,11 +9,14 @@ import type { PlanarAudio, RenderRequest } from "./types.js";
 
 export class Renderer {
   readonly name: string;
+  /** Of its checkpoint. */
+  readonly directory: string;
   readonly #native: NativeRenderer;
   readonly #tokenizer: Tokenizer;
 
-  private constructor(name: string, native: NativeRenderer, tokenizer: Tokenizer) {
+  private constructor({ name, directory }: Checkpoint, native: NativeRenderer, tokenizer: Tokenizer) {
     this.name = name;
+    this.directory = directory;
     this.#native = native;
     this.#tokenizer = tokenizer;
   }
@@ -37,7 +40,7 @@ export class Renderer {
       },
       call,
     );
-    return new Renderer(checkpoint.name, native, tokenizer);
+    return new Renderer(checkpoint, native, tokenizer);
   }
 
   /** Tensors of its checkpoints that nothing reads, as "directory: name". */

@@ -2,7 +2,16 @@
  * What the engine offers the services: songs in musical terms, no HTTP and no tensors.
  * The music service plans and renders through `Engine` and knows nothing below it.
  */
-import type { CallOptions, RenderResult, RuntimeInfo, TaskType } from "./addon.js";
+import type {
+  CallOptions,
+  RenderResult,
+  RuntimeInfo,
+  SampleInfo,
+  TaskType,
+  TrainingCall,
+  TrainingOptions,
+  TrainingResult,
+} from "./addon.js";
 
 /** Musical facts of a song. Null or "" where unknown. */
 export interface Metadata {
@@ -141,6 +150,9 @@ export interface RenderRequest {
   cfgIntervalEnd: number;
 }
 
+/** A training run; the model and where it computes are the engine's. */
+export type TrainingRequest = Omit<TrainingOptions, "modelDirectory" | "modelName" | "device" | "dtype">;
+
 export interface ModelEntry {
   name: string;
   isDefault: boolean;
@@ -199,5 +211,9 @@ export interface MusicEngine {
   render(request: RenderRequest, call: CallOptions): Promise<RenderResult>;
   /** Audio codes of a recording, five a second, by the model of the slot. */
   encodeCodes(slot: number, audio: PlanarAudio, call: CallOptions): Promise<Int32Array>;
+  /** Checks sample files against the model of slot 1. */
+  inspectSamples(samples: string[], call?: CallOptions): Promise<SampleInfo[]>;
+  /** Trains an adapter for the model of slot 1, while songs are made. */
+  train(request: TrainingRequest, call: TrainingCall): Promise<TrainingResult>;
   close(): Promise<void>;
 }

@@ -67,6 +67,21 @@ export async function switchModels(engine: MusicEngine, request: ModelSwitch) {
 }
 
 /**
+ * Loads the models of slots that have none. Training and preparation unload nothing here, so there is seldom any:
+ * clients call it after them because other servers need it.
+ * @throws HttpError 500 where loading fails
+ */
+export async function reloadModels(engine: MusicEngine) {
+  const reloaded: string[] = [];
+  for (const { slot } of engine.slots().filter(({ model }) => model === null)) {
+    await loadOrRefuse(`DiT init failed for slot ${slot}`, null, () => engine.loadSlot(slot, null));
+    reloaded.push(slot === 1 ? "DiT/VAE/Text Encoder" : `DiT/VAE/Text Encoder of slot ${slot}`);
+  }
+  const what = reloaded.length === 0 ? "everything was loaded already" : `loaded ${reloaded.join(", ")}`;
+  return { message: `✅ Service reinitialized: ${what}`, reloaded };
+}
+
+/**
  * Makes a language model ready: the loaded one, else the configured one.
  * @throws HttpError 500 where loading fails
  */

@@ -18,12 +18,13 @@ import { cancelTask } from "./routes/cancel-task.js";
 import { createRandomSample } from "./routes/create-random-sample.js";
 import { formatInput } from "./routes/format-input.js";
 import { health } from "./routes/health.js";
-import { init } from "./routes/init.js";
+import { init, reinitialize } from "./routes/init.js";
 import { inventory, models } from "./routes/models.js";
 import { queryResult } from "./routes/query-result.js";
 import { releaseTask } from "./routes/release-task.js";
 import type { Route, RouteContext } from "./routes/route.js";
 import { stats } from "./routes/stats.js";
+import * as training from "./routes/training.js";
 import { MusicService } from "./service.js";
 import type { TaskStore } from "./store.js";
 import { removeStaleUploads } from "./uploads.js";
@@ -40,6 +41,13 @@ const ROUTES: readonly [method: "get" | "post", path: string, route: Route][] = 
   ["get", "/v1/models", models],
   ["get", "/v1/model_inventory", inventory],
   ["post", "/v1/init", init],
+  ["post", "/v1/reinitialize", reinitialize],
+  ["post", "/v1/training/start", training.start],
+  ["post", "/v1/training/start_lokr", training.startLokr],
+  ["post", "/v1/training/stop", training.stop],
+  ["get", "/v1/training/status", training.status],
+  ["post", "/v1/training/load_tensor_info", training.loadTensorInfo],
+  ["post", "/v1/training/export", training.exportTrained],
   ["get", "/v1/stats", stats],
   ["get", "/v1/audio", audio],
   ["get", "/health", health],

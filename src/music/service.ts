@@ -9,6 +9,7 @@ import { makeSongs } from "./job.js";
 import { loadsLanguageModelAtStart } from "./lm-policy.js";
 import { selectSlot } from "./model-selection.js";
 import { readyLanguageModel } from "./models.js";
+import { PermittedRoot } from "./permitted-root.js";
 import { TaskQueue } from "./queue.js";
 import type { GenerationRequest } from "./request/schema.js";
 import type { FormatInput } from "./request/service.js";
@@ -17,6 +18,7 @@ import { drawSeed } from "./seeds.js";
 import { JobStatistics } from "./statistics.js";
 import type { TaskStore } from "./store.js";
 import { type TaskStatusItem, taskStatus, unknownTask } from "./task-status.js";
+import { Training } from "./training/training.js";
 
 const SWEEP_INTERVAL_MS = 5 * 60 * 1000;
 
@@ -32,6 +34,9 @@ export interface FormattedInput {
 
 export class MusicService {
   readonly audioFiles: AudioFiles;
+  /** Where the paths of training requests must lie. */
+  readonly trainingRoot: PermittedRoot;
+  readonly training: Training;
   readonly #queue: TaskQueue;
   readonly #statistics: JobStatistics;
   readonly #retention: Retention;
@@ -46,6 +51,8 @@ export class MusicService {
     private readonly log: Logger,
   ) {
     this.audioFiles = new AudioFiles(join(config.temporaryDirectory, "api_audio"));
+    this.trainingRoot = new PermittedRoot(config.trainingRoot);
+    this.training = new Training(engine, this.trainingRoot, log);
     this.#statistics = new JobStatistics(config.averageJobSeconds, config.averageWindow);
     const limits = { maxAgeSeconds: config.audioMaxAgeSeconds, maxAudioBytes: config.audioMaxTotalBytes };
     this.#retention = new Retention(store, this.audioFiles, this.#statistics, limits, log);
@@ -96,10 +103,13 @@ export class MusicService {
     this.#queue.start();
   }
 
-  /** Starts no more jobs, gives running ones `graceSeconds` to finish, and puts the rest back into the queue. */
+  /**
+   * Starts no more jobs, gives running ones `graceSeconds` to finish, and puts the rest back into the queue. Training
+   * stops at once, with a checkpoint to resume from.
+   */
   async stop(graceSeconds: number): Promise<void> {
     clearInterval(this.#sweepTimer);
-    await this.#queue.stop(graceSeconds);
+    await Promise.all([this.#queue.stop(graceSeconds), this.training.close()]);
     await this.#sweeping;
   }
 

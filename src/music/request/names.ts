@@ -7,8 +7,10 @@ const wireNames = z.registry<{ names: readonly string[] }>();
 /** Gives a parameter its names: those listed, then the camelCase form of each. */
 export function parameter<S extends z.ZodType>(names: string | readonly [string, ...string[]], schema: S): S {
   const listed = typeof names === "string" ? [names] : names;
-  wireNames.add(schema, { names: [...new Set([...listed, ...listed.map(camelCase)])] });
-  return schema;
+  // A type may stand for several parameters, each with names of its own.
+  const own = schema.clone() as S;
+  wireNames.add(own, { names: [...new Set([...listed, ...listed.map(camelCase)])] });
+  return own;
 }
 
 function camelCase(name: string): string {

@@ -29,12 +29,23 @@ const NOT_FINITE = /^[+-]?(nan|inf|infinity)$/i;
 const TRUE_WORDS = new Set(["1", "true", "yes", "y", "on"]);
 
 /** A finite number, or text that spells one. NaN and infinity, however spelled, mean the default. */
-export const finiteNumber = z.unknown().transform((value, context): number => {
-  const read = readNumber(value);
-  if (read === undefined) return refuse(context, "must be a number", value);
-  if (!Number.isFinite(read)) return instead(context, "must be a finite number", value, undefined);
-  return unsigned(read);
-});
+export const finiteNumber = numberOr((value, context) =>
+  instead(context, "must be a finite number", value, undefined),
+);
+
+/** As `finiteNumber`, but NaN and infinity are refused. */
+export const strictNumber = numberOr((value, context) => refuse(context, "must be a finite number", value));
+
+/** As `strictNumber`, and fractions are refused. */
+export const strictInteger = strictNumber.pipe(z.number().int("must be an integer"));
+
+function numberOr(notFinite: (value: unknown, context: Context) => never) {
+  return z.unknown().transform((value, context): number => {
+    const read = readNumber(value);
+    if (read === undefined) return refuse(context, "must be a number", value);
+    return Number.isFinite(read) ? unsigned(read) : notFinite(value, context);
+  });
+}
 
 /** Fractions are cut off. */
 export const integer = finiteNumber.transform((value) => unsigned(Math.trunc(value)));
@@ -90,6 +101,13 @@ function isTrueText(text: string): boolean {
 export const text = z.unknown().transform((value, context): string => {
   if (typeof value === "string") return value;
   if (typeof value === "number") return String(value);
+  return refuse(context, "must be text", value);
+});
+
+/** Text that the client must give. */
+export const requiredText = z.unknown().transform((value, context): string => {
+  if (value === undefined) return refuse(context, "is required", value);
+  if (typeof value === "string") return value.trim();
   return refuse(context, "must be text", value);
 });
 

@@ -1,0 +1,106 @@
+/** Copies a trained adapter out of a run's output directory (reference/training.md 9.6). */
+import { cp, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
+import { basename, dirname, join, relative } from "node:path";
+import { v4 as uuid } from "uuid";
+import { HttpError, RequestError } from "../errors.js";
+import { isWithin, type PermittedRoot } from "../permitted-root.js";
+import type { AdapterExport } from "../request/training.js";
+
+/** A LoRA's files lie in this folder of what a run wrote; many programs look for them one level up. */
+const PEFT_FOLDER = "adapter";
+const ADAPTER_FILES = ["adapter_model.safetensors", "lokr_weights.safetensors"];
+/** All that an exported adapter can consist of. */
+const EXPORT_NAMES = new Set([...ADAPTER_FILES, "adapter_config.json", "training_info.json", PEFT_FOLDER]);
+/** What only a trainer that goes on needs; it is larger than the adapter itself. */
+const STATE_FILE = /^training_state\./;
+const EPOCH_FOLDER = /^epoch_(\d+)_/;
+
+/**
+ * Copies `final`, else the checkpoint of the highest epoch, to `export_path`: a LoRA's files both in the folder
+ * itself and in its `adapter` folder. An earlier export there is replaced once the new one is whole.
+ * @throws HttpError 404 where nothing was trained, 400 where `export_path` holds anything but an earlier export
+ */
+export async function exportAdapter(root: PermittedRoot, request: AdapterExport) {
+  const source = await findAdapter(await root.resolve(request.outputDir), request.outputDir);
+  const target = await root.resolve(request.exportPath);
+  if (isWithin(source, target) || isWithin(target, source)) {
+    throw new RequestError(`export_path must lie apart from the trained adapter, got ${request.exportPath}`);
+  }
+  await assertReplaceable(target, request.exportPath);
+  try {
+    await replace(target, (staging) => copyAdapter(source, staging));
+  } catch (error) {
+    const detail = `The adapter cannot be exported to ${request.exportPath}: ${(error as Error).message}`;
+    throw new HttpError(500, detail, {}, { cause: error });
+  }
+  return { message: "LoRA exported successfully", export_path: target, source };
+}
+
+async function findAdapter(outputDirectory: string, asSent: string): Promise<string> {
+  const final = join(outputDirectory, "final");
+  if ((await kindOf(final)) === "directory") return final;
+  const checkpoints = join(outputDirectory, "checkpoints");
+  if ((await kindOf(checkpoints)) !== "directory") {
+    throw new HttpError(404, `No trained model found in ${asSent}`);
+  }
+  const epochs = (await readdir(checkpoints))
+    .flatMap((name) => {
+      const epoch = EPOCH_FOLDER.exec(name)?.[1];
+      return epoch === undefined ? [] : [{ name, epoch: Number(epoch) }];
+    })
+    .sort((a, b) => b.epoch - a.epoch);
+  if (epochs[0] === undefined) throw new HttpError(404, "No checkpoints found");
+  return join(checkpoints, epochs[0].name);
+}
+
+async function assertReplaceable(path: string, asSent: string): Promise<void> {
+  const kind = await kindOf(path);
+  if (kind === "absent") return;
+  if (kind === "directory" && ((await readdir(path)).length === 0 || (await isExport(path)))) return;
+  throw new RequestError(
+    `export_path ${asSent} exists and is no exported adapter: it is not overwritten, name another`,
+  );
+}
+
+/** Whether a folder holds an adapter and nothing else. */
+async function isExport(directory: string): Promise<boolean> {
+  const names = await readdir(directory);
+  if (names.some((name) => !EXPORT_NAMES.has(name))) return false;
+  if (!names.includes(PEFT_FOLDER)) return names.some((name) => ADAPTER_FILES.includes(name));
+  const inner = await readdir(join(directory, PEFT_FOLDER)).catch(() => [""]);
+  return inner.every((name) => name !== PEFT_FOLDER && EXPORT_NAMES.has(name));
+}
+
+async function copyAdapter(source: string, target: string): Promise<void> {
+  const filter = (path: string) => !STATE_FILE.test(basename(relative(source, path)));
+  await cp(source, target, { recursive: true, filter });
+  const peft = join(source, PEFT_FOLDER);
+  if ((await kindOf(peft)) === "directory") await cp(peft, target, { recursive: true, filter });
+}
+
+/** Puts a folder that `write` fills in the place of whatever is at `target`, at once and only when it is whole. */
+async function replace(target: string, write: (staging: string) => Promise<void>): Promise<void> {
+  const beside = (suffix: string) => join(dirname(target), `.${basename(target)}.${uuid()}.${suffix}`);
+  const staging = beside("part");
+  const old = beside("old");
+  const isReplacement = (await kindOf(target)) !== "absent";
+  await mkdir(dirname(target), { recursive: true });
+  try {
+    await write(staging);
+    if (isReplacement) await rename(target, old);
+    await rename(staging, target).catch(async (error: unknown) => {
+      if (isReplacement) await rename(old, target);
+      throw error;
+    });
+  } finally {
+    await rm(staging, { recursive: true, force: true });
+  }
+  await rm(old, { recursive: true, force: true });
+}
+
+async function kindOf(path: string): Promise<"absent" | "directory" | "other"> {
+  return stat(path).then(
+    (found) => (found.isDirectory() ? "directory" : "other"),
+    () => "absent",
+  );
+}

@@ -1,0 +1,202 @@
+import { expect } from "chai";
+import { RequestError } from "../../src/music/errors.js";
+import type { Fields } from "../../src/music/request/fields.js";
+import {
+  parseAdapterExport,
+  parseLokrTraining,
+  parseLoraTraining,
+  parseTensorDirectory,
+} from "../../src/music/request/training.js";
+
+const kinds: [name: string, parse: (fields: Fields) => object][] = [
+  ["LoRA", parseLoraTraining],
+  ["LoKr", parseLokrTraining],
+];
+
+function refusalOf(parse: (fields: Fields) => object, fields: Fields): string {
+  try {
+    parse(fields);
+  } catch (error) {
+    expect(error).to.be.instanceOf(RequestError);
+    return (error as RequestError).detail;
+  }
+  throw new Error(`accepted ${JSON.stringify(fields)}`);
+}
+
+describe("training requests", () => {
+  const common = {
+    tensorDir: "sets/mine",
+    batchSize: 1,
+    gradientAccumulation: 4,
+    saveEveryEpochs: 5,
+    shift: 3,
+    seed: 42,
+    gradientCheckpointing: false,
+    timestepSampling: "auto",
+    conditionDropout: null,
+    resumeFrom: null,
+  };
+
+  it("have the interface's defaults", () => {
+    expect(parseLoraTraining({ tensor_dir: "sets/mine" })).to.deep.equal({
+      ...common,
+      outputDir: "./lora_output",
+      learningRate: 1e-4,
+      epochs: 10,
+      rank: 64,
+      alpha: 128,
+      dropout: 0.1,
+      useFp8: false,
+    });
+    expect(parseLokrTraining({ tensor_dir: "sets/mine" })).to.deep.equal({
+      ...common,
+      outputDir: "./lokr_output",
+      learningRate: 0.03,
+      epochs: 500,
+      dimension: 64,
+      alpha: 128,
+      factor: -1,
+      decomposeBoth: false,
+      useTucker: false,
+      useScalar: false,
+      weightDecompose: true,
+    });
+  });
+
+  for (const [name, parse] of kinds) {
+    it(`take every parameter of a ${name} that both kinds have, from text as well`, () => {
+      const values = parse({
+        tensor_dir: " sets/mine ",
+        train_epochs: "7",
+        train_batch_size: 2,
+        gradient_accumulation: 3,
+        save_every_n_epochs: 4,
+        learning_rate: "2e-3",
+        training_shift: 1.5,
+        training_seed: 0,
+        gradient_checkpointing: "true",
+        timestep_sampling: "LOGIT_NORMAL",
+        cfg_ratio: 0.25,
+        resume_from: "out/checkpoints/epoch_1_loss_0.1",
+      });
+      expect(values).to.deep.include({
+        tensorDir: "sets/mine",
+        epochs: 7,
+        batchSize: 2,
+        gradientAccumulation: 3,
+        saveEveryEpochs: 4,
+        learningRate: 2e-3,
+        shift: 1.5,
+        seed: 0,
+        gradientCheckpointing: true,
+        timestepSampling: "logit_normal",
+        conditionDropout: 0.25,
+        resumeFrom: "out/checkpoints/epoch_1_loss_0.1",
+      });
+    });
+
+    it(`take either name of a ${name}'s output directory`, () => {
+      for (const key of ["output_dir", "lora_output_dir"]) {
+        expect(parse({ tensor_dir: "t", [key]: "out" })).to.have.property("outputDir", "out");
+      }
+    });
+
+    it(`take the shift 0 of a ${name} as the usual one`, () => {
+      expect(parse({ tensor_dir: "t", training_shift: 0 })).to.have.property("shift", 3);
+    });
+
+    const refused: [field: string, value: unknown][] = [
+      ["train_epochs", 0],
+      ["train_epochs", 1.5],
+      ["train_epochs", "many"],
+      ["train_batch_size", 0],
+      ["gradient_accumulation", 0],
+      ["save_every_n_epochs", 0],
+      ["save_every_n_epochs", -1],
+      ["learning_rate", 0],
+      ["learning_rate", -1e-4],
+      ["learning_rate", "nan"],
+      ["learning_rate", "inf"],
+      ["learning_rate", {}],
+      ["training_shift", -0.1],
+      ["training_seed", -1],
+      ["training_seed", 2 ** 53],
+      ["gradient_checkpointing", []],
+      ["timestep_sampling", "uniform"],
+      ["cfg_ratio", -0.01],
+      ["cfg_ratio", 1.01],
+      ["tensor_dir", ["t"]],
+      ["tensor_dir", ""],
+      ["resume_from", {}],
+    ];
+    for (const [field, value] of refused) {
+      it(`refuse ${field} ${JSON.stringify(value)} for a ${name}, naming it`, () => {
+        expect(refusalOf(parse, { tensor_dir: "t", [field]: value })).to.match(new RegExp(`^${field} `));
+      });
+    }
+
+    it(`ask for the tensor_dir of a ${name}`, () => {
+      expect(refusalOf(parse, {})).to.include("tensor_dir is required");
+    });
+  }
+
+  const bounds: [parse: (fields: Fields) => object, field: string, low: number, high: number][] = [
+    [parseLoraTraining, "lora_rank", 1, 256],
+    [parseLoraTraining, "lora_alpha", 1, 512],
+    [parseLokrTraining, "lokr_linear_dim", 1, 256],
+    [parseLokrTraining, "lokr_linear_alpha", 1, 512],
+    [parseLokrTraining, "lokr_factor", 1, 8],
+  ];
+  for (const [parse, field, low, high] of bounds) {
+    it(`bind ${field} from ${low} to ${high}`, () => {
+      for (const value of [low, high]) {
+        expect(Object.values(parse({ tensor_dir: "t", [field]: value }))).to.include(value);
+      }
+      for (const value of [low - 1, high + 1]) {
+        expect(refusalOf(parse, { tensor_dir: "t", [field]: value })).to.include(field);
+      }
+    });
+  }
+
+  it("bind lora_dropout from 0 to 1", () => {
+    for (const value of [0, 1]) {
+      expect(parseLoraTraining({ tensor_dir: "t", lora_dropout: value }).dropout).to.equal(value);
+    }
+    for (const value of [-0.1, 1.1]) {
+      expect(refusalOf(parseLoraTraining, { tensor_dir: "t", lora_dropout: value })).to.include(
+        "lora_dropout",
+      );
+    }
+  });
+
+  it("take -1 as automatic lokr_factor and refuse other negatives", () => {
+    expect(parseLokrTraining({ tensor_dir: "t", lokr_factor: -1 }).factor).to.equal(-1);
+    expect(refusalOf(parseLokrTraining, { tensor_dir: "t", lokr_factor: -2 })).to.include(
+      "lokr_factor must be -1",
+    );
+  });
+
+  it("turn on what a LoKr leaves off, and DoRA off", () => {
+    const values = parseLokrTraining({
+      tensor_dir: "t",
+      lokr_decompose_both: true,
+      lokr_use_tucker: true,
+      lokr_use_scalar: true,
+      lokr_weight_decompose: false,
+    });
+    expect(values).to.include({
+      decomposeBoth: true,
+      useTucker: true,
+      useScalar: true,
+      weightDecompose: false,
+    });
+  });
+
+  it("name what export and load_tensor_info cannot do without", () => {
+    const paths = { export_path: "mine", lora_output_dir: "out" };
+    expect(parseAdapterExport(paths)).to.deep.equal({ exportPath: "mine", outputDir: "out" });
+    expect(refusalOf(parseAdapterExport, { lora_output_dir: "out" })).to.include("export_path");
+    expect(refusalOf(parseAdapterExport, { export_path: "mine" })).to.include("lora_output_dir");
+    expect(parseTensorDirectory({ tensor_dir: "t" })).to.equal("t");
+  });
+});

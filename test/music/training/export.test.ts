@@ -1,0 +1,116 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { expect } from "chai";
+import { HttpError } from "../../../src/music/errors.js";
+import { PermittedRoot } from "../../../src/music/permitted-root.js";
+import { exportAdapter } from "../../../src/music/training/export.js";
+import { temporaryDirectory } from "../tasks.js";
+
+describe("the export of adapters", () => {
+  let directory: string;
+  let root: PermittedRoot;
+
+  beforeEach(() => {
+    directory = realpathSync(temporaryDirectory());
+    root = new PermittedRoot(directory);
+  });
+
+  function write(path: string, text: string): void {
+    mkdirSync(dirname(join(directory, path)), { recursive: true });
+    writeFileSync(join(directory, path), text);
+  }
+
+  function read(path: string): string {
+    return readFileSync(join(directory, path), "utf8");
+  }
+
+  function writeLora(folder: string, weights: string): void {
+    write(`${folder}/adapter/adapter_config.json`, "{}");
+    write(`${folder}/adapter/adapter_model.safetensors`, weights);
+    write(`${folder}/training_state.safetensors`, "moments");
+  }
+
+  const run = (exportPath = "mine", outputDir = "out") => exportAdapter(root, { exportPath, outputDir });
+
+  async function refusalOf(exporting: Promise<unknown>): Promise<HttpError> {
+    const failure = await exporting.catch((error: unknown) => error);
+    expect(failure).to.be.instanceOf(HttpError);
+    return failure as HttpError;
+  }
+
+  it("copies the final adapter to both levels, without what only a trainer needs", async () => {
+    writeLora("out/checkpoints/epoch_5_loss_0.1000", "five");
+    writeLora("out/final", "final");
+    expect(await run()).to.deep.equal({
+      message: "LoRA exported successfully",
+      export_path: join(directory, "mine"),
+      source: join(directory, "out/final"),
+    });
+    for (const folder of ["mine", "mine/adapter"]) {
+      expect(read(`${folder}/adapter_model.safetensors`)).to.equal("final");
+      expect(read(`${folder}/adapter_config.json`)).to.equal("{}");
+    }
+    expect(existsSync(join(directory, "mine/training_state.safetensors"))).to.equal(false);
+    expect(readdirSync(directory).sort()).to.deep.equal(["mine", "out"]);
+  });
+
+  it("takes the highest epoch by number where there is no final adapter", async () => {
+    for (const epoch of [2, 10, 9]) {
+      write(`out/checkpoints/epoch_${epoch}_loss_0.1000/lokr_weights.safetensors`, `epoch ${epoch}`);
+    }
+    write("out/checkpoints/stopped_epoch_11_step_40/lokr_weights.safetensors", "stopped");
+    await run("new/deep/folder");
+    expect(read("new/deep/folder/lokr_weights.safetensors")).to.equal("epoch 10");
+  });
+
+  it("replaces an earlier export and an empty folder", async () => {
+    writeLora("out/final", "first");
+    await run();
+    writeLora("out/final", "second");
+    await run();
+    expect(read("mine/adapter_model.safetensors")).to.equal("second");
+    mkdirSync(join(directory, "empty"));
+    await run("empty");
+    expect(read("empty/adapter/adapter_model.safetensors")).to.equal("second");
+  });
+
+  it("answers 404 where nothing was trained", async () => {
+    const nothing = await refusalOf(run());
+    expect(nothing).to.include({ status: 404, detail: "No trained model found in out" });
+    mkdirSync(join(directory, "out/checkpoints/stopped_epoch_1_step_1"), { recursive: true });
+    expect(await refusalOf(run())).to.include({ status: 404, detail: "No checkpoints found" });
+  });
+
+  it("never overwrites what is no export", async () => {
+    writeLora("out/final", "final");
+    write("songs/mine.mp3", "a song");
+    write("mixed/lokr_weights.safetensors", "an adapter");
+    write("mixed/diary.txt", "a text");
+    write("nested/adapter/diary.txt", "a text");
+    write("file", "a file");
+    for (const path of ["songs", "mixed", "nested", "file", ".", "out"]) {
+      expect(await refusalOf(run(path)), path).to.have.property("status", 400);
+    }
+    expect(read("songs/mine.mp3")).to.equal("a song");
+    expect(read("mixed/diary.txt")).to.equal("a text");
+    expect(read("nested/adapter/diary.txt")).to.equal("a text");
+    expect(read("file")).to.equal("a file");
+  });
+
+  it("refuses the trained adapter itself, what is in it, and paths outside the root", async () => {
+    writeLora("out/final", "final");
+    for (const path of ["out/final", "out/final/adapter", "out/final/new", "../elsewhere", "/elsewhere"]) {
+      expect(await refusalOf(run(path)), path).to.have.property("status", 400);
+    }
+    expect(await refusalOf(run("mine", "../elsewhere"))).to.have.property("status", 400);
+    expect(read("out/final/adapter/adapter_model.safetensors")).to.equal("final");
+  });
+
+  it("says why it failed, and leaves the earlier export and no traces", async () => {
+    writeLora("out/final", "final");
+    write("blocked", "a file");
+    const failure = await refusalOf(run("blocked/mine"));
+    expect(failure.detail).to.include("blocked/mine");
+    expect(readdirSync(directory).sort()).to.deep.equal(["blocked", "out"]);
+  });
+});

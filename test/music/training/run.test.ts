@@ -1,0 +1,189 @@
+import { expect } from "chai";
+import type { TrainingCall, TrainingEvent, TrainingResult } from "../../../src/engine/addon.js";
+import { type RunPlan, TrainingRun } from "../../../src/music/training/run.js";
+import { trainingStatus } from "../../../src/music/training/status.js";
+
+/** Stands in for the trainer where a test must decide what it tells and when it ends. */
+class ScriptedTrainer {
+  call!: TrainingCall;
+  resolve!: (result: TrainingResult) => void;
+  reject!: (error: Error) => void;
+
+  train = (call: TrainingCall): Promise<TrainingResult> => {
+    this.call = call;
+    return new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
+  };
+
+  tell(...events: TrainingEvent[]): void {
+    for (const event of events) this.call.onEvent(event);
+  }
+}
+
+const plan: RunPlan = {
+  adapterType: "lora",
+  tensorDir: "sets/mine",
+  outputDirectory: "/root/out",
+  config: { lora_rank: 4 },
+  epochs: 10,
+  gradientCheckpointing: false,
+  notices: ["ℹ️ a notice"],
+};
+
+const started: TrainingEvent = {
+  kind: "started",
+  device: "cpu",
+  precision: "32-true",
+  trainableParameters: 1000,
+  totalSteps: 2000,
+};
+
+function step(number: number, loss = 1): TrainingEvent {
+  return {
+    kind: "step",
+    epoch: Math.ceil(number / 200),
+    step: number,
+    loss,
+    learningRate: 1e-4,
+    gradientNorm: 2,
+  };
+}
+
+function codedError(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code });
+}
+
+describe("a training run", () => {
+  let trainer: ScriptedTrainer;
+  let run: TrainingRun;
+  const status = (nowMs = Date.now()) => trainingStatus(run.record, nowMs);
+
+  beforeEach(() => {
+    trainer = new ScriptedTrainer();
+    run = new TrainingRun(plan, trainer.train);
+  });
+
+  it("starts, and says so", () => {
+    expect(status()).to.include({
+      is_training: true,
+      should_stop: false,
+      state: "starting",
+      status: "ℹ️ a notice",
+      training_log: "Starting...\nℹ️ a notice",
+      tensor_dir: "sets/mine",
+      tensorboard_logdir: "/root/out/logs",
+      current_loss: null,
+      total_epochs: 10,
+      adapter_type: "lora",
+    });
+    expect(status().config).to.deep.equal({ lora_rank: 4 });
+  });
+
+  it("runs from the first step on: steps, rates and the time that is left", async () => {
+    trainer.tell(started);
+    await run.begun;
+    expect(status().state).to.equal("running");
+    trainer.tell(step(1, 3), step(2, 2));
+    const tenSecondsOn = (run.record.firstStepAtMs ?? 0) + 10_000;
+    expect(status(tenSecondsOn)).to.include({
+      current_step: 2,
+      current_loss: 2,
+      current_epoch: 1,
+      learning_rate: 1e-4,
+      grad_norm: 2,
+      total_steps: 2000,
+      steps_per_second: 0.2,
+      estimated_time_remaining: 9990,
+    });
+    expect(status().loss_history).to.deep.equal([
+      { step: 1, loss: 3 },
+      { step: 2, loss: 2 },
+    ]);
+  });
+
+  it("counts only its own steps in the rate after it resumed", () => {
+    trainer.tell({ kind: "resumed", epoch: 1, step: 100 }, started, step(101));
+    expect(status((run.record.firstStepAtMs ?? 0) + 2000).steps_per_second).to.equal(0.5);
+  });
+
+  it("keeps the last 1000 finite losses and the last 15 lines", () => {
+    trainer.tell(started);
+    for (let number = 1; number <= 1200; number++)
+      trainer.tell(step(number, number === 1100 ? Number.NaN : number));
+    const { loss_history, training_log, status: line } = status();
+    expect(loss_history).to.have.length(1000);
+    expect(loss_history.at(-1)).to.deep.equal({ step: 1200, loss: 1200 });
+    expect(loss_history.some((entry) => entry.step === 1100)).to.equal(false);
+    expect(training_log.split("\n")).to.have.length(15);
+    expect(line).to.equal("Epoch 6/10, Step 1200, Loss: 1200.0000");
+  });
+
+  it("has null for a loss and a norm that are not finite", () => {
+    trainer.tell(started, {
+      ...step(1, Number.NaN),
+      gradientNorm: Number.POSITIVE_INFINITY,
+    } as TrainingEvent);
+    expect(status()).to.include({ current_loss: null, grad_norm: null });
+  });
+
+  it("completes with the adapter's place", async () => {
+    trainer.tell(started, step(1));
+    trainer.resolve({ outcome: "completed", path: "/root/out/final", steps: 1 });
+    await run.ended;
+    expect(status()).to.include({
+      is_training: false,
+      state: "completed",
+      status: "✅ Training complete! LoRA saved to /root/out/final",
+      output_path: "/root/out/final",
+      estimated_time_remaining: 0,
+      error: null,
+      current_step: 1,
+    });
+  });
+
+  it("stops when asked to, and keeps what it has told", async () => {
+    trainer.tell(started, step(1));
+    run.stop();
+    expect(status()).to.include({ state: "stopping", should_stop: true, status: "Stopping..." });
+    expect(trainer.call.signal.aborted).to.equal(true);
+    trainer.resolve({ outcome: "stopped", path: "/root/out/checkpoints/stopped_epoch_1_step_1", steps: 1 });
+    await run.ended;
+    expect(status()).to.include({ state: "stopped", should_stop: false, current_step: 1, current_loss: 1 });
+    expect(status().status).to.equal("⏹️ Training stopped by user");
+    run.stop();
+    expect(status().state).to.equal("stopped");
+  });
+
+  it("counts as stopped where it was stopped before there was anything to save", async () => {
+    run.stop();
+    trainer.reject(codedError("CANCELLED", "cancelled"));
+    await run.ended;
+    expect(status()).to.include({ state: "stopped", output_path: null, error: null });
+    expect(run.failure).to.equal(null);
+  });
+
+  it("fails with a reason of one line, also while it stops", async () => {
+    trainer.tell(started, step(1));
+    run.stop();
+    trainer.reject(codedError("STORAGE", "no room\nat somewhere"));
+    await run.ended;
+    expect(status()).to.include({
+      state: "failed",
+      status: "❌ Training failed: no room",
+      error: "no room",
+      current_step: 1,
+    });
+  });
+
+  it("says what helps where memory ran out", async () => {
+    trainer.reject(codedError("OUT_OF_MEMORY", "Out of memory."));
+    await run.ended;
+    expect(status().error).to.include("gradient_checkpointing");
+    const saving = new TrainingRun({ ...plan, gradientCheckpointing: true }, trainer.train);
+    trainer.reject(codedError("OUT_OF_MEMORY", "Out of memory."));
+    await saving.ended;
+    expect(saving.record.error).to.include("train_batch_size").and.not.include("gradient_checkpointing");
+  });
+});
