@@ -35,4 +35,15 @@ void Control::report(Stage stage, int64_t done, int64_t total) const {
   if (on_progress_) on_progress_({stage, done, total});
 }
 
+Control Control::part(Stage stage, int64_t index, int64_t count) const {
+  return Control(nullptr, [this, stage, index, count](const Progress& progress) {
+    const auto [of, done, total] = progress;
+    if (of == stage) {
+      report(of, index * total + done, count * total);
+    } else {
+      report(of, done, total);
+    }
+  });
+}
+
 }  // namespace carillon

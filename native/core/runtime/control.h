@@ -29,6 +29,9 @@ class Control {
   void check() const;
   /// check(), then tells the caller. Called on the thread that works.
   void report(Stage stage, int64_t done, int64_t total) const;
+  /// A hold on the `index`th of `count` equal parts of a stage: progress in that stage counts as its share of the
+  /// whole. This object must outlive it.
+  Control part(Stage stage, int64_t index, int64_t count) const;
 
  private:
   const std::atomic<bool>* cancelled_ = nullptr;

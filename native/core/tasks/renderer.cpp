@@ -68,31 +68,41 @@ Renderer::Renderer(const Directories& directories, const Placement& placement, c
   add_unused(directories.text_encoder, text_encoder->unused_tensors());
 }
 
-ConditionInputs Renderer::read_prompts(const AceStep& model, const RenderJob& job, const Control& control) {
-  const auto row = [&](const std::vector<int32_t>& ids) {
-    return at::tensor(ids, at::kLong).unsqueeze(0).to(model.placement.device);
-  };
-  const at::Tensor text = row(job.text_token_ids), lyrics = row(job.lyric_token_ids);
-  const auto text_encoder = text_encoder_.acquire(control);
-  return {.text_hidden_states = text_encoder->encode(text),
-          .text_mask = at::ones_like(text, at::kBool),
-          .lyric_embeddings = text_encoder->embed(lyrics),
-          .lyric_mask = at::ones_like(lyrics, at::kBool),
-          .timbre_latents = model.silence_of(std::min(model.config.timbre_fix_frame, model.max_frames())),
-          .timbre_items = at::zeros({1}, at::kLong)};
+at::Tensor Renderer::encode_latents(const at::Tensor& audio, const Control& control) {
+  const c10::InferenceMode inference;
+  return vae_.acquire(control)->encode(audio.unsqueeze(0), control).mean.transpose(1, 2);
 }
 
-DenoiseJob Renderer::prepare(const AceStep& model, const RenderJob& job, const Control& control) {
+PackedStates Renderer::encode_conditions(const std::vector<int32_t>& text_token_ids,
+                                         const std::vector<int32_t>& lyric_token_ids, const at::Tensor& timbre_latents,
+                                         const Control& control) {
+  const c10::InferenceMode inference;
+  control.check();
+  const PromptStates prompts = read_prompts(*text_encoder_.acquire(control), text_token_ids, lyric_token_ids);
+  control.check();
+  return carillon::encode_conditions(*model_.acquire(control), prompts, timbre_latents);
+}
+
+at::Tensor Renderer::silent_context(int64_t frames, const Control& control) {
+  const c10::InferenceMode inference;
+  const auto model = model_.acquire(control);
+  const at::Tensor silence = model->silence_of(frames);
+  return make_context(
+      *model,
+      {.source = silence, .chunk_mask = at::ones_like(silence), .is_cover = at::zeros({1}, at::kBool), .hints = {}});
+}
+
+DenoiseJob Renderer::prepare(const AceStep& model, const RenderJob& job, const PromptStates& prompts,
+                             const Control& control) {
   constexpr int64_t kParts = 3;
-  control.report(Stage::kConditions, 0, kParts);
+  control.report(Stage::kConditions, 1, kParts);
   DenoiseJob denoising;
   denoising.schedule = render_schedule(job, model.config.is_turbo);
   denoising.conditions.context = make_context(model, text2music_source(model, job));
-  control.report(Stage::kConditions, 1, kParts);
-  const ConditionInputs prompts = read_prompts(model, job, control);
   control.report(Stage::kConditions, 2, kParts);
   const auto batch = static_cast<int64_t>(job.seeds.size());
-  denoising.conditions.encoder_states = model.encoder.encode(prompts).states.expand({batch, -1, -1});
+  denoising.conditions.encoder_states =
+      carillon::encode_conditions(model, prompts, at::Tensor()).states.expand({batch, -1, -1});
   denoising.null_condition = model.null_condition;
   denoising.method = job.infer_method;
   denoising.guidance = job.guidance;
@@ -105,10 +115,8 @@ std::vector<at::Tensor> Renderer::decode(const at::Tensor& latents, const Contro
   const int64_t items = latents.size(0);
   std::vector<at::Tensor> audio;
   for (int64_t item = 0; item < items; ++item) {
-    const Control part(nullptr, [&](const Progress& progress) {
-      control.report(progress.stage, item * progress.total + progress.done, items * progress.total);
-    });
-    at::Tensor waveform = vae->decode(latents.narrow(0, item, 1).transpose(1, 2), part)[0];
+    at::Tensor waveform =
+        vae->decode(latents.narrow(0, item, 1).transpose(1, 2), control.part(Stage::kDecode, item, items))[0];
     normalize_peak(waveform);
     audio.push_back(std::move(waveform));
   }
@@ -120,8 +128,10 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control) {
   check_render_job(job);
   RenderResult result;
   Stopwatch stopwatch;
+  control.report(Stage::kConditions, 0, 3);
+  const PromptStates prompts = read_prompts(*text_encoder_.acquire(control), job.text_token_ids, job.lyric_token_ids);
   auto model = model_.acquire(control);
-  const DenoiseJob denoising = prepare(*model, job, control);
+  const DenoiseJob denoising = prepare(*model, job, prompts, control);
   const int64_t frames = text2music_frames(*model, job);
   result.timings.conditions = stopwatch.lap();
 

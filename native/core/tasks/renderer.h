@@ -6,6 +6,7 @@
 #include "core/runtime/control.h"
 #include "core/runtime/placement.h"
 #include "core/runtime/resident.h"
+#include "core/tasks/prompts.h"
 #include "core/tasks/render_job.h"
 #include "core/vae/vae.h"
 
@@ -34,9 +35,20 @@ class Renderer {
   /// Throws kBadArgument, kNotFinite, kCancelled.
   RenderResult render(const RenderJob& job, const Control& control);
 
+  /// The latents of audio [channels, samples] float32, an incomplete last frame dropped: [1, T, C] float32 on
+  /// the CPU, the mean of the VAE's posterior. Reports Stage::kConditions; throws kBadArgument below one frame.
+  at::Tensor encode_latents(const at::Tensor& audio, const Control& control);
+  /// What the DiT attends to for one song, [1, L, E] on the model's device; prompts.h says what `timbre_latents` may
+  /// be. Checks for cancellation; throws kBadArgument for a token id outside the vocabulary.
+  PackedStates encode_conditions(const std::vector<int32_t>& text_token_ids,
+                                 const std::vector<int32_t>& lyric_token_ids, const at::Tensor& timbre_latents,
+                                 const Control& control);
+  /// The context of text2music without codes, [1, T, 2C] on the model's device: silence, all to be generated.
+  /// Throws kBadArgument beyond the silence table.
+  at::Tensor silent_context(int64_t frames, const Control& control);
+
  private:
-  ConditionInputs read_prompts(const AceStep& model, const RenderJob& job, const Control& control);
-  DenoiseJob prepare(const AceStep& model, const RenderJob& job, const Control& control);
+  DenoiseJob prepare(const AceStep& model, const RenderJob& job, const PromptStates& prompts, const Control& control);
   std::vector<at::Tensor> decode(const at::Tensor& latents, const Control& control);
 
   Resident<AceStep> model_;
