@@ -155,6 +155,7 @@ async function generate(prompt: string, options: GenerateOptions): Promise<void>
     const display = new ProgressDisplay();
     const song = await makeSongs(engine, request, {
       destination: () => ({ name: options.out, path }),
+      maxSourceSeconds: config.sourceMaxSeconds,
       signal,
       report: (progress) => display.show(progress),
     }).finally(() => display.stop());

@@ -189,7 +189,7 @@ const SETTINGS = {
     "SVC_AUDIO_ROOTS",
     list(delimiter, "").transform((roots) => roots.map((root) => resolve(root))),
     EMPTY,
-    `directories that audio paths in requests may point into, separated by \`${delimiter}\`; empty sets no limit`,
+    `directories that audio paths in requests may point into, separated by \`${delimiter}\`; empty: any where SVC_API_HOST is a loopback address, none otherwise`,
   ),
   trainingRoot: setting(
     "SVC_TRAINING_ROOT",
@@ -214,6 +214,12 @@ const SETTINGS = {
     megabytes(4),
     "4",
     "largest request body, uploaded files not counted",
+  ),
+  sourceMaxSeconds: setting(
+    "SVC_SOURCE_MAX_SECONDS",
+    amount(600, 1),
+    "600",
+    "longest source or reference audio, uploaded or named by its path",
   ),
   uploadMaxBytes: setting("SVC_UPLOAD_MAX_MB", megabytes(200), "200", "largest uploaded file"),
   uploadMaxFiles: setting("SVC_UPLOAD_MAX_FILES", integer(4, 0), "4", "most files in one request"),
@@ -265,7 +271,11 @@ const SETTINGS = {
 type Settings = typeof SETTINGS;
 type Parsed = { readonly [K in keyof Settings]: z.output<Settings[K]["schema"]> };
 
-export type Config = Omit<Parsed, "languageModelDevice"> & { readonly languageModelDevice: string };
+export type Config = Omit<Parsed, "languageModelDevice" | "audioRoots"> & {
+  readonly languageModelDevice: string;
+  /** Null: audio paths may point anywhere. */
+  readonly audioRoots: readonly string[] | null;
+};
 export type RangePolicy = Config["rangePolicy"];
 
 /** A variable holds something that its rule forbids; the message names it. */
@@ -287,7 +297,17 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
   const values = Object.fromEntries(
     Object.entries(SETTINGS).map(([key, entry]) => [key, parseSetting(entry, environment)]),
   ) as Parsed;
-  return Object.freeze({ ...values, languageModelDevice: values.languageModelDevice ?? values.device });
+  const { apiHost, audioRoots, device, languageModelDevice } = values;
+  return Object.freeze({
+    ...values,
+    languageModelDevice: languageModelDevice ?? device,
+    audioRoots: audioRoots.length === 0 && isLoopback(apiHost) ? null : audioRoots,
+  });
+}
+
+/** Whether only programs of this machine reach what is bound to `host`. */
+function isLoopback(host: string): boolean {
+  return /^(localhost|127(\.\d{1,3}){3}|::1)$/i.test(host);
 }
 
 function parseSetting({ name, schema }: Setting, environment: NodeJS.ProcessEnv): unknown {

@@ -19,6 +19,7 @@
  * const request = parseGenerationRequest({ prompt: "slow bossa nova", batch_size: 1, audio_duration: 20 }, engine);
  * const song = await makeSongs(engine, request, {
  *   destination: () => ({ name: "song.mp3", path: "/tmp/song.mp3" }),
+ *   maxSourceSeconds: config.sourceMaxSeconds,
  *   signal: AbortSignal.timeout(60_000),
  *   report: ({ value, stage }) => console.log(value, stage),
  * });

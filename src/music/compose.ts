@@ -1,8 +1,8 @@
 /** From a request to all that the renderer must know: sample, format, plan (reference/music-http.md 2.11). */
 import type { CallOptions } from "../engine/addon.js";
 import { parseQueryHints } from "../engine/query-hints.js";
-import type { Metadata, MusicEngine, SamplingOptions } from "../engine/types.js";
-import type { JobProgress } from "./progress.js";
+import type { Metadata, SamplingOptions } from "../engine/types.js";
+import type { JobContext } from "./job-context.js";
 import { DEFAULT_LANGUAGE, type GenerationRequest } from "./request/schema.js";
 
 const UNKNOWN_LANGUAGE = "unknown";
@@ -28,38 +28,33 @@ export interface PlannedComposition extends Composition {
   seconds: { metadata: number; codes: number };
 }
 
-/** What the steps share. */
-export interface ComposingContext {
-  engine: MusicEngine;
-  request: GenerationRequest;
-  signal: AbortSignal;
-  progress: JobProgress;
-  /** What a reader of the result should know. */
-  warnings: string[];
-}
-
-/** Runs the steps that the request asks for. `hasLanguageModel`: one is loaded for this task. */
+/**
+ * Runs the steps that the request asks for. `hasLanguageModel`: one is loaded for this task, and has a part in it.
+ * `sourceSeconds`: the length of the recording that the task works on; null without one.
+ */
 export async function compose(
-  context: ComposingContext,
+  context: JobContext,
   hasLanguageModel: boolean,
+  sourceSeconds: number | null,
 ): Promise<PlannedComposition> {
   const { request } = context;
   let song: Composition = {
     caption: request.prompt,
     lyrics: request.lyrics,
     language: namedLanguage(request.vocalLanguage),
-    metadata: clientMetadata(request),
+    metadata: clientMetadata(request, sourceSeconds),
     isPlanned: false,
   };
-  if (request.sampleMode || request.sampleQuery !== "") song = await sample(context, song);
-  if (request.useFormat && (song.caption.trim() !== "" || song.lyrics.trim() !== "")) {
-    song = await format(context, song);
+  if (hasLanguageModel && (request.sampleMode || request.sampleQuery !== "")) {
+    song = await sample(context, song);
   }
+  const hasWords = song.caption.trim() !== "" || song.lyrics.trim() !== "";
+  if (hasLanguageModel && request.useFormat && hasWords) song = await format(context, song);
   if (isInstrumental(song.lyrics)) song = { ...song, lyrics: INSTRUMENTAL };
   return plan(context, song, hasLanguageModel);
 }
 
-async function sample(context: ComposingContext, song: Composition): Promise<Composition> {
+async function sample(context: JobContext, song: Composition): Promise<Composition> {
   const { engine, request } = context;
   const hints = parseQueryHints(request.sampleQuery);
   // Clients send "en" without meaning it; in a wish it counts as no preference.
@@ -80,7 +75,7 @@ async function sample(context: ComposingContext, song: Composition): Promise<Com
 }
 
 /** A failure leaves the song as it was: it is still a song. */
-async function format(context: ComposingContext, song: Composition): Promise<Composition> {
+async function format(context: JobContext, song: Composition): Promise<Composition> {
   const { engine, request } = context;
   try {
     const sheet = await engine.formatInput(
@@ -110,13 +105,15 @@ async function format(context: ComposingContext, song: Composition): Promise<Com
 }
 
 async function plan(
-  context: ComposingContext,
+  context: JobContext,
   song: Composition,
   hasLanguageModel: boolean,
 ): Promise<PlannedComposition> {
   const { engine, request } = context;
   const clientCodes = request.audioCodes?.map((codes) => Int32Array.from(codes)) ?? null;
-  const writeCodes = request.thinking && clientCodes === null;
+  // Codes would take the place of a source, and a caption for one stem is not the song's.
+  const isWholeSong = request.taskType === "text2music";
+  const writeCodes = request.thinking && isWholeSong && clientCodes === null;
   const fillMetadata = hasLanguageModel && !song.isPlanned;
   if (!writeCodes && !fillMetadata) {
     return {
@@ -133,7 +130,7 @@ async function plan(
       lyrics: song.lyrics,
       metadata: song.metadata,
       fillMetadata,
-      rewriteCaption: request.useCotCaption,
+      rewriteCaption: request.useCotCaption && isWholeSong,
       detectLanguage: request.useCotLanguage && song.language === null,
       writeCodes,
       cfgScale: request.lmCfgScale,
@@ -153,20 +150,20 @@ async function plan(
   };
 }
 
-function callOf(context: ComposingContext, step: "sample" | "format" | "plan"): CallOptions {
+function callOf(context: JobContext, step: "sample" | "format" | "plan"): CallOptions {
   return { signal: context.signal, onProgress: context.progress.enter(step) };
 }
 
-function clientMetadata(request: GenerationRequest): Metadata {
+function clientMetadata(request: GenerationRequest, sourceSeconds: number | null): Metadata {
   return {
     bpm: request.bpm,
     keyScale: request.keyScale,
     timeSignature: request.timeSignature,
-    durationSeconds: request.audioDurationSeconds,
+    durationSeconds: sourceSeconds ?? request.audioDurationSeconds,
   };
 }
 
-function samplingOf(request: GenerationRequest): SamplingOptions {
+export function samplingOf(request: GenerationRequest): SamplingOptions {
   return {
     temperature: request.lmTemperature,
     topK: request.lmTopK,

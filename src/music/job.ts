@@ -1,17 +1,20 @@
-/** The way of one song: compose, render, encode, record. Each step takes the output of the one before. */
+/** The way of one task: read recordings, compose, render, encode, record. Each step takes the output of the one before. */
 import { rm } from "node:fs/promises";
 import type { RenderResult } from "../engine/addon.js";
 import { textToMusicInstruction } from "../engine/instructions.js";
 import type { MusicEngine } from "../engine/types.js";
-import { type Composition, compose, type PlannedComposition } from "./compose.js";
+import { analyze } from "./analysis.js";
+import { compose, type PlannedComposition } from "./compose.js";
 import { encodeAudio } from "./encode.js";
+import { type JobContext, type Recordings, readRecordings, readySlot } from "./job-context.js";
 import { provideLanguageModel } from "./lm-policy.js";
-import { selectSlot } from "./model-selection.js";
 import { JobProgress, type TaskProgress } from "./progress.js";
+import { repaintWindow } from "./repaint-window.js";
 import type { GenerationRequest } from "./request/schema.js";
-import type { SongMetas, SongResult } from "./store.js";
+import { metasOf, summary } from "./song-record.js";
+import type { SongResult } from "./store.js";
 
-/** What the addon renders at. */
+/** What the addon renders at, and what recordings are decoded to. */
 const SAMPLE_RATE = 48_000;
 const CODES_PER_SECOND = 5;
 /** Where neither the client nor the language model sets a length. */
@@ -22,40 +25,37 @@ export type Destination = (index: number) => { name: string; path: string };
 
 export interface JobOptions {
   destination: Destination;
+  /** Source and reference audio that lasts longer is refused. */
+  maxSourceSeconds: number;
   signal: AbortSignal;
   report(progress: TaskProgress): void;
 }
 
 /**
- * Makes all items of a request and writes their files.
- * @throws NativeError, EngineError, EncodeError, or the signal's reason; no file is left then
+ * Makes all items of a request and writes their files; makes none where the request asks for an analysis.
+ * @throws NativeError, EngineError, DecodeError, EncodeError, RequestError for a window beyond the source, or the
+ * signal's reason; no file is left then
  */
 export async function makeSongs(
   engine: MusicEngine,
   request: GenerationRequest,
-  { destination, signal, report }: JobOptions,
+  { destination, maxSourceSeconds, signal, report }: JobOptions,
 ): Promise<SongResult> {
   const startedMs = performance.now();
   const progress = new JobProgress(request.batchSize, report);
   const warnings = [...request.warnings];
-  const context = { engine, request, signal, progress, warnings };
+  const context: JobContext = { engine, request, signal, progress, maxSourceSeconds, warnings };
+  if (request.analysis !== null) return analyze(context, request.analysis);
 
-  const call = { signal, onProgress: progress.enter("load") };
-  const lmModel = await provideLanguageModel(engine, request, call, warnings);
-  const song = await compose(context, lmModel !== null);
-
-  const selected = selectSlot(engine.slots(), request.model);
-  const { slot, model } =
-    selected.model === null ? await engine.loadSlot(selected.slot, null, call) : selected;
-  const ditModel = model ?? "";
-  if (request.model !== null && request.model !== ditModel) {
-    warnings.push(`model ${JSON.stringify(request.model)} is not loaded; ${ditModel} was used`);
-  }
-  const rendered = await render(context, song, slot);
+  const lmModel = await provideLanguageModel(context);
+  const recordings = await readRecordings(context);
+  const song = await compose(context, lmModel !== null, secondsOf(recordings));
+  const { slot, model } = await readySlot(context);
+  const rendered = await render(context, song, recordings, slot);
   progress.enter("encode");
   const audioFiles = await encodeAll(rendered, request, destination, signal);
 
-  const metas = metasOf(request, song, rendered.samplesPerChannel / SAMPLE_RATE);
+  const metas = metasOf(request, song.metadata, rendered.samplesPerChannel / SAMPLE_RATE);
   return {
     prompt: song.caption,
     lyrics: song.lyrics,
@@ -63,47 +63,44 @@ export async function makeSongs(
     generationInfo: summary(request, song, rendered, metas, (performance.now() - startedMs) / 1000),
     seeds: request.seeds,
     lmModel: lmModel ?? "",
-    ditModel,
+    ditModel: model,
     audioFiles,
+    analysis: null,
     warnings,
   };
 }
 
-interface RenderContext {
-  engine: MusicEngine;
-  request: GenerationRequest;
-  signal: AbortSignal;
-  progress: JobProgress;
-}
-
-function render(context: RenderContext, song: PlannedComposition, slot: number): Promise<RenderResult> {
+function render(
+  context: JobContext,
+  song: PlannedComposition,
+  recordings: Recordings,
+  slot: number,
+): Promise<RenderResult> {
   const { engine, request, signal, progress } = context;
-  const codesLength = song.audioCodes?.[0]?.length;
-  const durationSeconds =
-    codesLength === undefined
-      ? (song.metadata.durationSeconds ?? DEFAULT_DURATION_SECONDS)
-      : codesLength / CODES_PER_SECOND;
+  const sourceSeconds = secondsOf(recordings);
+  const durationSeconds = sourceSeconds ?? codesSeconds(song) ?? song.metadata.durationSeconds;
+  const knownSeconds = durationSeconds ?? DEFAULT_DURATION_SECONDS;
   return engine.render(
     {
       slot,
-      task: "text2music",
-      trackName: "",
-      trackClasses: [],
-      globalCaption: "",
-      sourceAudio: null,
-      referenceAudio: null,
-      window: null,
-      repaint: { mode: "balanced", strength: 0.5 },
-      chunkMask: "explicit",
-      coverStrength: 1,
-      coverNoiseStrength: 0,
+      task: request.taskType,
       instruction: isOwnInstruction(request.instruction) ? request.instruction : "",
+      trackName: request.trackName,
+      trackClasses: request.trackClasses,
+      globalCaption: request.globalCaption,
       caption: song.renderCaption,
       lyrics: song.lyrics,
       language: song.language,
-      metadata: { ...song.metadata, durationSeconds },
-      durationSeconds,
+      metadata: { ...song.metadata, durationSeconds: knownSeconds },
+      durationSeconds: knownSeconds,
       audioCodes: song.audioCodes,
+      sourceAudio: recordings.source,
+      referenceAudio: recordings.reference,
+      window: sourceSeconds === null ? null : repaintWindow(request, sourceSeconds),
+      repaint: { mode: request.repaintMode, strength: request.repaintStrength },
+      chunkMask: request.chunkMaskMode,
+      coverStrength: request.audioCoverStrength,
+      coverNoiseStrength: request.coverNoiseStrength,
       seeds: request.seeds,
       inferenceSteps: request.inferenceSteps,
       shift: request.shift,
@@ -118,7 +115,17 @@ function render(context: RenderContext, song: PlannedComposition, slot: number):
   );
 }
 
-/** Clients send the default along with audio codes, which need another: only words of their own count. */
+/** Of the source; null without one. */
+function secondsOf({ source }: Recordings): number | null {
+  return source === null ? null : source.length / 2 / SAMPLE_RATE;
+}
+
+function codesSeconds({ audioCodes }: PlannedComposition): number | null {
+  const length = audioCodes?.[0]?.length;
+  return length === undefined ? null : length / CODES_PER_SECOND;
+}
+
+/** Clients send the default along with every task, each of which needs another: only words of their own count. */
 function isOwnInstruction(instruction: string | null): instruction is string {
   return instruction !== null && instruction !== textToMusicInstruction;
 }
@@ -151,41 +158,4 @@ async function encodeAll(
     throw error;
   }
   return written.map(({ name, bytes }) => ({ name, bytes }));
-}
-
-function metasOf(request: GenerationRequest, song: Composition, seconds: number): SongMetas {
-  return {
-    bpm: song.metadata.bpm,
-    duration: Math.round(seconds * 100) / 100,
-    genres: "",
-    keyscale: song.metadata.keyScale,
-    timesignature: song.metadata.timeSignature,
-    prompt: request.prompt,
-    lyrics: request.lyrics,
-  };
-}
-
-/** Text for people; older clients read the "Name: value" lines. */
-function summary(
-  request: GenerationRequest,
-  song: PlannedComposition,
-  rendered: RenderResult,
-  metas: SongMetas,
-  totalSeconds: number,
-): string {
-  const count = rendered.audio.length;
-  const songs = `${count} song${count === 1 ? "" : "s"}`;
-  const { conditions, denoise, decode } = rendered.timings;
-  const lines = [
-    `**🎵 Total generation time (${songs}): ${totalSeconds.toFixed(2)}s**`,
-    `- ${(totalSeconds / count).toFixed(2)}s per song`,
-    `- LM: metadata ${song.seconds.metadata.toFixed(2)}s, audio codes ${song.seconds.codes.toFixed(2)}s`,
-    `- DiT: conditions ${conditions.toFixed(2)}s, diffusion ${denoise.toFixed(2)}s, decoding ${decode.toFixed(2)}s`,
-    `Steps: ${request.timesteps === null ? request.inferenceSteps : request.timesteps.length - 1}`,
-    ...(metas.bpm === null ? [] : [`BPM: ${metas.bpm}`]),
-    `Duration: ${metas.duration}`,
-    ...(metas.keyscale === "" ? [] : [`Key: ${metas.keyscale}`]),
-    ...(metas.timesignature === "" ? [] : [`Time Signature: ${metas.timesignature}`]),
-  ];
-  return lines.join("\n");
 }

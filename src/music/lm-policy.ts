@@ -1,7 +1,8 @@
 /** When the language model is needed, when it is merely welcome, and when it is loaded (reference/lm.md 6.3). */
-import type { CallOptions, RuntimeInfo } from "../engine/addon.js";
+import type { RuntimeInfo } from "../engine/addon.js";
 import type { MusicEngine } from "../engine/types.js";
-import type { GenerationRequest } from "./request/schema.js";
+import type { JobContext } from "./job-context.js";
+import type { GenerationRequest, TaskType } from "./request/schema.js";
 
 /** Graphics memory that holds the language model beside the renderer. */
 const MIN_GPU_BYTES = 6 * 2 ** 30;
@@ -19,9 +20,20 @@ export function loadsLanguageModelAtStart(
   );
 }
 
+/** The tasks that the language model has a part in (spec: model behaviour rule 3). */
+const LANGUAGE_MODEL_TASKS: readonly TaskType[] = ["text2music", "lego", "complete"];
+
+function takesLanguageModel({ analysis, taskType }: GenerationRequest): boolean {
+  return analysis === null ? LANGUAGE_MODEL_TASKS.includes(taskType) : analysis !== "codes";
+}
+
 /** True where a task fails without the language model; false where it only leaves gaps. */
 function needsLanguageModel(request: GenerationRequest): boolean {
-  return request.thinking || request.sampleMode || request.sampleQuery !== "" || request.useFormat;
+  return request.analysis !== null || request.thinking || asksForWords(request);
+}
+
+function asksForWords({ sampleMode, sampleQuery, useFormat }: GenerationRequest): boolean {
+  return sampleMode || sampleQuery !== "" || useFormat;
 }
 
 /**
@@ -29,19 +41,23 @@ function needsLanguageModel(request: GenerationRequest): boolean {
  * are, takes part in what is loaded but never loads gigabytes by itself.
  * @returns the name of the model that the task works with, or null for none
  */
-export async function provideLanguageModel(
-  engine: MusicEngine,
-  request: GenerationRequest,
-  call: CallOptions,
-  warnings: string[],
-): Promise<string | null> {
+export async function provideLanguageModel(context: JobContext): Promise<string | null> {
+  const { engine, request, signal, warnings } = context;
+  if (!takesLanguageModel(request)) {
+    if (request.analysis === null && asksForWords(request)) {
+      warnings.push(
+        `sample_mode, sample_query and use_format were ignored: task_type ${request.taskType} does without the language model`,
+      );
+    }
+    return null;
+  }
   const loaded = engine.loadedLanguageModel();
   if (loaded === null && !needsLanguageModel(request)) return null;
   const name = installedName(engine, request.lmModelPath, warnings) ?? loaded;
   try {
-    return await engine.loadLanguageModel(name, call);
+    return await engine.loadLanguageModel(name, { signal, onProgress: context.progress.enter("load") });
   } catch (error) {
-    call.signal?.throwIfAborted();
+    signal.throwIfAborted();
     const message = error instanceof Error ? error.message : String(error);
     throw new Error(`5Hz LM init failed: ${message}`, { cause: error });
   }

@@ -3,10 +3,13 @@ import type { CallOptions } from "../engine/addon.js";
 import { EngineError } from "../engine/errors.js";
 import type { MusicEngine } from "../engine/types.js";
 import { HttpError, RequestError } from "./errors.js";
+import { TASK_TYPES, type TaskType } from "./request/schema.js";
 import type { ModelSwitch } from "./request/service.js";
 
-/** What a task can be today, whatever the model. */
-const SUPPORTED_TASK_TYPES = ["text2music"];
+/** What a model is made for. Others are not refused: what comes of them is for the client to judge. */
+export function supportedTaskTypes(isTurbo: boolean): readonly TaskType[] {
+  return isTurbo ? ["text2music", "cover", "repaint"] : TASK_TYPES;
+}
 
 /** The models that a task can select, the default first. */
 export function listModels(engine: MusicEngine) {
@@ -21,10 +24,11 @@ export function listModels(engine: MusicEngine) {
 
 /** Everything that is installed. */
 export function modelInventory(engine: MusicEngine) {
+  const turboNames = new Set(engine.models().flatMap((model) => (model.isTurbo ? model.name : [])));
   return {
     models: installedModels(engine).map((model) => ({
       ...model,
-      supported_task_types: SUPPORTED_TASK_TYPES,
+      supported_task_types: supportedTaskTypes(turboNames.has(model.name)),
     })),
     default_model: defaultModelName(engine),
     lm_models: languageModels(engine),

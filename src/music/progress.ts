@@ -10,14 +10,23 @@ export interface TaskProgress {
 }
 
 /** The steps of a job, in order. */
-export type JobStep = "load" | "sample" | "format" | "plan" | "render" | "encode";
+export type JobStep =
+  | "load"
+  | "source"
+  | "sample"
+  | "format"
+  | "plan"
+  | "render"
+  | "codes"
+  | "understand"
+  | "encode";
 
 interface Stage {
   from: number;
   to: number;
   /** What `stage` reads; clients match these words. */
   name: string;
-  /** What the progress line starts with; some clients look for "LLM usage", "DiT diffusion", "decoding", "saving". */
+  /** What the progress line starts with; clients look for "processing source", "LLM usage", "DiT diffusion", "decoding", "saving". */
   label: string;
 }
 
@@ -25,8 +34,14 @@ function stageOf(step: JobStep, reported: Progress["stage"], batchSize: number):
   switch (step) {
     case "load":
       return { from: 0.01, to: 0.02, name: "Initializing...", label: "Initializing" };
+    case "source":
+      return { from: 0.02, to: 0.03, name: "Reading source audio...", label: "Processing source audio" };
+    case "codes":
+      return { from: 0.03, to: 0.5, name: "Extracting audio codes...", label: "Processing source audio" };
+    case "understand":
+      return { from: 0.5, to: 0.98, name: "Describing the recording...", label: "LLM usage (understanding)" };
     case "sample":
-      return { from: 0.02, to: 0.06, name: "Writing a song sheet...", label: "LLM usage (song sheet)" };
+      return { from: 0.03, to: 0.06, name: "Writing a song sheet...", label: "LLM usage (song sheet)" };
     case "format":
       return { from: 0.06, to: 0.1, name: "Formatting caption and lyrics...", label: "LLM usage (format)" };
     case "plan":

@@ -26,13 +26,17 @@ export class JobAborted extends Error {
   }
 }
 
-export interface JobContext {
+export interface JobControl {
   signal: AbortSignal;
   report(progress: TaskProgress): void;
 }
 
-/** Makes the songs of a task; rejects with what a client should read, or with the signal's reason. */
-export type JobRunner = (task: Task, context: JobContext) => Promise<SongResult>;
+export interface Jobs {
+  /** Makes the songs of a task; rejects with what a client should read, or with the signal's reason. */
+  run(task: Task, context: JobControl): Promise<SongResult>;
+  /** Told of every task that has ended, however: done, failed or cancelled. */
+  ended(task: Task): Promise<void>;
+}
 
 export interface QueueOptions {
   /** Tasks that may wait, running ones not counted; 0: no limit. */
@@ -59,7 +63,7 @@ export class TaskQueue {
 
   constructor(
     private readonly store: TaskStore,
-    private readonly run: JobRunner,
+    private readonly jobs: Jobs,
     private readonly statistics: JobStatistics,
     private readonly options: QueueOptions,
     private readonly log: Logger,
@@ -202,7 +206,7 @@ export class TaskQueue {
     try {
       const task = await this.#begin(id);
       job.controller.signal.throwIfAborted();
-      const result = await this.run(task, {
+      const result = await this.jobs.run(task, {
         signal: job.controller.signal,
         report: (progress) => {
           job.progress = progress;
@@ -250,8 +254,11 @@ export class TaskQueue {
   }
 
   async #finish(id: string, from: TaskState, change: Partial<Task> & { state: TaskState }): Promise<void> {
-    await this.#change(id, (task) => ({ ...task, ...change, finishedAtMs: Date.now() }));
+    const task = await this.#change(id, (current) => ({ ...current, ...change, finishedAtMs: Date.now() }));
     this.statistics.moved(from, change.state);
+    await this.jobs.ended(task).catch((err: unknown) => {
+      this.log.error({ task: id, err }, "what belonged to a task could not be removed");
+    });
   }
 }
 

@@ -3,7 +3,6 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
 import express, { type Express, type RequestHandler } from "express";
 import { type Config, ConfigError } from "../config.js";
 import type { MusicEngine } from "../engine/types.js";
@@ -27,7 +26,6 @@ import { stats } from "./routes/stats.js";
 import * as training from "./routes/training.js";
 import { MusicService } from "./service.js";
 import type { TaskStore } from "./store.js";
-import { removeStaleUploads } from "./uploads.js";
 
 /** How long a running job may go on once the server is told to stop. */
 const SHUTDOWN_GRACE_SECONDS = 5;
@@ -82,7 +80,7 @@ export async function startMusicServer(options: MusicServerOptions): Promise<Mus
   const server = createServer();
   try {
     await listen(server, config.apiPort, config.apiHost);
-    const opened = removeStaleUploads(uploadsDirectory(config)).then(() => service.open());
+    const opened = service.open();
     server.on("request", (request, response) => {
       opened.then(
         () => app(request, response),
@@ -115,7 +113,7 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
   const bodies = new BodyReader(authenticator, {
     maxBytes: config.bodyMaxBytes,
     uploads: {
-      directory: uploadsDirectory(config),
+      directory: service.uploadsDirectory,
       maxBytes: config.uploadMaxBytes,
       maxFiles: config.uploadMaxFiles,
     },
@@ -149,10 +147,6 @@ function logRequest(log: Logger): RequestHandler {
     });
     next();
   };
-}
-
-function uploadsDirectory(config: Config): string {
-  return join(config.temporaryDirectory, "uploads");
 }
 
 /** @throws ConfigError naming the setting that asks for an address that cannot be had */

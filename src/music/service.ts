@@ -4,21 +4,23 @@ import type { Config } from "../config.js";
 import type { MusicEngine } from "../engine/types.js";
 import type { Logger } from "../log.js";
 import { AudioFiles } from "./audio-files.js";
+import { AudioInputs, ownFiles, removeOwnFiles } from "./audio-inputs.js";
 import { keepsLyrics } from "./compose.js";
 import { makeSongs } from "./job.js";
 import { loadsLanguageModelAtStart } from "./lm-policy.js";
 import { selectSlot } from "./model-selection.js";
 import { readyLanguageModel } from "./models.js";
 import { PermittedRoot } from "./permitted-root.js";
-import { TaskQueue } from "./queue.js";
+import { type JobControl, TaskQueue } from "./queue.js";
 import type { GenerationRequest } from "./request/schema.js";
 import type { FormatInput } from "./request/service.js";
 import { Retention } from "./retention.js";
 import { drawSeed } from "./seeds.js";
 import { JobStatistics } from "./statistics.js";
-import type { TaskStore } from "./store.js";
+import type { SongResult, Task, TaskStore } from "./store.js";
 import { type TaskStatusItem, taskStatus, unknownTask } from "./task-status.js";
 import { Training } from "./training/training.js";
+import { removeOrphanUploads } from "./uploads.js";
 
 const SWEEP_INTERVAL_MS = 5 * 60 * 1000;
 
@@ -37,6 +39,9 @@ export class MusicService {
   /** Where the paths of training requests must lie. */
   readonly trainingRoot: PermittedRoot;
   readonly training: Training;
+  /** Files that came with tasks that have not ended. */
+  readonly uploadsDirectory: string;
+  readonly #inputs: AudioInputs;
   readonly #queue: TaskQueue;
   readonly #statistics: JobStatistics;
   readonly #retention: Retention;
@@ -53,18 +58,19 @@ export class MusicService {
     this.audioFiles = new AudioFiles(join(config.temporaryDirectory, "api_audio"));
     this.trainingRoot = new PermittedRoot(config.trainingRoot);
     this.training = new Training(engine, this.trainingRoot, log);
+    this.uploadsDirectory = join(config.temporaryDirectory, "uploads");
+    this.#inputs = new AudioInputs({
+      roots: config.audioRoots,
+      audioDirectory: this.audioFiles.directory,
+      uploadsDirectory: this.uploadsDirectory,
+      maxSeconds: config.sourceMaxSeconds,
+    });
     this.#statistics = new JobStatistics(config.averageJobSeconds, config.averageWindow);
     const limits = { maxAgeSeconds: config.audioMaxAgeSeconds, maxAudioBytes: config.audioMaxTotalBytes };
     this.#retention = new Retention(store, this.audioFiles, this.#statistics, limits, log);
     this.#queue = new TaskQueue(
       store,
-      async (task, { signal, report }) => {
-        const destination = (index: number) => {
-          const name = this.audioFiles.nameOf(task.id, index, task.request.audioFormat);
-          return { name, path: this.audioFiles.pathOf(name) };
-        };
-        return makeSongs(engine, task.request, { destination, signal, report });
-      },
+      { run: (task, context) => this.#run(task, context), ended: (task) => removeOwnFiles(task.request) },
       this.#statistics,
       {
         capacity: config.queueMaxSize,
@@ -79,6 +85,7 @@ export class MusicService {
   async open(): Promise<void> {
     await this.#retention.removeOrphans();
     await this.#queue.recover();
+    await this.#removeOrphanUploads();
     await this.sweep();
     this.#sweepTimer = setInterval(() => void this.sweep(), SWEEP_INTERVAL_MS).unref();
   }
@@ -121,12 +128,35 @@ export class MusicService {
     return this.#sweeping;
   }
 
-  /** @throws QueueFullError where the queue has no room; the task has then left no trace */
+  /**
+   * Checks the recordings of the task and queues it. An accepted task owns the files that were uploaded for it.
+   * @throws QueueFullError where the queue has no room, HttpError 400 for a recording that cannot be worked on; the
+   * task has then left no trace
+   */
   async submit(
     request: GenerationRequest,
   ): Promise<{ task_id: string; status: "queued"; queue_position: number }> {
-    const { task, position } = await this.#queue.submit(request);
+    this.#queue.assertRoom();
+    const { task, position } = await this.#queue.submit(await this.#inputs.admit(request));
     return { task_id: task.id, status: "queued", queue_position: position };
+  }
+
+  async #run(task: Task, { signal, report }: JobControl): Promise<SongResult> {
+    const destination = (index: number) => {
+      const name = this.audioFiles.nameOf(task.id, index, task.request.audioFormat);
+      return { name, path: this.audioFiles.pathOf(name) };
+    };
+    const request = await this.#inputs.locate(task.request);
+    const maxSourceSeconds = this.config.sourceMaxSeconds;
+    return makeSongs(this.engine, request, { destination, maxSourceSeconds, signal, report });
+  }
+
+  async #removeOrphanUploads(): Promise<void> {
+    const owned = new Set<string>();
+    for await (const { finishedAtMs, request } of this.store.scan()) {
+      if (finishedAtMs === null) for (const path of ownFiles(request)) owned.add(path);
+    }
+    await removeOrphanUploads(this.uploadsDirectory, (path) => owned.has(path));
   }
 
   async query(ids: readonly string[]): Promise<TaskStatusItem[]> {

@@ -9,7 +9,8 @@ export type TaskState = "queued" | "running" | "succeeded" | "failed";
 /** Musical facts as clients read them; null where unknown. */
 export interface SongMetas {
   bpm: number | null;
-  duration: number;
+  /** Seconds; null where there is no music. */
+  duration: number | null;
   genres: string;
   keyscale: string;
   timesignature: string;
@@ -23,15 +24,18 @@ export interface SongResult {
   /** Final caption and lyrics, after sampling and formatting. */
   prompt: string;
   lyrics: string;
-  metas: SongMetas;
+  /** Empty where only codes were asked for. */
+  metas: SongMetas | Record<string, never>;
   generationInfo: string;
   /** One per audio file, in order. */
   seeds: number[];
   /** "" where the language model took no part. */
   lmModel: string;
   ditModel: string;
-  /** One per batch item; names inside the audio folder. */
+  /** One per batch item; names inside the audio folder. None where the task made no music. */
   audioFiles: { name: string; bytes: number }[];
+  /** What an analysis found, in the words that clients read; null for songs. */
+  analysis: Readonly<Record<string, unknown>> | null;
   warnings: string[];
 }
 

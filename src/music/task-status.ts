@@ -76,6 +76,7 @@ function recordsOf(task: Task, live: LiveState, audioFiles: AudioFiles): ResultR
     dit_model: result.ditModel,
     warnings: result.warnings,
   };
+  if (result.analysis !== null) return [{ ...record, ...result.analysis }];
   return result.audioFiles.map(({ name }) => ({ ...record, file: audioFiles.urlOf(name) }));
 }
 

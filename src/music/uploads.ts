@@ -68,10 +68,14 @@ export async function storeUpload(content: Readable, path: string): Promise<numb
   }
 }
 
-/** Deletes what an earlier process left behind; for the start of the service. */
-export async function removeStaleUploads(directory: string): Promise<void> {
+/** Deletes what an earlier process left behind: files that `isOwned` does not know. For the start of the service. */
+export async function removeOrphanUploads(
+  directory: string,
+  isOwned: (path: string) => boolean,
+): Promise<void> {
   await mkdir(directory, { recursive: true });
   const prefixes = Object.values(PREFIXES);
-  const stale = (await readdir(directory)).filter((name) => prefixes.some((p) => name.startsWith(p)));
-  await Promise.all(stale.map((name) => rm(join(directory, name), { force: true })));
+  const names = (await readdir(directory)).filter((name) => prefixes.some((p) => name.startsWith(p)));
+  const orphans = names.map((name) => join(directory, name)).filter((path) => !isOwned(path));
+  await Promise.all(orphans.map((path) => rm(path, { force: true })));
 }

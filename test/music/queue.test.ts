@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { pino } from "pino";
 import { LmdbTaskStore } from "../../src/music/lmdb-store.js";
-import { type JobContext, type JobRunner, QueueFullError, TaskQueue } from "../../src/music/queue.js";
+import { type JobControl, type Jobs, QueueFullError, TaskQueue } from "../../src/music/queue.js";
 import { JobStatistics } from "../../src/music/statistics.js";
 import type { SongResult, Task } from "../../src/music/store.js";
 import { makeResult, makeTask, temporaryDirectory } from "./tasks.js";
@@ -9,22 +9,29 @@ import { makeResult, makeTask, temporaryDirectory } from "./tasks.js";
 /** A job held open until the test says how it ends. */
 interface HeldJob {
   task: Task;
-  context: JobContext;
+  context: JobControl;
   succeed(result?: SongResult): void;
   fail(error: Error): void;
 }
 
 /** Holds every job, in the order in which they start. */
-class Bench {
+class Bench implements Jobs {
   readonly started: HeldJob[] = [];
+  /** How the tasks that ended did so, in order. */
+  readonly ends: { id: string; state: string }[] = [];
   #onStart: (() => void) | null = null;
 
-  readonly run: JobRunner = (task, context) =>
-    new Promise<SongResult>((resolve, reject) => {
+  run(task: Task, context: JobControl): Promise<SongResult> {
+    return new Promise<SongResult>((resolve, reject) => {
       context.signal.addEventListener("abort", () => reject(context.signal.reason));
       this.started.push({ task, context, succeed: (result = makeResult()) => resolve(result), fail: reject });
       this.#onStart?.();
     });
+  }
+
+  async ended({ id, state }: Task): Promise<void> {
+    this.ends.push({ id, state });
+  }
 
   async startedAtLeast(count: number): Promise<HeldJob> {
     while (this.started.length < count) {
@@ -49,7 +56,7 @@ describe("TaskQueue", () => {
     bench = new Bench();
     statistics = new JobStatistics(5, 3);
     const all = { capacity: 2, workers: 1, jobTimeoutSeconds: 0, ...options };
-    queue = new TaskQueue(store, bench.run, statistics, all, silent);
+    queue = new TaskQueue(store, bench, statistics, all, silent);
     await queue.recover();
     queue.start();
   }
@@ -168,6 +175,25 @@ describe("TaskQueue", () => {
     }
     expect(bench.started).to.have.length(1);
     expect(statistics.counts).to.deep.equal({ total: 2, queued: 0, running: 0, succeeded: 0, failed: 2 });
+  });
+
+  it("tells of every end once, and of no task that will run again", async () => {
+    await openQueue({ capacity: 5 });
+    const ids: string[] = [];
+    for (let i = 0; i < 4; i++) ids.push((await queue.submit(request)).task.id);
+    const [done, failed, cancelled, stopped] = ids as [string, string, string, string];
+    (await bench.startedAtLeast(1)).succeed();
+    (await bench.startedAtLeast(2)).fail(new Error("broken"));
+    await bench.startedAtLeast(3);
+    await queue.cancel(cancelled);
+    await bench.startedAtLeast(4);
+    await queue.stop(0);
+    expect((await store.get(stopped))?.state).to.equal("queued");
+    expect(bench.ends).to.deep.equal([
+      { id: done, state: "succeeded" },
+      { id: failed, state: "failed" },
+      { id: cancelled, state: "failed" },
+    ]);
   });
 
   it("fails a job that runs too long", async () => {

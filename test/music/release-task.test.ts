@@ -149,7 +149,7 @@ describe("POST /release_task and /query_result", () => {
     ["too large a batch", { batch_size: 9 }, ["batch_size", "8", "9"]],
     ["an unknown format", { audio_format: "ogg" }, ["audio_format"]],
     ["an unknown task type", { task_type: "stem_separation" }, ["task_type"]],
-    ["a task type that is not built yet", { task_type: "cover" }, ["cover"]],
+    ["a task without its source", { task_type: "cover" }, ["cover", "src_audio"]],
     ["a wrong type", { prompt: { text: "x" } }, ["prompt"]],
   ];
   for (const [what, parameters, mentions] of refusals) {

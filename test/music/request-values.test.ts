@@ -277,12 +277,38 @@ describe("values of generation requests", () => {
     const codes = (audio_code_string: unknown, rest: Fields = {}) =>
       parse({ audio_code_string, use_audio_codes: true, ...rest }).audioCodes;
 
-    it("are ignored with a warning unless asked for", () => {
-      for (const thinking of [false, true]) {
-        const request = parse({ audio_code_string: "<|audio_code_1|>", thinking });
-        expect(request.audioCodes).to.equal(null);
-        expect(request.warnings[0]).to.match(/^audio_code_string was ignored/);
+    it("act with thinking or use_audio_codes, and are else ignored with a warning", () => {
+      for (const task_type of ["text2music", "cover"]) {
+        const sent = { task_type, src_audio_path: "a.wav", audio_code_string: "<|audio_code_1|>" };
+        const ignored = parse({ ...sent, thinking: false });
+        expect(ignored.audioCodes).to.equal(null);
+        expect(ignored.warnings.join()).to.include("audio_code_string was ignored");
+        for (const asking of [{ thinking: true }, { use_audio_codes: true }]) {
+          for (const audio_code_string of ["<|audio_code_1|>", ["<|audio_code_1|>"], ["1", "1"], [1]]) {
+            const acting = parse({ ...sent, ...asking, audio_code_string });
+            expect(acting.audioCodes).to.deep.equal([[1], [1]]);
+            expect(acting.warnings.join()).to.not.include("audio_code_string was ignored");
+          }
+        }
       }
+    });
+
+    it("never take the place of a source but in a cover", () => {
+      for (const task_type of ["repaint", "lego", "extract", "complete"]) {
+        const sent = { task_type, src_audio_path: "a.wav", audio_code_string: "1", thinking: true };
+        const request = parse(sent);
+        expect(request.audioCodes).to.equal(null);
+        expect(request.sourceAudio?.path).to.equal("a.wav");
+        expect(request.warnings.join()).to.include(`audio_code_string was ignored: task_type ${task_type}`);
+      }
+      const cover = parse({
+        task_type: "cover",
+        src_audio_path: "a.wav",
+        audio_code_string: "1",
+        thinking: true,
+      });
+      expect(cover.sourceAudio).to.equal(null);
+      expect(cover.warnings).to.deep.equal(["src_audio was ignored: audio_code_string takes its place"]);
     });
 
     it("are read from tokens, comma lists and integers, one text for every item", () => {
@@ -331,12 +357,108 @@ describe("values of generation requests", () => {
     });
 
     for (const task_type of ["cover", "repaint", "lego", "extract", "complete"]) {
-      it(`of type ${task_type} are refused for now`, () => {
-        expect(refusal({ task_type })).to.equal(
-          `task_type ${task_type} is not supported yet, only text2music is`,
+      it(`of type ${task_type} need a source`, () => {
+        expect(refusal({ task_type })).to.match(
+          new RegExp(`^task_type ${task_type} needs a source: .*src_audio_path`),
         );
+        // A default or a length of the form is no source.
+        expect(refusal({ task_type, src_audio_path: " ", audio_duration: 2 })).to.include("needs a source");
+        expect(parse({ task_type, src_audio_path: "a.wav" }).sourceAudio).to.deep.equal({
+          path: "a.wav",
+          isUpload: false,
+        });
+      });
+
+      it(`of type ${task_type} take the length of the source`, () => {
+        for (const audio_duration of [2, 30, 600]) {
+          const request = parse({ task_type, src_audio_path: "a.wav", audio_duration });
+          expect(request.audioDurationSeconds).to.equal(null);
+          expect(request.warnings).to.deep.equal(["audio_duration was ignored: the source sets the length"]);
+        }
+        expect(refusal({ task_type, src_audio_path: "a.wav", audio_duration: 601 })).to.include("600");
       });
     }
+
+    it("of type cover do with codes that act, and say so where they do not", () => {
+      expect(refusal({ task_type: "cover", audio_code_string: "1" })).to.include("use_audio_codes");
+      const cover = parse({ task_type: "cover", audio_code_string: "1", use_audio_codes: true });
+      expect([cover.sourceAudio, cover.audioCodes]).to.deep.equal([null, [[1], [1]]]);
+    });
+
+    it("prefer an upload to a path", () => {
+      const uploads = { sourceAudio: { path: "/tmp/a.wav" }, referenceAudio: { path: "/tmp/b.wav" } };
+      const paths = { src_audio_path: "../x", reference_audio_path: "../y" };
+      const request = parse({ task_type: "repaint", ...paths }, { uploads });
+      expect(request.sourceAudio).to.deep.equal({ path: "/tmp/a.wav", isUpload: true });
+      expect(request.referenceAudio).to.deep.equal({ path: "/tmp/b.wav", isUpload: true });
+    });
+
+    it("say that a file came before the key", () => {
+      for (const [kind, field] of [
+        ["sourceAudio", "src_audio"],
+        ["referenceAudio", "reference_audio"],
+      ] as const) {
+        const uploads = { ...NO_UPLOADS, sourceAudio: { path: "/tmp/a.wav" }, [kind]: { path: null } };
+        expect(refusal({ task_type: "cover" }, { uploads })).to.match(new RegExp(`^${field} came before`));
+      }
+    });
+
+    it("have a window that begins before it ends, and perhaps before the source", () => {
+      const repaint = { task_type: "repaint", src_audio_path: "a.wav" };
+      for (const [repainting_start, repainting_end] of [
+        [5, 5],
+        [5, 2],
+        ["9.5", "3"],
+      ]) {
+        expect(refusal({ ...repaint, repainting_start, repainting_end })).to.include("repainting_start");
+      }
+      expect(parse({ ...repaint, repainting_start: -5, repainting_end: 2 })).to.include({
+        repaintingStartSeconds: -5,
+        repaintingEndSeconds: 2,
+      });
+      for (const repainting_end of [0, -1, null, ""]) {
+        expect(parse({ ...repaint, repainting_start: 3, repainting_end }).repaintingEndSeconds).to.equal(
+          null,
+        );
+      }
+      expect(parse({ repainting_start: 5, repainting_end: 2 }).warnings).to.deep.equal([]);
+    });
+
+    it("know three ways to repaint and two to tell the window", () => {
+      expect(refusal({ repaint_mode: "wild" })).to.match(/^repaint_mode must be one of conservative/);
+      expect(refusal({ chunk_mask_mode: "none" })).to.match(/^chunk_mask_mode must be one of explicit, auto/);
+      expect(refusal({ repaint_strength: 1.5 })).to.match(/^repaint_strength must be from 0 to 1/);
+      expect(parse({ repaint_strength: 1.5 }, { rangePolicy: "clamp" }).repaintStrength).to.equal(1);
+    });
+
+    it("take stems as text, as a list, and as JSON text of one", () => {
+      const classes = (track_classes: unknown) => parse({ track_classes }).trackClasses;
+      expect(classes("drums")).to.deep.equal(["drums"]);
+      expect(classes(["drums", " bass ", ""])).to.deep.equal(["drums", "bass"]);
+      expect(classes('["drums","bass"]')).to.deep.equal(["drums", "bass"]);
+      expect(classes("[drums")).to.deep.equal(["[drums"]);
+      expect(classes([])).to.deep.equal([]);
+      for (const value of [{}, [{}], true]) {
+        expect(refusal({ track_classes: value })).to.match(/^track_classes must be text/);
+      }
+    });
+
+    it("that only analyse need a source but for metadata, and ask for the least where flags compete", () => {
+      expect(refusal({ extract_codes_only: true })).to.match(/^extract_codes_only needs a source/);
+      expect(refusal({ full_analysis_only: true })).to.match(/^full_analysis_only needs a source/);
+      const source = { src_audio_path: "a.wav" };
+      const words = parse({
+        analysis_only: true,
+        task_type: "cover",
+        ...source,
+        reference_audio_path: "b.wav",
+      });
+      expect([words.sourceAudio, words.referenceAudio]).to.deep.equal([null, null]);
+      expect(parse({ extract_codes_only: true, ...source }).sourceAudio?.path).to.equal("a.wav");
+      const all = { ...source, extract_codes_only: true, full_analysis_only: true, analysis_only: true };
+      expect(parse(all).analysis).to.equal("codes");
+      expect(parse({ ...all, extract_codes_only: false }).analysis).to.equal("full");
+    });
 
     it("take text2music in any case", () => {
       expect(parse({ taskType: " Text2Music " }).taskType).to.equal("text2music");
@@ -344,24 +466,9 @@ describe("values of generation requests", () => {
 
     it("of text2music do without a source, however it is sent", () => {
       const uploads = { ...NO_UPLOADS, sourceAudio: { path: "/tmp/a.wav" } };
-      expect(parse({}, { uploads })).to.deep.equal(parse({}));
-      for (const name of [
-        "src_audio_path",
-        "ctx_audio_path",
-        "sourceAudioPath",
-        "srcAudioPath",
-        "ctxAudioPath",
-      ]) {
-        expect(parse({ [name]: "relative/../x.wav" })).to.deep.equal(parse({}));
-      }
-    });
-
-    it("with a reference are refused for now, stored or not", () => {
-      for (const path of ["/tmp/a.wav", null]) {
-        expect(refusal({}, { uploads: { ...NO_UPLOADS, referenceAudio: { path } } })).to.include(
-          "reference_audio",
-        );
-      }
+      const warnings = ["src_audio was ignored: task_type text2music works without one"];
+      expect(parse({}, { uploads })).to.deep.equal({ ...parse({}), warnings });
+      expect(parse({ src_audio_path: "relative/../x.wav" })).to.deep.equal({ ...parse({}), warnings });
       expect(parse({ reference_audio_path: "" })).to.deep.equal(parse({}));
     });
   });

@@ -46,6 +46,7 @@ export function makeResult(change: Partial<SongResult> = {}): SongResult {
     lmModel: "",
     ditModel: "carillon-nano",
     audioFiles: [],
+    analysis: null,
     warnings: [],
     ...change,
   };

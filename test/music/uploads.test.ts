@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { Readable } from "node:stream";
 import { expect } from "chai";
 import fc from "fast-check";
-import { removeStaleUploads, storeUpload, uploadKind, uploadPath } from "../../src/music/uploads.js";
+import { removeOrphanUploads, storeUpload, uploadKind, uploadPath } from "../../src/music/uploads.js";
 
 describe("uploads", () => {
   let directory: string;
@@ -49,12 +49,12 @@ describe("uploads", () => {
     expect(await readFile(path, "utf8")).to.equal("old");
   });
 
-  it("of an earlier process are deleted, other files are not", async () => {
+  it("of an earlier process are deleted where no task needs them, other files are not", async () => {
     await mkdir(join(directory, "keep"));
-    for (const name of ["ref_audio_1.wav", "ctx_audio_2", "song.mp3"])
+    for (const name of ["ref_audio_1.wav", "ctx_audio_2", "ctx_audio_3.mp3", "song.mp3"])
       await writeFile(join(directory, name), "");
-    await removeStaleUploads(directory);
-    expect((await readdir(directory)).sort()).to.deep.equal(["keep", "song.mp3"]);
-    await removeStaleUploads(join(directory, "absent"));
+    await removeOrphanUploads(directory, (path) => path === join(directory, "ctx_audio_3.mp3"));
+    expect((await readdir(directory)).sort()).to.deep.equal(["ctx_audio_3.mp3", "keep", "song.mp3"]);
+    await removeOrphanUploads(join(directory, "absent"), () => false);
   });
 });

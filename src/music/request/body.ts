@@ -5,12 +5,13 @@ import { HttpError, RequestError } from "../errors.js";
 import { NO_UPLOADS, type UploadLimits, type Uploads } from "../uploads.js";
 import { type Fields, isObject } from "./fields.js";
 import { bodyTooLarge, MAX_FIELDS, readMultipart, removeFiles } from "./multipart.js";
+import { LIST_NAMES } from "./schema.js";
 
 export interface RequestBody {
   fields: Fields;
   uploads: Uploads;
-  /** Deletes the stored files; to be called however the request ends. */
-  dispose(): Promise<void>;
+  /** Deletes the stored files but those `kept`; to be called however the request ends. */
+  dispose(kept?: readonly string[]): Promise<void>;
 }
 
 type BodyType = "json" | "form" | "multipart";
@@ -74,7 +75,8 @@ export class BodyReader {
       maxFieldBytes: this.limits.maxBytes,
       uploads: rule.storesFiles ? this.limits.uploads : null,
     });
-    const dispose = () => removeFiles(paths);
+    const dispose = (kept: readonly string[] = []) =>
+      removeFiles(paths.filter((path) => !kept.includes(path)));
     try {
       this.authenticator.authorize(request, fields.ai_token);
     } catch (error) {
@@ -144,14 +146,17 @@ function parseJson(text: string, hint = ""): Fields {
   return value;
 }
 
-/** The last value wins where a name is repeated. */
+/** The last value wins where a name is repeated, but for names of lists. */
 function parseForm(text: string): Fields {
   const parameters = new URLSearchParams(text);
   if (parameters.size > MAX_FIELDS) {
     throw new RequestError(`The request holds more than ${MAX_FIELDS} fields`);
   }
   const fields: Record<string, unknown> = Object.create(null);
-  for (const [name, value] of parameters) fields[name] = value;
+  for (const [name, value] of parameters) {
+    const values = LIST_NAMES.has(name) ? parameters.getAll(name) : [];
+    fields[name] = values.length > 1 ? values : value;
+  }
   return fields;
 }
 

@@ -1,4 +1,4 @@
-/** Zod types of values that a client may write as a list or as text: seeds, timesteps, audio codes. */
+/** Zod types of values that a client may write as a list or as text: seeds, timesteps, audio codes, tracks. */
 import { z } from "zod";
 import { parseSeed, type SeedPositions } from "../seeds.js";
 import { instead, refuse } from "./values.js";
@@ -35,6 +35,23 @@ export const seedPositions = z.unknown().transform((value, context): SeedPositio
     known.map((seed) => seed ?? -1),
   );
 });
+
+/** Texts: one, a list of them, or JSON text of a list; blank ones are dropped. */
+export const textList = z.unknown().transform((value, context): string[] => {
+  const list = readJsonList(value) ?? (Array.isArray(value) ? value : [value]);
+  const isText = (element: unknown) => typeof element === "string" || typeof element === "number";
+  if (!list.every(isText)) return refuse(context, "must be text or a list of texts", value);
+  return list.map((element) => String(element).trim()).filter((text) => text !== "");
+});
+
+function readJsonList(value: unknown): unknown[] | undefined {
+  if (typeof value !== "string" || !value.trim().startsWith("[")) return undefined;
+  try {
+    return JSON.parse(value) as unknown[];
+  } catch {
+    return undefined;
+  }
+}
 
 /** Flow times from at most 1 down to 0, the 0 optional (reference/music-http.md 2.8). */
 export const timesteps = z.unknown().transform((value, context): number[] => {

@@ -4,12 +4,13 @@ import { RequestError } from "../errors.js";
 import { assignSeeds } from "../seeds.js";
 import type { Uploads } from "../uploads.js";
 import { FieldSources, type Fields } from "./fields.js";
-import { namesOf } from "./names.js";
+import { recordingsOf } from "./recordings.js";
 import {
+  type Analysis,
   type GenerationParameters,
   type GenerationRequest,
   generationSchema,
-  turboGenerationSchema,
+  generationSchemaFor,
 } from "./schema.js";
 import { parseField, parseObject } from "./validate.js";
 
@@ -26,13 +27,19 @@ export interface GenerationContext {
 export function parseGenerationRequest(fields: Fields, context: GenerationContext): GenerationRequest {
   const warnings: string[] = [];
   const parameters = parseParameters(fields, context, warnings);
-  refuseUnsupported(parameters, context.uploads);
+  const analysis = analysisOf(parameters);
+  const audioCodes = analysis === null ? codesInUse(parameters, warnings) : null;
+  const hasCodes = audioCodes !== null;
+  const recordings = recordingsOf({ ...parameters, analysis, hasCodes }, context.uploads, warnings);
+  if (parameters.taskType === "repaint" || parameters.taskType === "lego") checkWindow(parameters);
+  if (recordings.sourceAudio !== null && parameters.audioDurationSeconds !== null) {
+    warnings.push("audio_duration was ignored: the source sets the length");
+  }
 
   const {
     seed,
     useRandomSeed,
     useAudioCodes,
-    audioCodes,
     referenceAudioPath,
     srcAudioPath,
     analysisOnly,
@@ -40,13 +47,13 @@ export function parseGenerationRequest(fields: Fields, context: GenerationContex
     extractCodesOnly,
     ...request
   } = parameters;
-  if (audioCodes !== null && !useAudioCodes) {
-    warnings.push("audio_code_string was ignored: it acts only together with use_audio_codes");
-  }
   return {
     ...request,
+    ...recordings,
+    audioDurationSeconds: recordings.sourceAudio === null ? request.audioDurationSeconds : null,
     seeds: assignSeeds(useRandomSeed ? [] : seed, request.batchSize, context.drawSeed),
-    audioCodes: useAudioCodes && audioCodes ? codesPerItem(audioCodes, request.batchSize) : null,
+    audioCodes,
+    analysis,
     warnings,
   };
 }
@@ -58,25 +65,34 @@ function parseParameters(
 ): GenerationParameters {
   const sources = new FieldSources(fields);
   const model = parseField(generationSchema.shape.model, sources, context.rangePolicy, []);
-  const schema = context.isTurbo(model) ? turboGenerationSchema : generationSchema;
+  const taskType = parseField(generationSchema.shape.taskType, sources, context.rangePolicy, []);
+  const schema = generationSchemaFor(context.isTurbo(model), taskType);
   return parseObject(schema, sources, context.rangePolicy, warnings);
 }
 
-/** A source audio is not refused: clients attach one to every task, and text2music does without it. */
-function refuseUnsupported(parameters: GenerationParameters, uploads: Uploads): void {
-  if (parameters.taskType !== "text2music") {
-    throw new RequestError(`task_type ${parameters.taskType} is not supported yet, only text2music is`);
+/** Of several flags the one that asks for the least (reference/music-http.md 2.12). */
+function analysisOf(parameters: GenerationParameters): Analysis | null {
+  if (parameters.extractCodesOnly) return "codes";
+  if (parameters.fullAnalysisOnly) return "full";
+  return parameters.analysisOnly ? "metadata" : null;
+}
+
+/**
+ * The client's codes, where they act: with `thinking`, whose codes they then take the place of, and with
+ * `use_audio_codes` (spec: model behaviour rules 1, 2 and 4; reference/music-http.md D6).
+ */
+function codesInUse(parameters: GenerationParameters, warnings: string[]): number[][] | null {
+  const { audioCodes, taskType, thinking, useAudioCodes, batchSize } = parameters;
+  if (audioCodes === null) return null;
+  if (taskType !== "text2music" && taskType !== "cover") {
+    warnings.push(`audio_code_string was ignored: task_type ${taskType} works on a source`);
+    return null;
   }
-  if (uploads.referenceAudio !== null || parameters.referenceAudioPath !== null) {
-    throw new RequestError("reference_audio is not supported yet, neither as file nor as path");
+  if (!thinking && !useAudioCodes) {
+    warnings.push("audio_code_string was ignored: it acts only together with thinking or use_audio_codes");
+    return null;
   }
-  const analysis = (["analysisOnly", "fullAnalysisOnly", "extractCodesOnly"] as const).find(
-    (flag) => parameters[flag],
-  );
-  if (analysis !== undefined) {
-    const [name] = namesOf(generationSchema.shape[analysis]);
-    throw new RequestError(`${name} is not supported yet`);
-  }
+  return codesPerItem(audioCodes, batchSize);
 }
 
 /** One list serves every item. All items of a batch are rendered at one length. */
@@ -91,4 +107,14 @@ function codesPerItem(codes: number[][], batchSize: number): number[][] {
     throw new RequestError("audio_code_string must hold the same number of codes for every item");
   }
   return perItem;
+}
+
+/** What can be said before the source is read. */
+function checkWindow({
+  repaintingStartSeconds: start,
+  repaintingEndSeconds: end,
+}: GenerationParameters): void {
+  if (end !== null && start >= end) {
+    throw new RequestError(`repainting_start must be below repainting_end, got ${start} and ${end}`);
+  }
 }

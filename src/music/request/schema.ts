@@ -3,8 +3,8 @@
  * stands (spec: POST /release_task; reference/music-http.md 2.3 and 2.4).
  */
 import { z } from "zod";
-import { audioCodes, seedPositions, timesteps } from "./lists.js";
-import { parameter } from "./names.js";
+import { audioCodes, seedPositions, textList, timesteps } from "./lists.js";
+import { namesOf, parameter } from "./names.js";
 import {
   clamped,
   finiteNumber,
@@ -21,6 +21,7 @@ import {
 } from "./values.js";
 
 export const TASK_TYPES = ["text2music", "cover", "repaint", "lego", "extract", "complete"] as const;
+export const REPAINT_MODES = ["conservative", "balanced", "aggressive"] as const;
 export const AUDIO_FORMATS = ["flac", "mp3", "opus", "aac", "wav", "wav32"] as const;
 export type TaskType = (typeof TASK_TYPES)[number];
 export type AudioFormat = (typeof AUDIO_FORMATS)[number];
@@ -55,6 +56,12 @@ const topP = (fallback: number) =>
 
 const inferenceSteps = (max: number) => parameter("inference_steps", within(integer, 1, max).default(8));
 
+const audioDuration = (min: number) =>
+  parameter(
+    ["audio_duration", "duration", "audioDuration", "target_duration", "targetDuration"],
+    withinOrAuto(finiteNumber, min, 600).default(null),
+  );
+
 /** What a task is made of. Keys are what the service calls a value; units stand in the names. */
 export const generationSchema = z.object({
   prompt: parameter(["prompt", "caption"], text.default("")),
@@ -80,11 +87,8 @@ export const generationSchema = z.object({
   keyScale: parameter(["key_scale", "keyscale", "keyScale", "key"], keyScale.default("")),
   /** "2", "3", "4", "6" for 2/4, 3/4, 4/4, 6/8, or "". */
   timeSignature: parameter(["time_signature", "timesignature", "timeSignature"], timeSignature.default("")),
-  audioDurationSeconds: parameter(
-    ["audio_duration", "duration", "audioDuration", "target_duration", "targetDuration"],
-    withinOrAuto(finiteNumber, 10, 600).default(null),
-  ),
-  /** Lists of codes, one per item or one for all. They act only with `use_audio_codes`. */
+  audioDurationSeconds: audioDuration(10),
+  /** Lists of codes, one per item or one for all. They act with `thinking` or `use_audio_codes`. */
   audioCodes: parameter(
     ["audio_code_string", "audioCodeString", "audio_codes"],
     audioCodes.nullable().default(null),
@@ -142,6 +146,12 @@ export const generationSchema = z.object({
     ["src_audio_path", "ctx_audio_path", "sourceAudioPath", "srcAudioPath", "ctxAudioPath"],
     textOrNull.nullable().default(null),
   ),
+  /** extract and lego: the stem. */
+  trackName: parameter("track_name", trimmed.default("")),
+  /** complete: the stems to add. */
+  trackClasses: parameter(["track_classes", "trackClasses", "instruments"], textList.default([])),
+  globalCaption: parameter("global_caption", text.default("")),
+  /** Below 0: the song begins before the source. */
   repaintingStartSeconds: parameter("repainting_start", finiteNumber.default(0)),
   /** Null: the end of the audio, which 0 and negative values mean as well. */
   repaintingEndSeconds: parameter(
@@ -152,15 +162,49 @@ export const generationSchema = z.object({
     ["audio_cover_strength", "audioCoverStrength", "cover_strength"],
     within(finiteNumber, 0, 1).default(1),
   ),
+  /** 0: denoising starts from noise alone; 1: as close to the source as it can. */
+  coverNoiseStrength: parameter("cover_noise_strength", within(finiteNumber, 0, 1).default(0)),
+  repaintMode: parameter("repaint_mode", oneOf(REPAINT_MODES).default("balanced")),
+  /** balanced mode: 1 keeps the least of the source around the window. */
+  repaintStrength: parameter("repaint_strength", within(finiteNumber, 0, 1).default(0.5)),
+  /** The models were trained on masks that tell the window (reference/engine.md 8.4). */
+  chunkMaskMode: parameter("chunk_mask_mode", oneOf(["explicit", "auto"]).default("explicit")),
   analysisOnly: parameter("analysis_only", flag.default(false)),
   fullAnalysisOnly: parameter("full_analysis_only", flag.default(false)),
   extractCodesOnly: parameter("extract_codes_only", flag.default(false)),
 });
 
 /** Turbo models are distilled to few steps and allow no more than 20. */
-export const turboGenerationSchema = generationSchema.extend({ inferenceSteps: inferenceSteps(20) });
+const turboInferenceSteps = inferenceSteps(20);
+/** Regions of a few seconds are common where a source sets the length. */
+const anyAudioDuration = audioDuration(0);
+
+/** The parameters with the ranges of one family of models and one task type. */
+export function generationSchemaFor(isTurbo: boolean, taskType: TaskType) {
+  const { inferenceSteps, audioDurationSeconds } = generationSchema.shape;
+  return generationSchema.extend({
+    inferenceSteps: isTurbo ? turboInferenceSteps : inferenceSteps,
+    audioDurationSeconds: taskType === "text2music" ? audioDurationSeconds : anyAudioDuration,
+  });
+}
+
+/** Names that a form may repeat to spell a list. */
+export const LIST_NAMES: ReadonlySet<string> = new Set(
+  [generationSchema.shape.trackClasses, generationSchema.shape.audioCodes].flatMap((type) => namesOf(type)),
+);
 
 export type GenerationParameters = z.output<typeof generationSchema>;
+
+/** A recording that a task works on. */
+export interface AudioInput {
+  /** As the client wrote it; once the task is accepted, the file's real path. */
+  path: string;
+  /** True: the file was uploaded for this task and goes with it. */
+  isUpload: boolean;
+}
+
+/** What a task that makes no music finds out: the codes of its source, all about it, or metadata for its words. */
+export type Analysis = "codes" | "full" | "metadata";
 
 /** Parameters that are settled while a request is parsed and go no further. */
 type Settled =
@@ -180,6 +224,12 @@ export interface GenerationRequest extends Omit<GenerationParameters, Settled> {
   seeds: number[];
   /** The client's codes, one list per item and all of one length, or null where none are in use. */
   audioCodes: number[][] | null;
+  /** What the task works on; null where it needs none. */
+  sourceAudio: AudioInput | null;
+  /** Whose timbre to take. */
+  referenceAudio: AudioInput | null;
+  /** Null: the task makes songs. */
+  analysis: Analysis | null;
   /** What was accepted but not taken literally, for people to read. */
   warnings: string[];
 }

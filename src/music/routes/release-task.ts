@@ -1,3 +1,4 @@
+import { ownFiles } from "../audio-inputs.js";
 import { sendEnvelope } from "../envelope.js";
 import { HttpError } from "../errors.js";
 import { QueueFullError } from "../queue.js";
@@ -12,6 +13,7 @@ export const releaseTask: Route =
   ({ config, service, bodies }) =>
   async (request, response) => {
     const body = await bodies.read(request, response, BODY_RULES.releaseTask);
+    let kept: string[] = [];
     try {
       const generation = parseGenerationRequest(body.fields, {
         rangePolicy: config.rangePolicy,
@@ -19,9 +21,11 @@ export const releaseTask: Route =
         uploads: body.uploads,
         drawSeed,
       });
-      sendEnvelope(response, await service.submit(generation).catch(refusal));
+      const accepted = await service.submit(generation).catch(refusal);
+      kept = ownFiles(generation);
+      sendEnvelope(response, accepted);
     } finally {
-      await body.dispose();
+      await body.dispose(kept);
     }
   };
 

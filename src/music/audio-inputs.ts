@@ -1,0 +1,110 @@
+/** Recordings that tasks work on: which files a request may name, and whether they hold what they should. */
+import { access, constants, realpath, rm, stat } from "node:fs/promises";
+import { resolve } from "node:path";
+import { DecodeError, measureAudio } from "./decode.js";
+import { HttpError, RequestError } from "./errors.js";
+import { isWithin } from "./permitted-root.js";
+import { repaintWindow } from "./repaint-window.js";
+import type { AudioInput, GenerationRequest } from "./request/schema.js";
+
+/** What clients find as `file` in results, whatever stands before it. */
+const RESULT_URL = /\/v1\/audio\?(?:[^#]*&)?path=([^&#]*)/;
+
+export interface AudioInputOptions {
+  /** Folders that paths may point into beside the service's own; null: any. */
+  roots: readonly string[] | null;
+  /** Finished songs. Relative paths start here. */
+  audioDirectory: string;
+  uploadsDirectory: string;
+  maxSeconds: number;
+}
+
+export class AudioInputs {
+  constructor(private readonly options: AudioInputOptions) {}
+
+  /**
+   * Checks a new request's recordings: paths are resolved, every file is decoded once, the window lies where it may.
+   * @throws HttpError 400 where a recording cannot be worked on
+   */
+  async admit(request: GenerationRequest): Promise<GenerationRequest> {
+    const located = await this.locate(request);
+    const { sourceAudio, referenceAudio } = located;
+    if (sourceAudio !== null) repaintWindow(request, await this.#measure(sourceAudio, "src_audio"));
+    if (referenceAudio !== null) await this.#measure(referenceAudio, "reference_audio");
+    return located;
+  }
+
+  /**
+   * The request with real paths: at submission, and again before the job reads them, as files and links change.
+   * @throws RequestError where a path names no file that may be read
+   */
+  async locate(request: GenerationRequest): Promise<GenerationRequest> {
+    return {
+      ...request,
+      sourceAudio: await this.#locate(request.sourceAudio, "src_audio_path"),
+      referenceAudio: await this.#locate(request.referenceAudio, "reference_audio_path"),
+    };
+  }
+
+  async #locate(input: AudioInput | null, parameter: string): Promise<AudioInput | null> {
+    if (input === null || input.isUpload) return input;
+    const candidate = resolve(this.options.audioDirectory, pathIn(input.path, parameter));
+    const file = await realpath(candidate).catch(() => null);
+    if (!(await this.#isAllowed(file ?? candidate))) {
+      throw new RequestError(
+        `${parameter} lies outside the directories that requests may name, the setting SVC_AUDIO_ROOTS`,
+      );
+    }
+    if (file === null) throw new RequestError(`${parameter} names no file that exists`);
+    if (!(await stat(file)).isFile()) throw new RequestError(`${parameter} names no regular file`);
+    await access(file, constants.R_OK).catch(() => {
+      throw new RequestError(`${parameter} names a file that this server may not read`);
+    });
+    return { path: file, isUpload: false };
+  }
+
+  async #isAllowed(path: string): Promise<boolean> {
+    const { roots, audioDirectory, uploadsDirectory } = this.options;
+    if (roots === null) return true;
+    for (const root of [audioDirectory, uploadsDirectory, ...roots]) {
+      const real = await realpath(root).catch(() => null);
+      if (real !== null && isWithin(real, path)) return true;
+    }
+    return false;
+  }
+
+  /** The length in seconds. */
+  async #measure(input: AudioInput, name: string): Promise<number> {
+    try {
+      return await measureAudio({ path: input.path, name, maxSeconds: this.options.maxSeconds });
+    } catch (error) {
+      if (!(error instanceof DecodeError)) throw error;
+      throw new HttpError(error.code === "FFMPEG_MISSING" ? 500 : 400, error.message, {}, { cause: error });
+    }
+  }
+}
+
+/** The files that go when the task ends. */
+export function ownFiles({ sourceAudio, referenceAudio }: GenerationRequest): string[] {
+  return [sourceAudio, referenceAudio].flatMap((input) => (input?.isUpload ? input.path : []));
+}
+
+export async function removeOwnFiles(request: GenerationRequest): Promise<void> {
+  for (const path of ownFiles(request)) await rm(path, { force: true });
+}
+
+/** The path itself, or the one in a result's URL: clients send `file` back. */
+function pathIn(value: string, parameter: string): string {
+  const [, encoded] = RESULT_URL.exec(value) ?? [];
+  const path = encoded === undefined ? value : decoded(encoded, parameter);
+  if (path.includes("\0")) throw new RequestError(`${parameter} must not contain a NUL character`);
+  return path;
+}
+
+function decoded(text: string, parameter: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch (error) {
+    throw new RequestError(`${parameter} is not a URL of a result`, { cause: error });
+  }
+}

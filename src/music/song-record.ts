@@ -1,0 +1,45 @@
+/** What the record of a finished task says of its songs. */
+import type { RenderResult } from "../engine/addon.js";
+import type { Metadata } from "../engine/types.js";
+import type { PlannedComposition } from "./compose.js";
+import type { GenerationRequest } from "./request/schema.js";
+import type { SongMetas } from "./store.js";
+
+/** `seconds`: how long the music really lasts; null where there is none. */
+export function metasOf(request: GenerationRequest, metadata: Metadata, seconds: number | null): SongMetas {
+  return {
+    bpm: metadata.bpm,
+    duration: seconds === null ? null : Math.round(seconds * 100) / 100,
+    genres: "",
+    keyscale: metadata.keyScale,
+    timesignature: metadata.timeSignature,
+    prompt: request.prompt,
+    lyrics: request.lyrics,
+  };
+}
+
+/** Text for people; older clients read the "Name: value" lines. */
+export function summary(
+  request: GenerationRequest,
+  song: PlannedComposition,
+  rendered: RenderResult,
+  metas: SongMetas,
+  totalSeconds: number,
+): string {
+  const count = rendered.audio.length;
+  const songs = `${count} song${count === 1 ? "" : "s"}`;
+  const { conditions, denoise, decode } = rendered.timings;
+  const lines = [
+    `**🎵 Total generation time (${songs}): ${totalSeconds.toFixed(2)}s**`,
+    `- ${(totalSeconds / count).toFixed(2)}s per song`,
+    `- LM: metadata ${song.seconds.metadata.toFixed(2)}s, audio codes ${song.seconds.codes.toFixed(2)}s`,
+    `- DiT: conditions ${conditions.toFixed(2)}s, diffusion ${denoise.toFixed(2)}s, decoding ${decode.toFixed(2)}s`,
+    `Task: ${request.taskType}`,
+    `Steps: ${request.timesteps === null ? request.inferenceSteps : request.timesteps.length - 1}`,
+    ...(metas.bpm === null ? [] : [`BPM: ${metas.bpm}`]),
+    `Duration: ${metas.duration}`,
+    ...(metas.keyscale === "" ? [] : [`Key: ${metas.keyscale}`]),
+    ...(metas.timesignature === "" ? [] : [`Time Signature: ${metas.timesignature}`]),
+  ];
+  return lines.join("\n");
+}
