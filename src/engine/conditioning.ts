@@ -19,18 +19,28 @@ export interface TextConditions {
 }
 
 export function encodeTextPrompt(tokenizer: Tokenizer, conditions: TextConditions): Int32Array {
+  return withFinalToken(tokenizer, textPrompt(conditions), maxTextTokens);
+}
+
+export function encodeLyricPrompt(tokenizer: Tokenizer, conditions: TextConditions): Int32Array {
+  return withFinalToken(tokenizer, lyricPrompt(conditions), maxLyricTokens);
+}
+
+export function textPrompt(conditions: TextConditions): PromptPart[] {
   const instruction = conditions.instruction.endsWith(":")
     ? conditions.instruction
     : `${conditions.instruction}:`;
   const text =
     `# Instruction\n${instruction}\n\n# Caption\n${captionBody(conditions.caption)}\n\n` +
     `# Metas\n${metasBlock(conditions.metadata)}`;
-  return withFinalToken(tokenizer, [{ text }, { control: endOfText }, { text: "\n" }], maxTextTokens);
+  return [{ text }, { control: endOfText }, { text: "\n" }];
 }
 
-export function encodeLyricPrompt(tokenizer: Tokenizer, conditions: TextConditions): Int32Array {
-  const text = `# Languages\n${conditions.language}\n\n# Lyric\n${conditions.lyrics}`;
-  return withFinalToken(tokenizer, [{ text }, { control: endOfText }], maxLyricTokens);
+export function lyricPrompt(conditions: TextConditions): PromptPart[] {
+  return [
+    { text: `# Languages\n${conditions.language}\n\n# Lyric\n${conditions.lyrics}` },
+    { control: endOfText },
+  ];
 }
 
 /** Values in the form of the training data where they have one, else as the client wrote them. */

@@ -1,0 +1,69 @@
+/** The drummer: patterns a bar, a fill before each new section, a crash on its first beat. */
+import { readGrid } from "./grid.js";
+import type { Note } from "./piece.js";
+import type { Random } from "./random.js";
+
+/** General MIDI drum map. */
+const drumPitches = {
+  kick: 36,
+  rim: 37,
+  snare: 38,
+  clap: 39,
+  brush: 40,
+  lowTom: 45,
+  midTom: 47,
+  highTom: 50,
+  hat: 42,
+  pedal: 44,
+  open: 46,
+  crash: 49,
+  ride: 51,
+  tambourine: 54,
+  cowbell: 56,
+  conga: 63,
+  mutedConga: 62,
+  lowConga: 64,
+  cabasa: 69,
+  shaker: 70,
+  claves: 75,
+  triangle: 81,
+} as const;
+
+export type DrumName = keyof typeof drumPitches;
+
+/** A grid per drum: "X" accent, "x" hit, "o" ghost note. */
+export type DrumPattern = Partial<Record<DrumName, string>>;
+
+const velocities: Record<string, number> = { X: 112, x: 90, o: 52 };
+
+export function drumBar(pattern: DrumPattern, firstStep: number, energy: number): Note[] {
+  return Object.entries(pattern).flatMap(([drum, grid]) =>
+    readGrid(grid).map(({ step, symbol }) => ({
+      start: firstStep + step,
+      length: 1,
+      pitch: drumPitches[drum as DrumName],
+      velocity: (velocities[symbol] ?? 90) * (0.75 + 0.25 * energy),
+    })),
+  );
+}
+
+export function crash(firstStep: number): Note {
+  return { start: firstStep, length: 4, pitch: drumPitches.crash, velocity: 96 };
+}
+
+/** Sixteenths or eighths that grow towards the bar line, down over the drums that the kit's style names. */
+export function drumFill(drums: readonly DrumName[], endStep: number, steps: number, random: Random): Note[] {
+  const stride = random.chance(0.5) ? 1 : 2;
+  const notes: Note[] = [];
+  for (let offset = 0; offset < steps; offset += stride) {
+    if (offset > 0 && random.chance(0.2)) continue;
+    const drum = drums[Math.floor((offset / steps) * drums.length)] as DrumName;
+    notes.push({
+      start: endStep - steps + offset,
+      length: 1,
+      pitch: drumPitches[drum],
+      velocity: 68 + (38 * offset) / steps,
+    });
+  }
+  return notes;
+}

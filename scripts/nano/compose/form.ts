@@ -1,0 +1,52 @@
+/** How many bars a piece has, and its sections. */
+import type { Section, SectionName } from "./piece.js";
+
+/** What rings after the last bar: at least this, at most a bar more. */
+const minTailSeconds = 0.8;
+
+export function barsWithin(durationSeconds: number, barSeconds: number): number {
+  return Math.max(1, Math.floor((durationSeconds - minTailSeconds) / barSeconds));
+}
+
+/** Sections of equal length, by their number. */
+const forms: Record<number, SectionName[][]> = {
+  1: [["Verse"], ["Chorus"]],
+  2: [
+    ["Verse", "Chorus"],
+    ["Intro", "Verse"],
+  ],
+  3: [
+    ["Intro", "Verse", "Chorus"],
+    ["Verse", "Chorus", "Outro"],
+    ["Intro", "Chorus", "Outro"],
+  ],
+  4: [
+    ["Intro", "Verse", "Chorus", "Outro"],
+    ["Verse", "Chorus", "Verse", "Chorus"],
+    ["Verse", "Chorus", "Bridge", "Chorus"],
+  ],
+  5: [
+    ["Intro", "Verse", "Chorus", "Verse", "Chorus"],
+    ["Intro", "Verse", "Chorus", "Bridge", "Chorus"],
+  ],
+  6: [
+    ["Intro", "Verse", "Chorus", "Verse", "Chorus", "Outro"],
+    ["Intro", "Verse", "Chorus", "Bridge", "Chorus", "Outro"],
+  ],
+  7: [["Intro", "Verse", "Chorus", "Verse", "Chorus", "Bridge", "Chorus"]],
+  8: [["Intro", "Verse", "Chorus", "Verse", "Chorus", "Bridge", "Chorus", "Outro"]],
+};
+const mostSections = 8;
+
+/** Cuts `bars` into sections of 1, 2, 4, 8 or 16 bars; the last one takes what is left over. */
+export function sectionsOf(bars: number, pick: <T>(choices: readonly T[]) => T): Section[] {
+  let sectionBars = bars >= 8 ? 4 : bars >= 4 ? 2 : 1;
+  while (Math.floor(bars / sectionBars) > mostSections) sectionBars *= 2;
+  const count = Math.floor(bars / sectionBars);
+  const names = pick(forms[count] ?? []);
+  return names.map((name, index) => ({
+    name,
+    firstBar: index * sectionBars,
+    bars: index === count - 1 ? bars - index * sectionBars : sectionBars,
+  }));
+}

@@ -1,0 +1,146 @@
+/**
+ * Melodies out of motifs. A motif is a rhythm and a contour of one bar. Phrases of four bars state it, answer
+ * it, vary it and close; strong beats take notes of the chord, the others run along the scale.
+ */
+import type { ChordSpan } from "./harmony.js";
+import type { Note } from "./piece.js";
+import type { Random } from "./random.js";
+import { moveAlong, nearestPitch } from "./theory.js";
+
+interface MotifNote {
+  step: number;
+  steps: number;
+  /** Scale degrees away from the phrase's centre. */
+  contour: number;
+}
+
+export interface MelodyStyle {
+  /** Notes a beat, about. */
+  density: number;
+  /** 0 .. 1: how often an onset falls beside the beat. */
+  syncopation: number;
+  /** The widest step within a motif, in scale degrees. */
+  leap: number;
+}
+
+export interface Motif {
+  notes: MotifNote[];
+}
+
+export function composeMotif(style: MelodyStyle, barSteps: number, beatSteps: number, random: Random): Motif {
+  const onsets = new Set<number>();
+  const wanted = Math.max(2, Math.round((barSteps / 4) * style.density * random.between(0.8, 1.2)));
+  if (random.chance(0.8)) onsets.add(0);
+  for (let attempt = 0; onsets.size < wanted && attempt < 60; attempt++) {
+    const step = random.integer(0, barSteps - 1);
+    const onBeat = step % beatSteps === 0;
+    const onHalf = step % 2 === 0;
+    const likely = onBeat
+      ? 1 - 0.5 * style.syncopation
+      : onHalf
+        ? 0.5 + 0.4 * style.syncopation
+        : 0.35 * style.syncopation;
+    if (random.chance(likely)) onsets.add(step);
+  }
+  const steps = [...onsets].sort((a, b) => a - b);
+  let contour = random.integer(-1, 2);
+  const notes = steps.map((step, index) => {
+    if (index > 0) contour += random.pick([-2, -1, -1, 1, 1, 2, random.integer(-style.leap, style.leap)]);
+    contour = Math.max(-5, Math.min(6, contour));
+    const until = steps[index + 1] ?? barSteps;
+    return { step, steps: until - step, contour };
+  });
+  return { notes };
+}
+
+/** The same rhythm with one part changed: an answer that is still the motif. */
+export function varyMotif(motif: Motif, random: Random): Motif {
+  const shift = random.pick([-2, -1, 1, 2]);
+  const half = Math.ceil(motif.notes.length / 2);
+  const kind = random.pick(["sequence", "tail", "invert"]);
+  return {
+    notes: motif.notes.map((note, index) => {
+      if (kind === "sequence") return { ...note, contour: note.contour + shift };
+      if (kind === "invert") return { ...note, contour: -note.contour };
+      return index < half ? note : { ...note, contour: note.contour + shift };
+    }),
+  };
+}
+
+/** Bars of a phrase, by which form of the motif they carry; "close" ends on a long note of the chord. */
+const phraseForms = [
+  ["motif", "answer", "motif", "close"],
+  ["motif", "motif", "answer", "close"],
+  ["motif", "answer", "other", "close"],
+  ["motif", "rest", "answer", "close"],
+] as const;
+
+export interface MelodyFrame {
+  barSteps: number;
+  beatSteps: number;
+  /** MIDI note that the section's melody turns around. */
+  centre: number;
+  range: { lowest: number; highest: number };
+  spanAt: (step: number) => ChordSpan;
+}
+
+/** The melody of a section out of two motifs. */
+export function sectionMelody(
+  motifs: { main: Motif; other: Motif },
+  section: { firstBar: number; bars: number },
+  frame: MelodyFrame,
+  energy: number,
+  random: Random,
+): Note[] {
+  const form = random.pick(phraseForms);
+  const answer = varyMotif(motifs.main, random);
+  const notes: Note[] = [];
+  for (let bar = 0; bar < section.bars; bar++) {
+    const isLast = bar === section.bars - 1;
+    const place = isLast ? "close" : (form[bar % 4] ?? "motif");
+    if (place === "rest") continue;
+    const motif =
+      place === "motif" || place === "close" ? motifs.main : place === "answer" ? answer : motifs.other;
+    const firstStep = (section.firstBar + bar) * frame.barSteps;
+    const rendered = renderMotif(motif, firstStep, frame, notes.at(-1)?.pitch, energy);
+    notes.push(...(place === "close" ? closeWithLongNote(rendered, firstStep, frame) : rendered));
+  }
+  return notes;
+}
+
+function renderMotif(
+  motif: Motif,
+  firstStep: number,
+  frame: MelodyFrame,
+  before: number | undefined,
+  energy: number,
+): Note[] {
+  const { lowest, highest } = frame.range;
+  let previous = before ?? frame.centre;
+  return motif.notes.map(({ step, steps, contour }) => {
+    const start = firstStep + step;
+    const { chord } = frame.spanAt(start);
+    const anchor = nearestPitch(frame.centre, chord.pitchClasses, lowest, highest);
+    const target = moveAlong(anchor, chord.scale, contour);
+    const isStrong = step % frame.beatSteps === 0;
+    const allowed = isStrong || steps >= 6 ? chord.pitchClasses : chord.scale;
+    // Drawn a little towards the note before, so that bars join.
+    const pitch = nearestPitch(0.8 * target + 0.2 * previous, allowed, lowest, highest);
+    previous = pitch;
+    const accent = isStrong ? 10 : 0;
+    return { start, length: steps * 0.92, pitch, velocity: (78 + accent) * (0.82 + 0.18 * energy) };
+  });
+}
+
+/** Keeps the first half of the bar and lets its last note ring. */
+function closeWithLongNote(notes: Note[], firstStep: number, frame: MelodyFrame): Note[] {
+  const middle = firstStep + frame.barSteps / 2;
+  const kept = notes.filter(({ start }, index) => index === 0 || start <= middle);
+  const last = kept.at(-1);
+  if (last !== undefined) {
+    const { chord } = frame.spanAt(last.start);
+    last.pitch = nearestPitch(last.pitch, chord.pitchClasses, frame.range.lowest, frame.range.highest);
+    last.length = firstStep + frame.barSteps - last.start - 1;
+  }
+  return kept;
+}

@@ -1,0 +1,41 @@
+/** From the page to the hand: swing, timing and touch that are never quite even. */
+import type { Note } from "./piece.js";
+import type { Random } from "./random.js";
+
+export interface Feel {
+  /** Steps of the note that swings: 1 for sixteenths, 2 for eighths. */
+  swingSteps: 1 | 2;
+  /** 0 straight, 1/3 triplets: how late the second of two swung notes comes, in such notes. */
+  swing: number;
+  /** Standard deviation of note starts, seconds. */
+  timingSeconds: number;
+  /** Standard deviation of velocities. */
+  touch: number;
+}
+
+export function perform(notes: readonly Note[], feel: Feel, stepSeconds: number, random: Random): Note[] {
+  return notes.map((note) => {
+    const start = swung(note.start, feel) + (gaussian(random) * feel.timingSeconds) / stepSeconds;
+    const end = swung(note.start + note.length, feel);
+    return {
+      ...note,
+      start: Math.max(0, start),
+      length: Math.max(0.25, end - start),
+      velocity: Math.round(Math.max(20, Math.min(127, note.velocity + gaussian(random) * feel.touch))),
+    };
+  });
+}
+
+/** Stretches the first of each two swung notes and squeezes the second. */
+function swung(step: number, { swingSteps, swing }: Feel): number {
+  const pair = 2 * swingSteps;
+  const base = Math.floor(step / pair) * pair;
+  const within = (step - base) / swingSteps;
+  const warped = within < 1 ? within * (1 + swing) : 1 + swing + (within - 1) * (1 - swing);
+  return base + warped * swingSteps;
+}
+
+/** Irwin-Hall approximation of the standard normal distribution, at most 3 away from 0. */
+function gaussian(random: Random): number {
+  return 2 * (random.unit() + random.unit() + random.unit() - 1.5);
+}

@@ -1,0 +1,68 @@
+/** A composed piece: notes, not yet sound. Time counts in steps, a sixteenth note each. */
+import type { Instrument } from "./instruments.js";
+
+export type Metre = "2/4" | "3/4" | "4/4" | "6/8";
+
+/** Steps of a bar, and of the beat that the tempo counts: 6/8 has two dotted beats. */
+export const metres: Record<Metre, { barSteps: number; beatSteps: number }> = {
+  "2/4": { barSteps: 8, beatSteps: 4 },
+  "3/4": { barSteps: 12, beatSteps: 4 },
+  "4/4": { barSteps: 16, beatSteps: 4 },
+  "6/8": { barSteps: 12, beatSteps: 6 },
+};
+
+export interface Note {
+  /** Steps from the beginning, fractions for swing and human timing. */
+  start: number;
+  /** Steps. */
+  length: number;
+  /** MIDI note number; of a drum kit, the General MIDI drum. */
+  pitch: number;
+  /** 1 .. 127 */
+  velocity: number;
+}
+
+export type Role = "drums" | "bass" | "comp" | "pulse" | "pad" | "lead";
+
+/** What one instrument plays. */
+export interface Part {
+  role: Role;
+  instrument: Instrument;
+  notes: Note[];
+}
+
+export type SectionName = "Intro" | "Verse" | "Chorus" | "Bridge" | "Outro";
+
+export interface Section {
+  name: SectionName;
+  firstBar: number;
+  bars: number;
+}
+
+export type Mode = "major" | "minor";
+
+export interface Key {
+  /** Semitones above C. */
+  tonic: number;
+  mode: Mode;
+  /** As a prompt writes it: "F# minor". */
+  name: string;
+}
+
+export interface Piece {
+  seed: number;
+  genre: string;
+  bpm: number;
+  metre: Metre;
+  key: Key;
+  sections: Section[];
+  /** Bars in all; the last chord rings from their end to the end of the piece. */
+  bars: number;
+  /** Whole seconds. */
+  durationSeconds: number;
+  parts: Part[];
+}
+
+export function secondsPerStep({ bpm, metre }: Pick<Piece, "bpm" | "metre">): number {
+  return 60 / bpm / metres[metre].beatSteps;
+}

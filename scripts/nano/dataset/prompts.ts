@@ -1,0 +1,84 @@
+/** Token ids of everything that the pipeline says about a piece, by the pipeline's own functions. */
+
+import type { TaskType } from "../../../src/engine/addon.js";
+import { encodeLyricPrompt, encodeTextPrompt } from "../../../src/engine/conditioning.js";
+import { instructionOf } from "../../../src/engine/instructions.js";
+import { toThinkFields } from "../../../src/engine/metadata.js";
+import { codesPrompt, metadataPrompt } from "../../../src/engine/prompts.js";
+import type { Tokenizer } from "../../../src/engine/tokenizer.js";
+import { serializeThinkFields } from "../../../src/engine/yaml.js";
+import type { StemName } from "../compose/instruments.js";
+import { type Description, withoutMusicalFacts } from "../words/description.js";
+
+/** One way to ask for a piece, and what the models then read. */
+export interface Request {
+  caption: string;
+  lyrics: string;
+  language: string;
+  textTokenIds: number[];
+  /** The same where the client knows no tempo, key and metre. */
+  bareTextTokenIds: number[];
+  lyricTokenIds: number[];
+  /** The language model's prompt, up to the assistant's turn. */
+  lmPromptTokenIds: number[];
+  /** Its answer before the audio codes: the think block. The codes and <|im_end|> follow. */
+  lmThinkTokenIds: number[];
+}
+
+/** Text prompts of the tasks that have a source, for the first way to ask. */
+export interface TaskPrompts {
+  cover: number[];
+  repaint: number[];
+  /** By the stem that is wanted. */
+  extract: Partial<Record<StemName, number[]>>;
+  lego: Partial<Record<StemName, number[]>>;
+  /** By the stem that is given; the classes asked for are all the others. */
+  complete: Partial<Record<StemName, number[]>>;
+}
+
+export function encodeRequest(tokenizer: Tokenizer, description: Description): Request {
+  const { caption, lyrics, language, metadata } = description;
+  const conditions = { ...description, instruction: instruction("text2music") };
+  const bare = { ...conditions, metadata: withoutMusicalFacts(metadata) };
+  const yaml = serializeThinkFields({ ...toThinkFields(metadata, language), caption });
+  const prompt = tokenizer.encode(metadataPrompt(caption, lyrics));
+  const answered = tokenizer.encode(codesPrompt(caption, lyrics, yaml));
+  return {
+    caption,
+    lyrics,
+    language,
+    textTokenIds: [...encodeTextPrompt(tokenizer, conditions)],
+    bareTextTokenIds: [...encodeTextPrompt(tokenizer, bare)],
+    lyricTokenIds: [...encodeLyricPrompt(tokenizer, conditions)],
+    lmPromptTokenIds: [...prompt],
+    lmThinkTokenIds: [...answered.subarray(prompt.length)],
+  };
+}
+
+export function encodeTasks(tokenizer: Tokenizer, description: Description, stems: StemName[]): TaskPrompts {
+  const encode = (task: TaskType, trackName = "", trackClasses: string[] = []): number[] => [
+    ...encodeTextPrompt(tokenizer, {
+      ...description,
+      instruction: instruction(task, trackName, trackClasses),
+    }),
+  ];
+  const byStem = (ids: (stem: StemName) => number[]) =>
+    Object.fromEntries(stems.map((stem) => [stem, ids(stem)]));
+  return {
+    cover: encode("cover"),
+    repaint: encode("repaint"),
+    extract: byStem((stem) => encode("extract", stem)),
+    lego: byStem((stem) => encode("lego", stem)),
+    complete: byStem((given) =>
+      encode(
+        "complete",
+        "",
+        stems.filter((stem) => stem !== given),
+      ),
+    ),
+  };
+}
+
+function instruction(task: TaskType, trackName = "", trackClasses: string[] = []): string {
+  return instructionOf({ task, trackName, trackClasses, instruction: "", hasAudioCodes: false });
+}

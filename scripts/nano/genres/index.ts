@@ -1,0 +1,36 @@
+/** All genres, in the order of their labels. */
+import { ambient } from "./ambient.js";
+import { bossaNova } from "./bossa-nova.js";
+import { cinematic } from "./cinematic.js";
+import { classical } from "./classical.js";
+import { folk } from "./folk.js";
+import { funk } from "./funk.js";
+import type { Genre } from "./genre.js";
+import { house } from "./house.js";
+import { jazz } from "./jazz.js";
+import { lofi } from "./lofi.js";
+import { reggae } from "./reggae.js";
+import { rock } from "./rock.js";
+import { synthwave } from "./synthwave.js";
+
+export const genres: readonly Genre[] = [
+  ambient,
+  bossaNova,
+  cinematic,
+  classical,
+  folk,
+  funk,
+  house,
+  jazz,
+  lofi,
+  reggae,
+  rock,
+  synthwave,
+];
+
+/** @throws RangeError for a name of none */
+export function genreNamed(name: string): Genre {
+  const genre = genres.find((candidate) => candidate.name === name);
+  if (genre === undefined) throw new RangeError(`${name} is no genre`);
+  return genre;
+}

@@ -1,0 +1,127 @@
+/** Captions: what a person might write to ask for a piece. Many forms, from three words to four sentences. */
+import type { Piece } from "../compose/piece.js";
+import type { Random } from "../compose/random.js";
+import type { Genre } from "../genres/genre.js";
+
+const tempoWords: { upTo: number; words: readonly string[] }[] = [
+  { upTo: 75, words: ["slow", "very slow", "unhurried"] },
+  { upTo: 95, words: ["slow", "downtempo", "laid-back"] },
+  { upTo: 115, words: ["mid-tempo", "moderate", "steady"] },
+  { upTo: 140, words: ["upbeat", "lively", "brisk"] },
+  { upTo: Number.POSITIVE_INFINITY, words: ["fast", "very fast", "up-tempo"] },
+];
+
+const metreWords: Record<Piece["metre"], readonly string[]> = {
+  "2/4": ["in 2/4 time", "with a two-beat feel"],
+  "3/4": ["in 3/4 time", "in waltz time", "with a waltz feel"],
+  "4/4": ["in 4/4 time", "with a steady beat"],
+  "6/8": ["in 6/8 time", "with a rolling 6/8 feel"],
+};
+
+/** The words of one caption, each drawn anew. */
+interface Words {
+  genre: string;
+  mood: string;
+  otherMood: string;
+  tempo: string;
+  scene: string;
+  metre: string;
+  key: string;
+  bpm: string;
+  lead: string;
+  others: string[];
+}
+
+type Form = { weight: number; write: (words: Words) => string };
+
+const forms: readonly Form[] = [
+  { weight: 2, write: ({ genre, mood }) => `${mood} ${genre}` },
+  { weight: 1, write: ({ genre }) => genre },
+  { weight: 2, write: ({ genre, mood, lead }) => `${mood} ${genre} with ${lead}` },
+  {
+    weight: 2,
+    write: ({ genre, tempo, lead, others }) => `${tempo} ${genre}, ${list([lead, ...others])}`,
+  },
+  {
+    weight: 2,
+    write: ({ genre, mood, otherMood, lead }) => `${genre}, ${mood}, ${otherMood}, ${lead}, instrumental`,
+  },
+  { weight: 2, write: ({ genre, mood, scene }) => `${article(mood)} ${genre} instrumental ${scene}` },
+  { weight: 2, write: ({ mood, lead, others }) => `${mood} instrumental with ${list([lead, ...others])}` },
+  {
+    weight: 1,
+    write: ({ tempo, mood, lead, scene }) => `${article(tempo)}, ${mood} piece ${scene}, led by ${lead}`,
+  },
+  { weight: 2, write: ({ genre, mood, bpm, key }) => `${mood} ${genre} at ${bpm} in ${key}` },
+  {
+    weight: 1,
+    write: ({ genre, metre, mood, lead }) => `${mood} ${genre} ${metre}, featuring ${lead}`,
+  },
+  {
+    weight: 3,
+    write: ({ genre, mood, otherMood, tempo, lead, others, scene }) =>
+      `${sentence(`${article(mood)} and ${otherMood} ${noun(genre)} ${scene}`)} ` +
+      `${sentence(`${tempo}, with ${list([lead, ...others])}`)}`,
+  },
+  {
+    weight: 3,
+    write: ({ genre, mood, otherMood, tempo, lead, others, metre }) =>
+      `${sentence(`an instrumental ${noun(genre)} ${metre}`)} ${sentence(`${lead} carries the melody over ${list(others)}`)} ` +
+      `${sentence(`the mood is ${mood} and ${otherMood}, the tempo ${tempo}`)}`,
+  },
+  {
+    weight: 1,
+    write: ({ genre, mood, scene, lead, others, bpm, key }) =>
+      `${sentence(`${mood} ${genre} ${scene}`)} ${sentence(`it features ${list([lead, ...others])}`)} ` +
+      `${sentence(`it runs at ${bpm} in the key of ${key}`)}`,
+  },
+];
+
+export function writeCaption(piece: Piece, genre: Genre, random: Random): string {
+  return random.weighted(forms).write(drawWords(piece, genre, random));
+}
+
+function drawWords(piece: Piece, genre: Genre, random: Random): Words {
+  const [mood = "", otherMood = ""] = random.shuffled(genre.moods);
+  const tempo = tempoWords.find(({ upTo }) => beatsPerMinuteFelt(piece) <= upTo)?.words ?? [];
+  const named = (role: string): string[] =>
+    piece.parts.filter((part) => part.role === role).map(({ instrument }) => random.pick(instrument.words));
+  const [lead = "", ...rest] = [...named("lead"), ...named("comp"), ...named("pulse"), ...named("pad")];
+  const others = random.shuffled([...rest, ...named("bass"), ...named("drums")]);
+  return {
+    genre: random.pick(genre.names),
+    mood,
+    otherMood,
+    tempo: random.pick(tempo),
+    scene: random.pick(genre.scenes),
+    metre: random.pick(metreWords[piece.metre]),
+    key: piece.key.name,
+    bpm: random.pick([`${piece.bpm} bpm`, `${piece.bpm} BPM`]),
+    lead,
+    others: others.slice(0, random.integer(1, 3)),
+  };
+}
+
+/** A bar of 6/8 feels faster than its dotted beats. */
+function beatsPerMinuteFelt({ bpm, metre }: Piece): number {
+  return metre === "6/8" ? 1.4 * bpm : bpm;
+}
+
+/** Some names are adjectives by themselves. */
+function noun(genre: string): string {
+  return /(?:music|score|soundtrack|soundscape|groove|beat|tune|jam|song)$/.test(genre)
+    ? genre
+    : `${genre} track`;
+}
+
+function article(words: string): string {
+  return `${/^[aeiou]/i.test(words) ? "an" : "a"} ${words}`;
+}
+
+function list(items: readonly string[]): string {
+  return items.length < 2 ? items.join() : `${items.slice(0, -1).join(", ")} and ${items.at(-1)}`;
+}
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}

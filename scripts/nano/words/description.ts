@@ -1,0 +1,33 @@
+/** A piece in words: captions, lyrics and the metadata of its prompts. */
+import type { TextConditions } from "../../../src/engine/conditioning.js";
+import type { Metadata } from "../../../src/engine/types.js";
+import type { Piece } from "../compose/piece.js";
+import { Random } from "../compose/random.js";
+import { genreNamed } from "../genres/index.js";
+import { writeCaption } from "./caption.js";
+import { writeLyrics } from "./lyrics.js";
+
+/** What a prompt says beside its instruction. */
+export type Description = Omit<TextConditions, "instruction">;
+
+/** `count` ways to ask for the piece. The first names no language; of the others every second says "en". */
+export function describe(piece: Piece, count: number): Description[] {
+  const random = new Random(piece.seed + 2_000_003);
+  const genre = genreNamed(piece.genre);
+  return Array.from({ length: count }, (_, index) => ({
+    caption: writeCaption(piece, genre, random),
+    lyrics: writeLyrics(piece, random),
+    // Clients that do not care send "en", the service's default.
+    language: index % 2 === 0 ? "unknown" : "en",
+    metadata: metadataOf(piece),
+  }));
+}
+
+export function metadataOf({ bpm, key, metre, durationSeconds }: Piece): Metadata {
+  return { bpm, keyScale: key.name, timeSignature: metre.charAt(0), durationSeconds };
+}
+
+/** What is left of the metadata where the client gave none: the renderer always knows the length. */
+export function withoutMusicalFacts({ durationSeconds }: Metadata): Metadata {
+  return { bpm: null, keyScale: "", timeSignature: "", durationSeconds };
+}
