@@ -34,6 +34,13 @@ interface GenerateOptions {
   seed?: string;
   steps?: string;
   model?: string;
+  task?: string;
+  source?: string;
+  reference?: string;
+  track?: string[];
+  repaintStart?: string;
+  repaintEnd?: string;
+  strength?: string;
 }
 
 /** What shells expect of a program that SIGINT ended. */
@@ -74,6 +81,16 @@ program
   .option("--seed <number>", "the same seed and settings make the same song")
   .option("--steps <count>", "denoising steps")
   .option("--model <name>", "a model of `carillon models`")
+  .option("--task <type>", "text2music, cover, repaint, lego, extract or complete")
+  .option("--source <file>", "recording that the task works on; it sets the length")
+  .option("--reference <file>", "recording whose timbre to take")
+  .option(
+    "--track <names...>",
+    "stem to extract or to lay (lego), stems to complete with, as drums or vocals",
+  )
+  .option("--repaint-start <seconds>", "begin of what is generated anew, below 0 ahead of the source")
+  .option("--repaint-end <seconds>", "its end, perhaps beyond the source's")
+  .option("--strength <share>", "0 to 1: how far a cover follows the source")
   .action(generate);
 
 program.command("models").description("list the models that are installed").action(listModels);
@@ -138,20 +155,7 @@ async function generate(prompt: string, options: GenerateOptions): Promise<void>
   });
   try {
     await engine.loadSlot(1, null, { signal });
-    const request = parseGenerationRequest(
-      {
-        prompt,
-        lyrics: options.lyrics,
-        thinking: options.thinking ?? false,
-        audio_duration: options.duration,
-        inference_steps: options.steps,
-        use_random_seed: options.seed === undefined,
-        seed: options.seed,
-        batch_size: 1,
-        audio_format: extname(options.out).slice(1) || "mp3",
-      },
-      engine,
-    );
+    const request = parseGenerationRequest(parametersOf(prompt, options), engine);
     const display = new ProgressDisplay();
     const song = await makeSongs(engine, request, {
       destination: () => ({ name: options.out, path }),
@@ -168,6 +172,29 @@ async function generate(prompt: string, options: GenerateOptions): Promise<void>
   } finally {
     await engine.close();
   }
+}
+
+/** The options in the words of POST /release_task. */
+function parametersOf(prompt: string, options: GenerateOptions): Record<string, unknown> {
+  return {
+    prompt,
+    lyrics: options.lyrics,
+    thinking: options.thinking ?? false,
+    audio_duration: options.duration,
+    inference_steps: options.steps,
+    use_random_seed: options.seed === undefined,
+    seed: options.seed,
+    batch_size: 1,
+    audio_format: extname(options.out).slice(1) || "mp3",
+    task_type: options.task,
+    src_audio_path: options.source,
+    reference_audio_path: options.reference,
+    track_name: options.track?.[0],
+    track_classes: options.track,
+    repainting_start: options.repaintStart,
+    repainting_end: options.repaintEnd,
+    audio_cover_strength: options.strength,
+  };
 }
 
 /** Before minutes are spent on a song that could not be kept. */

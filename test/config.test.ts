@@ -79,6 +79,20 @@ describe("configuration", () => {
     expect(loadConfig({ SVC_DEVICE: "cuda:1", SVC_LM_DEVICE: "CPU" }).languageModelDevice).to.equal("cpu");
   });
 
+  it("lets requests name audio anywhere only where no other machine can send any", () => {
+    for (const host of ["127.0.0.1", "127.8.8.8", "localhost", "::1"]) {
+      expect(loadConfig({ SVC_API_HOST: host }).audioRoots, host).to.equal(null);
+    }
+    expect(loadConfig({}).audioRoots).to.equal(null);
+    for (const host of ["0.0.0.0", "::", "192.168.1.4", "music.example", "127.0.0.1.example"]) {
+      expect(loadConfig({ SVC_API_HOST: host }).audioRoots, host).to.deep.equal([]);
+    }
+    for (const host of ["127.0.0.1", "0.0.0.0"]) {
+      const { audioRoots } = loadConfig({ SVC_API_HOST: host, SVC_AUDIO_ROOTS: "/srv/a" });
+      expect(audioRoots).to.deep.equal(["/srv/a"]);
+    }
+  });
+
   it("reads SVC_INIT_LLM as auto, on or off", () => {
     const read = (value: string) => loadConfig({ SVC_INIT_LLM: value }).initLanguageModel;
     expect(["auto", "AUTO", "", "true", "1", "false", "no"].map(read)).to.deep.equal([

@@ -19,7 +19,7 @@ const DEMUXERS =
 
 export class DecodeError extends Error {
   constructor(
-    readonly code: "FFMPEG_MISSING" | "UNDECODABLE" | "EMPTY" | "TOO_LONG" | "TIMEOUT",
+    readonly code: "FFMPEG_MISSING" | "NOT_FOUND" | "UNDECODABLE" | "EMPTY" | "TOO_LONG" | "TIMEOUT",
     /** One line that tells nothing of the file's content or place. */
     message: string,
     options?: ErrorOptions,
@@ -126,6 +126,9 @@ function decodeFailure(error: unknown, name: string): unknown {
   if (!(error instanceof FfmpegError)) return error;
   if (error.code === "FFMPEG_MISSING") {
     return new DecodeError(error.code, `${error.message} to read audio`, { cause: error });
+  }
+  if (error.complaint.includes("No such file or directory")) {
+    return new DecodeError("NOT_FOUND", `${name} does not exist`, { cause: error });
   }
   return new DecodeError("UNDECODABLE", `${name} holds no audio that can be decoded`, { cause: error });
 }

@@ -98,13 +98,18 @@ describe("decoding recordings", () => {
     writeFileSync(at("noise.wav"), Buffer.from(Array.from({ length: 9999 }, (_, i) => (i * i * 31) % 251)));
     writeFileSync(at("nothing.flac"), "");
     runFfmpeg(["-f", "lavfi", "-i", "color=red:s=16x16:d=1", "-c:v", "mpeg4", at("silent.mp4")]);
-    for (const name of ["song.mp3", "noise.wav", "nothing.flac", "silent.mp4", "absent.wav"]) {
+    for (const name of ["song.mp3", "noise.wav", "nothing.flac", "silent.mp4"]) {
       const { code, message } = await failureOf(at(name));
       expect([code, message], name).to.deep.equal([
         "UNDECODABLE",
         "src_audio holds no audio that can be decoded",
       ]);
     }
+  });
+
+  it("says that a file is not there", async () => {
+    const { code, message } = await failureOf(at("absent.wav"));
+    expect([code, message]).to.deep.equal(["NOT_FOUND", "src_audio does not exist"]);
   });
 
   it("refuses a file of no samples", async () => {

@@ -18,6 +18,9 @@ export interface Answer {
   body: any;
 }
 
+type FormPart = string | number | boolean | File;
+export type FormFields = Record<string, FormPart | FormPart[]>;
+
 export interface FinishedTask {
   item: TaskStatusItem;
   records: ResultRecord[];
@@ -44,9 +47,23 @@ export class Client {
     );
   }
 
-  /** The id of an accepted task. */
+  /** Sends a multipart form; a list repeats its field. */
+  async postForm(path: string, fields: FormFields, headers: Record<string, string> = {}): Promise<Answer> {
+    const form = new FormData();
+    for (const [name, value] of Object.entries(fields)) {
+      for (const part of Array.isArray(value) ? value : [value]) {
+        form.append(name, part instanceof File ? part : String(part));
+      }
+    }
+    return readAnswer(await fetch(this.url + path, { method: "POST", headers, body: form }));
+  }
+
+  /** The id of an accepted task: sent as JSON, as a form where files are among the parameters. */
   async submit(parameters: object): Promise<string> {
-    const { status, body } = await this.post("/release_task", parameters);
+    const hasFiles = Object.values(parameters).some((value) => value instanceof File);
+    const { status, body } = hasFiles
+      ? await this.postForm("/release_task", parameters as FormFields)
+      : await this.post("/release_task", parameters);
     if (status !== 200) throw new Error(`refused with ${status}: ${body.detail}`);
     return body.data.task_id;
   }

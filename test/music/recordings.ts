@@ -1,5 +1,7 @@
 /** Recordings for tests, made by ffmpeg. */
 import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { basename } from "node:path";
 
 export interface Recording {
   seconds?: number;
@@ -43,4 +45,9 @@ export function writeSilence(path: string, seconds: number): string {
 
 export function runFfmpeg(args: readonly string[]): void {
   execFileSync("ffmpeg", ["-hide_banner", "-loglevel", "error", "-nostdin", "-y", ...args]);
+}
+
+/** The file as a client uploads it. */
+export function uploadOf(path: string, name = basename(path)): File {
+  return new File([readFileSync(path)], name);
 }
