@@ -28,9 +28,8 @@ double distance(const at::Tensor& a, const at::Tensor& b) { return (a - b).abs()
 TEST("adapters: a dimension splits as LyCORIS splits it") {
   const int64_t factors[] = {-1, 1, 2, 3, 4, 5, 6, 7, 8};
   const std::pair<int64_t, std::array<int64_t, 9>> smaller_parts[] = {
-      {256, {16, 1, 2, 2, 4, 4, 4, 4, 8}},   {1024, {32, 1, 2, 2, 4, 4, 4, 4, 8}},
-      {2048, {32, 1, 2, 2, 4, 4, 4, 4, 8}},  {2560, {40, 1, 2, 2, 4, 5, 5, 5, 8}},
-      {4096, {64, 1, 2, 2, 4, 4, 4, 4, 8}},  {6144, {64, 1, 2, 3, 4, 4, 6, 6, 8}},
+      {256, {16, 1, 2, 2, 4, 4, 4, 4, 8}},   {1024, {32, 1, 2, 2, 4, 4, 4, 4, 8}}, {2048, {32, 1, 2, 2, 4, 4, 4, 4, 8}},
+      {2560, {40, 1, 2, 2, 4, 5, 5, 5, 8}},  {4096, {64, 1, 2, 2, 4, 4, 4, 4, 8}}, {6144, {64, 1, 2, 3, 4, 4, 6, 6, 8}},
       {12288, {96, 1, 2, 3, 4, 4, 6, 6, 8}}, {360, {18, 1, 2, 3, 4, 5, 6, 6, 8}}};
   for (const auto& [dimension, parts] : smaller_parts) {
     for (size_t i = 0; i < parts.size(); ++i) {
@@ -73,8 +72,7 @@ TEST("adapters: the parameter counts of LoKr at the default settings") {
 
 TEST("adapters: the Kronecker product has w1 outside and w2 inside") {
   const at::Tensor delta = lokr_delta(kFirst, kSecond, 1);
-  EXPECT(delta.equal(
-      matrix({1, 0, -1, 2, 0, -2, 2, 1, 0, 4, 2, 0, 3, 0, -3, 4, 0, -4, 6, 3, 0, 8, 4, 0}, 6)));
+  EXPECT(delta.equal(matrix({1, 0, -1, 2, 0, -2, 2, 1, 0, 4, 2, 0, 3, 0, -3, 4, 0, -4, 6, 3, 0, 8, 4, 0}, 6)));
   const at::Tensor x = at::arange(1, 7, at::kFloat);
   EXPECT(at::mv(lokr_delta(kFirst, kSecond, 0.5), x).equal(at::tensor({-3.0f, 15.0f, -7.0f, 32.0f})));
 }

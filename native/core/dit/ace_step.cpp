@@ -26,7 +26,8 @@ AceStep AceStep::load(const std::string& directory, const DitConfig& config, con
           .silence =
               read_silence_latent(checkpoint, config.audio_acoustic_hidden_dim).to(placement.device, placement.dtype),
           .parameter_count = checkpoint.parameter_count(),
-          .unused_tensors = checkpoint.unused()};
+          .unused_tensors = checkpoint.unused(),
+          .decoder_weights = weights.sub("decoder")};
 }
 
 at::Tensor AceStep::silence_of(int64_t frames) const {

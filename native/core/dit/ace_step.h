@@ -25,6 +25,7 @@ struct AceStep {
   at::Tensor silence;                       // [1, frames, C], the model's dtype and device
   int64_t parameter_count;                  // of the whole checkpoint
   std::vector<std::string> unused_tensors;  // Checkpoint::unused
+  Weights decoder_weights;                  // what `dit` was loaded from: the base that adapters start from
 
   /// Original or diffusers layout. Throws kBadCheckpoint; reports Stage::kLoad.
   static AceStep load(const std::string& directory, const Placement& placement, const Control& control);

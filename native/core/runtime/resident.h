@@ -17,17 +17,21 @@ class Resident {
 
   /// Loads at once only what stays.
   Resident(Load load, bool stays, const Control& control) : load_(std::move(load)) {
-    if (stays) staying_ = std::make_shared<const Model>(load_(control));
+    if (stays) staying_ = std::make_shared<Model>(load_(control));
   }
 
   /// The model, loaded if need be. One that does not stay leaves with its last holder.
   std::shared_ptr<const Model> acquire(const Control& control) const {
-    return staying_ ? staying_ : std::make_shared<const Model>(load_(control));
+    if (staying_) return staying_;
+    return std::make_shared<const Model>(load_(control));
   }
+
+  /// The model that stays, to change it while nobody uses it; null where none stays.
+  Model* staying() { return staying_.get(); }
 
  private:
   Load load_;
-  std::shared_ptr<const Model> staying_;
+  std::shared_ptr<Model> staying_;
 };
 
 }  // namespace carillon

@@ -5,6 +5,7 @@
 
 #include <chrono>
 
+#include "core/adapters/merge.h"
 #include "core/runtime/error.h"
 #include "core/tasks/postprocess.h"
 #include "core/tasks/text2music.h"
@@ -37,7 +38,7 @@ void require_match(const char* what, int64_t found, int64_t expected) {
 
 Renderer::Renderer(const Directories& directories, const Placement& placement, const Residency& residency,
                    const Control& control)
-    : model_([=](const Control& call) { return AceStep::load(directories.model, placement, call); }, residency.model,
+    : model_([=, this](const Control& call) { return load_model(directories.model, placement, call); }, residency.model,
              control),
       text_encoder_([=](const Control& call) { return TextEncoder::load(directories.text_encoder, placement, call); },
                     residency.text_encoder_and_vae, control),
@@ -47,6 +48,7 @@ Renderer::Renderer(const Directories& directories, const Placement& placement, c
   const auto model = model_.acquire(control);
   const auto text_encoder = text_encoder_.acquire(control);
   const auto vae = vae_.acquire(control);
+  adapter_targets_ = adapter_targets(model->dit);
   require_match("the text encoder", text_encoder->config().hidden_size, model->config.text_hidden_dim);
   require_match("the VAE's latent space", vae->config().decoder_input_channels,
                 model->config.audio_acoustic_hidden_dim);
@@ -66,6 +68,33 @@ Renderer::Renderer(const Directories& directories, const Placement& placement, c
   add_unused(directories.model, model->unused_tensors);
   add_unused(directories.vae, vae->unused_tensors());
   add_unused(directories.text_encoder, text_encoder->unused_tensors());
+}
+
+AceStep Renderer::load_model(const std::string& directory, const Placement& placement, const Control& control) const {
+  AceStep model = AceStep::load(directory, placement, control);
+  if (adapter_) merge_adapter(model.dit, model.decoder_weights, *adapter_, adapter_strength_);
+  return model;
+}
+
+void Renderer::apply_adapter(std::shared_ptr<const Adapter> adapter, double strength) {
+  if (!(strength >= 0 && strength <= 1)) {
+    fail(ErrorCode::kBadArgument, "an adapter's scale is from 0 to 1, not " + std::to_string(strength));
+  }
+  AceStep* const model = model_.staying();
+  const std::shared_ptr<const Adapter> before = std::move(adapter_);
+  adapter_.reset();
+  if (model && before && before != adapter) restore_base(model->dit, model->decoder_weights, *before);
+  if (!adapter) return;
+  if (model) {
+    try {
+      merge_adapter(model->dit, model->decoder_weights, *adapter, strength);
+    } catch (...) {
+      restore_base(model->dit, model->decoder_weights, *adapter);
+      throw;
+    }
+  }
+  adapter_ = std::move(adapter);
+  adapter_strength_ = strength;
 }
 
 at::Tensor Renderer::encode_latents(const at::Tensor& audio, const Control& control) {

@@ -1,6 +1,9 @@
 #pragma once
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "core/adapters/adapter_file.h"
 #include "core/dit/ace_step.h"
 #include "core/qwen3/text_encoder.h"
 #include "core/runtime/control.h"
@@ -27,6 +30,8 @@ class Renderer {
   /// Throws kBadCheckpoint, also where the three do not fit together. Reports Stage::kLoad.
   Renderer(const Directories& directories, const Placement& placement, const Residency& residency,
            const Control& control);
+  Renderer(const Renderer&) = delete;
+  Renderer& operator=(const Renderer&) = delete;
 
   const RendererInfo& info() const { return info_; }
 
@@ -47,10 +52,23 @@ class Renderer {
   /// Throws kBadArgument beyond the silence table.
   at::Tensor silent_context(int64_t frames, const Control& control);
 
+  /// Reads an adapter for this DiT. Nothing changes yet. Throws kBadCheckpoint.
+  Adapter load_adapter(const std::string& path) const { return read_adapter(path, adapter_targets_); }
+
+  /// Merges `adapter` at `strength` in place of the one before; null brings back the base weights, bit for bit.
+  /// A model that does not stay is merged whenever it arrives. After a failure the base weights are there.
+  /// Throws kBadArgument unless `strength` is from 0 to 1.
+  void apply_adapter(std::shared_ptr<const Adapter> adapter, double strength);
+
  private:
+  AceStep load_model(const std::string& directory, const Placement& placement, const Control& control) const;
   DenoiseJob prepare(const AceStep& model, const RenderJob& job, const PromptStates& prompts, const Control& control);
   std::vector<at::Tensor> decode(const at::Tensor& latents, const Control& control);
 
+  // Before the models: loading one looks at the adapter.
+  std::vector<AdapterTarget> adapter_targets_;
+  std::shared_ptr<const Adapter> adapter_;  // the one merged, or null
+  double adapter_strength_ = 0;
   Resident<AceStep> model_;
   Resident<TextEncoder> text_encoder_;
   Resident<Vae> vae_;
