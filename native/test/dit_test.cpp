@@ -108,14 +108,28 @@ TEST("dit: equal times take the constant second branch, different ones do not") 
   EXPECT(largest_difference(constant.at(1).layers, model.dit.modulate(times.narrow(0, 1, 1)).layers) < 1e-5);
 }
 
-TEST("dit: the loss of flow matching has a gradient with respect to the conditions") {
-  const AceStep model = tiny_ace_step({.is_xl = true});
+TEST("dit: the velocity of training is that of inference, and has a gradient with respect to what is trained") {
+  AceStep model = tiny_ace_step({.is_xl = true});
   Inputs in(2, 10, 4);
-  in.encoder_states.requires_grad_(true);
-  const at::Tensor loss = flow_matching_loss(model.dit, random_tensor({2, 10, kTinyLatent}, 7), in.state,
-                                             at::tensor({0.3f, 0.8f}), in.context, in.encoder_states);
-  loss.backward();
-  EXPECT(in.encoder_states.grad().abs().max().item<double>() > 0.0);
+  const auto by_layer = [&] {
+    return model.dit.velocity_by_layer(in.state, model.dit.embed_context(in.context), model.dit.modulate(in.times),
+                                       in.encoder_states, {}, run_layer);
+  };
+  EXPECT(largest_difference(by_layer(), velocity(model.dit, in)) < 1e-5);
+
+  for (const Projection& projection : model.dit.projections()) {
+    if (projection.name.find("cross_attn.v_proj") == std::string::npos) continue;
+    const at::Tensor change = at::zeros_like(projection.weight()).requires_grad_();
+    projection.linear->branches.push_back(
+        {projection.first_row, projection.rows, [=](const at::Tensor& x) { return at::linear(x, change); }});
+    flow_matching_loss(model.dit, {.data = random_tensor({2, 10, kTinyLatent}, 7),
+                                   .noise = in.state,
+                                   .times = at::tensor({0.3f, 0.8f}),
+                                   .context = in.context,
+                                   .encoder_states = in.encoder_states})
+        .backward();
+    EXPECT(change.grad().abs().max().item<double>() > 0.0);
+  }
 }
 
 TEST("dit: a missing tensor is named") {

@@ -9,12 +9,13 @@ at::Tensor noised(const at::Tensor& data, const at::Tensor& noise, const at::Ten
   return time * noise + (1.0 - time) * data;
 }
 
-at::Tensor flow_matching_loss(const Dit& dit, const at::Tensor& data, const at::Tensor& noise, const at::Tensor& times,
-                              const at::Tensor& context, const at::Tensor& encoder_states) {
-  const at::Tensor state = noised(data, noise, times).to(context.scalar_type());
-  const at::Tensor velocity =
-      dit.velocity(state, dit.embed_context(context), dit.modulate(times), dit.attend_to(encoder_states));
-  return at::mse_loss(velocity.to(at::kFloat), (noise - data).to(at::kFloat));
+at::Tensor run_layer(const LayerFunction& layer, const at::Tensor& x) { return layer(x); }
+
+at::Tensor flow_matching_loss(const Dit& dit, const FlowMatchingBatch& batch, const LayerRunner& run) {
+  const at::Tensor state = noised(batch.data, batch.noise, batch.times).to(batch.context.scalar_type());
+  const at::Tensor velocity = dit.velocity_by_layer(state, dit.embed_context(batch.context), dit.modulate(batch.times),
+                                                    batch.encoder_states, batch.encoder_mask, run);
+  return at::mse_loss(velocity.to(at::kFloat), (batch.noise - batch.data).to(at::kFloat));
 }
 
 }  // namespace carillon

@@ -174,9 +174,28 @@ at::Tensor Dit::velocity(const at::Tensor& state, const ContextTokens& context, 
   for (size_t index = 0; index < layers_.size(); ++index) {
     h = layers_[index](h, modulation.layers[static_cast<int64_t>(index)], context.rotary, cross.layers[index]);
   }
+  return output(h, modulation, state.size(1));
+}
+
+at::Tensor Dit::velocity_by_layer(const at::Tensor& state, const ContextTokens& context, const Modulation& modulation,
+                                  const at::Tensor& encoder_states, const at::Tensor& encoder_mask,
+                                  const LayerRunner& run) const {
+  const at::Tensor conditions = condition_embedder_(encoder_states);
+  // Autograd sees a layer that is run later only if its input asks for a gradient.
+  at::Tensor h = (context.tokens + patch_in_.embed_state(state)).detach().requires_grad_();
+  for (size_t index = 0; index < layers_.size(); ++index) {
+    const auto layer = [&layer = layers_[index], rotary = context.rotary, conditions, encoder_mask,
+                        rows = modulation.layers[static_cast<int64_t>(index)]](const at::Tensor& x) {
+      return layer(x, rows, rotary, {layer.cross_attn.keys_values(conditions, encoder_mask), {}});
+    };
+    h = run(layer, h);
+  }
+  return output(h, modulation, state.size(1));
+}
+
+at::Tensor Dit::output(const at::Tensor& h, const Modulation& modulation, int64_t frames) const {
   const auto row = [&](int64_t index) { return modulation.output.narrow(1, index, 1); };
-  h = modulated(norm_out_(h), row(kOutputShift), row(kOutputScale));
-  return patch_out_(h, state.size(1));
+  return patch_out_(modulated(norm_out_(h), row(kOutputShift), row(kOutputScale)), frames);
 }
 
 }  // namespace carillon

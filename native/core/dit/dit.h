@@ -1,6 +1,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,11 @@ struct CrossCache {
   };
   std::vector<Layer> layers;
 };
+
+/// How training runs a layer, given as a function of its input: at once, or again in the backward pass to save memory.
+/// Beside its input a layer depends on leaves alone, so its gradients may be taken one layer at a time.
+using LayerFunction = std::function<at::Tensor(const at::Tensor&)>;
+using LayerRunner = std::function<at::Tensor(const LayerFunction& layer, const at::Tensor& x)>;
 
 /// One transformer layer: modulated self-attention, cross-attention, modulated MLP.
 struct DitLayer {
@@ -100,7 +106,14 @@ class Dit {
   at::Tensor velocity(const at::Tensor& state, const ContextTokens& context, const Modulation& modulation,
                       const CrossCache& cross) const;
 
+  /// The same velocity for training an adapter of the attention: every layer, keys and values of the encoder states
+  /// [B, L, E] included, is run by `run`. `encoder_mask` as in attend_to.
+  at::Tensor velocity_by_layer(const at::Tensor& state, const ContextTokens& context, const Modulation& modulation,
+                               const at::Tensor& encoder_states, const at::Tensor& encoder_mask,
+                               const LayerRunner& run) const;
+
  private:
+  at::Tensor output(const at::Tensor& h, const Modulation& modulation, int64_t frames) const;
   Modulation combine(const TimeEmbedding::Output& t, const TimeEmbedding::Output& r) const;
 
   bool is_turbo_ = false;

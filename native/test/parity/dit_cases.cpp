@@ -67,9 +67,12 @@ void detokenizer(Case& golden) {
 }
 
 void training_loss(Case& golden) {
-  const at::Tensor loss = flow_matching_loss(load_model(golden).dit, golden.input("target_latents"),
-                                             golden.input("noise"), times(golden, "timestep"),
-                                             golden.input("context_latents"), golden.input("encoder_hidden_states"));
+  const at::Tensor loss =
+      flow_matching_loss(load_model(golden).dit, {.data = golden.input("target_latents"),
+                                                  .noise = golden.input("noise"),
+                                                  .times = times(golden, "timestep"),
+                                                  .context = golden.input("context_latents"),
+                                                  .encoder_states = golden.input("encoder_hidden_states")});
   golden.compare("loss", loss.reshape({1}));
 }
 
