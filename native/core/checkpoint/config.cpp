@@ -86,6 +86,8 @@ void read_dit(const Json& config, const std::string& directory, DitConfig& out) 
   out.is_turbo = config.get_bool("is_turbo", false);
   out.is_lego_sft = config.get_bool("is_lego_sft", false);
   out.model_version = config.get_string("model_version", "");
+  out.timestep_mu = config.get_double("timestep_mu", -0.4);
+  out.timestep_sigma = config.get_double("timestep_sigma", 1.0);
   out.rms_norm_eps = config.get_double("rms_norm_eps", 1e-6);
   out.rope_theta = read_rope_theta(config);
   out.attention_bias = config.get_bool("attention_bias", false);

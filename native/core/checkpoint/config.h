@@ -21,8 +21,10 @@ struct DitConfig {
   int64_t audio_acoustic_hidden_dim;  // latent channels
   int64_t patch_size;
   bool is_turbo;
-  bool is_lego_sft;  // its captions are written in parts: the song, the stem, the mask
+  bool is_lego_sft;           // its captions are written in parts: the song, the stem, the mask
   std::string model_version;  // informational
+  double timestep_mu;         // the logit-normal law of flow times in training: mean
+  double timestep_sigma;      // and standard deviation
 
   // condition encoder, audio tokenizer, detokenizer
   int64_t encoder_hidden_size;

@@ -27,7 +27,7 @@ const char* stage_name(Stage stage) {
 }
 
 void Control::check() const {
-  if (cancelled_ && cancelled_->load(std::memory_order_relaxed)) fail(ErrorCode::kCancelled, "the call was cancelled");
+  if (is_cancelled()) fail(ErrorCode::kCancelled, "the call was cancelled");
 }
 
 void Control::report(Stage stage, int64_t done, int64_t total) const {

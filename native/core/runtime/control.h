@@ -25,6 +25,7 @@ class Control {
   Control(const std::atomic<bool>* cancelled, std::function<void(const Progress&)> on_progress)
       : cancelled_(cancelled), on_progress_(std::move(on_progress)) {}
 
+  bool is_cancelled() const { return cancelled_ && cancelled_->load(std::memory_order_relaxed); }
   /// Throws Error(kCancelled) once the caller asked to stop.
   void check() const;
   /// check(), then tells the caller. Called on the thread that works.

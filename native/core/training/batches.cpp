@@ -1,0 +1,86 @@
+#include "core/training/batches.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/training/random_streams.h"
+
+namespace carillon {
+namespace {
+
+/// One sample with its draws.
+struct Item {
+  at::Tensor data, noise, context;  // [T, C], [T, C], [T, 2C]
+  at::Tensor conditions;            // [L, D]
+  double time;
+};
+
+Item draw(const TrainingSample& sample, const DrawLaw& law, uint64_t seed) {
+  at::Generator generator = seeded_generator(seed, at::kCPU);
+  Item item{.data = sample.target_latents.to(at::kFloat),
+            .noise = at::randn(sample.target_latents.sizes(), generator, at::kFloat),
+            .context = sample.context_latents,
+            .conditions = sample.encoder_hidden_states,
+            .time = law.time.draw(generator)};
+  if (at::rand({}, generator, at::kDouble).item<double>() < law.condition_dropout) {
+    item.conditions = law.null_condition.cpu().to(item.conditions.scalar_type())[0].expand_as(item.conditions);
+  }
+  return item;
+}
+
+FlowMatchingBatch collate(const std::vector<Item>& items, const Placement& placement) {
+  int64_t longest = 0;
+  for (const auto& item : items) longest = std::max(longest, item.conditions.size(0));
+  std::vector<at::Tensor> data, noise, context, conditions, masks;
+  std::vector<float> times;
+  bool is_padded = false;
+  for (const auto& item : items) {
+    const int64_t length = item.conditions.size(0);
+    is_padded = is_padded || length < longest;
+    data.push_back(item.data);
+    noise.push_back(item.noise);
+    context.push_back(item.context);
+    conditions.push_back(at::constant_pad_nd(item.conditions, {0, 0, 0, longest - length}));
+    masks.push_back(at::arange(longest) < length);
+    times.push_back(static_cast<float>(item.time));
+  }
+  const auto placed = [&](const std::vector<at::Tensor>& tensors, at::ScalarType dtype) {
+    return at::stack(tensors).to(placement.device, dtype);
+  };
+  return {.data = placed(data, at::kFloat),
+          .noise = placed(noise, at::kFloat),
+          .times = at::tensor(times).to(placement.device),
+          .context = placed(context, placement.dtype),
+          .encoder_states = placed(conditions, placement.dtype),
+          .encoder_mask = is_padded ? placed(masks, at::kBool) : at::Tensor()};
+}
+
+}  // namespace
+
+std::vector<int64_t> epoch_order(int64_t count, uint64_t seed, int64_t epoch) {
+  at::Generator generator = seeded_generator(stream_seed(seed, Stream::kOrder, {epoch}), at::kCPU);
+  const at::Tensor order = at::randperm(count, generator, at::kLong);
+  return {order.const_data_ptr<int64_t>(), order.const_data_ptr<int64_t>() + count};
+}
+
+std::vector<Part> make_parts(const std::vector<TrainingSample>& samples, const DrawLaw& law, int64_t micro_step,
+                             const Placement& placement) {
+  std::map<int64_t, std::vector<Item>> by_length;
+  int64_t frames = 0;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const uint64_t seed = stream_seed(law.seed, Stream::kSample, {micro_step, static_cast<int64_t>(i)});
+    const int64_t length = samples[i].target_latents.size(0);
+    by_length[length].push_back(draw(samples[i], law, seed));
+    frames += length;
+  }
+  std::vector<Part> parts;
+  for (const auto& [length, items] : by_length) {
+    const double share = static_cast<double>(length) * static_cast<double>(items.size()) / static_cast<double>(frames);
+    parts.push_back({collate(items, placement), share});
+  }
+  return parts;
+}
+
+}  // namespace carillon

@@ -1,0 +1,217 @@
+#include "core/training/run.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+#include "core/checkpoint/atomic_file.h"
+#include "core/checkpoint/json_text.h"
+#include "core/runtime/error.h"
+#include "core/training/adapter_files.h"
+#include "core/training/layer_checkpointing.h"
+#include "core/training/random_streams.h"
+
+namespace carillon {
+namespace {
+
+constexpr double kGradientNormLimit = 1.0;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+std::vector<at::Tensor> tensors_of(const NamedTensors& named) {
+  std::vector<at::Tensor> tensors;
+  for (const auto& [name, tensor] : named) tensors.push_back(tensor);
+  return tensors;
+}
+
+double condition_dropout(const TrainingOptions& options, const DitConfig& model) {
+  constexpr double kGuidedModels = 0.15;
+  return options.condition_dropout.value_or(model.is_turbo ? 0.0 : kGuidedModels);
+}
+
+std::string fixed(double value, int decimals) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", decimals, value);
+  return text;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+TrainedModel TrainedModel::load(const std::string& directory, const Placement& placement) {
+  const c10::NoGradGuard no_grad;
+  const DitConfig config = DitConfig::read(directory);
+  const Weights weights = carillon::Checkpoint::open(directory).weights(placement);
+  return {config, Dit::load(weights.sub("decoder"), config, Control()),
+          weights.get("null_condition_emb", {1, 1, config.encoder_hidden_size})};
+}
+
+TrainingRun::TrainingRun(const TrainingOptions& options, std::function<void(const TrainingEvent&)> on_event,
+                         const Control& control)
+    : options_(options),
+      on_event_(std::move(on_event)),
+      control_(control),
+      files_(options.output_directory, options.resume_from.has_value()),
+      model_(TrainedModel::load(options.model_directory, options.placement)),
+      adapter_(model_.dit, options.adapter, options.seed),
+      parameters_(tensors_of(adapter_.parameters())),
+      optimizer_(parameters_),
+      identity_(TrainingIdentity::of(options, adapter_)),
+      law_{TimeLaw::choose(options, model_.config), condition_dropout(options, model_.config), model_.null_condition,
+           options.seed},
+      runner_(options.gradient_checkpointing ? run_layer_checkpointed : run_layer),
+      batches_per_epoch_(ceil_div(static_cast<int64_t>(options.samples.size()), options.batch_size)),
+      total_steps_(ceil_div(batches_per_epoch_, options.gradient_accumulation) * options.epochs),
+      learning_rate_(LearningRate::plan(options.learning_rate, total_steps_)) {}
+
+TrainingResult TrainingRun::execute() {
+  for (const auto& path : options_.samples) inspect_sample(path, model_.config);
+  emit(training_event::Loaded{static_cast<int64_t>(options_.samples.size())});
+  emit(training_event::Started{.device = options_.placement.device.is_cuda() ? "cuda" : "cpu",
+                               .precision = options_.placement.dtype == at::kBFloat16 ? "bf16-mixed" : "32-true",
+                               .trainable_parameters = adapter_.parameter_count(),
+                               .total_steps = total_steps_});
+  if (options_.resume_from) restore(*options_.resume_from);
+  while (position_.epoch < options_.epochs) {
+    if (!run_epoch()) {
+      const std::string name =
+          "stopped_epoch_" + std::to_string(position_.epoch + 1) + "_step_" + std::to_string(position_.step);
+      return {.completed = false, .path = save_checkpoint(name), .steps = position_.step};
+    }
+  }
+  return {.completed = true, .path = save_final(), .steps = position_.step};
+}
+
+void TrainingRun::restore(const std::string& folder) {
+  const RestoredTraining restored = restore_training(folder, identity_, adapter_, optimizer_);
+  position_ = restored.position;
+  if (!restored.is_exact) {
+    emit(training_event::Notice{"the samples, their batches or the seed are not those of " + folder +
+                                ": going on from the beginning of epoch " + std::to_string(position_.epoch + 1)});
+  }
+  emit(training_event::Resumed{position_.epoch, position_.step});
+}
+
+bool TrainingRun::run_epoch() {
+  const auto start = std::chrono::steady_clock::now();
+  const auto order = epoch_order(static_cast<int64_t>(options_.samples.size()), options_.seed, position_.epoch);
+  while (position_.batches < batches_per_epoch_) {
+    const int64_t count = std::min(options_.gradient_accumulation, batches_per_epoch_ - position_.batches);
+    const std::optional<double> loss = accumulate(order, count);
+    if (!loss) return false;
+    optimizer_step(*loss);
+    position_.batches += count;
+  }
+  finish_epoch(seconds_since(start));
+  return true;
+}
+
+std::optional<double> TrainingRun::accumulate(const std::vector<int64_t>& order, int64_t count) {
+  clear_gradients(parameters_);
+  double sum = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    if (control_.is_cancelled()) return std::nullopt;
+    sum += micro_step(order, position_.batches + i);
+  }
+  return sum / static_cast<double>(count);
+}
+
+double TrainingRun::micro_step(const std::vector<int64_t>& order, int64_t batch) {
+  const int64_t micro_step = position_.epoch * batches_per_epoch_ + batch;
+  const int64_t first = batch * options_.batch_size;
+  const int64_t end = std::min(first + options_.batch_size, static_cast<int64_t>(order.size()));
+  std::vector<TrainingSample> samples;
+  for (int64_t i = first; i < end; ++i) {
+    samples.push_back(read_sample(options_.samples[static_cast<size_t>(order[static_cast<size_t>(i)])]));
+  }
+  const std::vector<Part> parts = make_parts(samples, law_, micro_step, options_.placement);
+  double sum = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    adapter_.set_dropout(stream_seed(options_.seed, Stream::kDropout, {micro_step, static_cast<int64_t>(i)}));
+    const at::Tensor loss = flow_matching_loss(model_.dit, parts[i].batch, runner_) * parts[i].weight;
+    (loss / static_cast<double>(options_.gradient_accumulation)).backward();
+    sum += loss.item<double>();
+  }
+  return sum;
+}
+
+void TrainingRun::optimizer_step(double loss) {
+  const double norm = gradient_norm(parameters_);
+  if (!std::isfinite(norm)) {
+    emit(training_event::Skipped{.epoch = position_.epoch + 1, .step = position_.step});
+    return;
+  }
+  clip_gradients(parameters_, norm, kGradientNormLimit);
+  const double rate = learning_rate_.at(position_.step);
+  optimizer_.step(position_.step, rate);
+  position_.step += 1;
+  position_.epoch_steps += 1;
+  position_.epoch_loss_sum += loss;
+  files_.log(json_object({{"epoch", std::to_string(position_.epoch + 1)},
+                          {"step", std::to_string(position_.step)},
+                          {"loss", json_number(loss)},
+                          {"learning_rate", json_number(rate)},
+                          {"gradient_norm", json_number(norm)}}));
+  emit(training_event::Step{.epoch = position_.epoch + 1,
+                            .step = position_.step,
+                            .loss = loss,
+                            .learning_rate = rate,
+                            .gradient_norm = norm});
+}
+
+void TrainingRun::finish_epoch(double seconds) {
+  const int64_t epoch = position_.epoch + 1;
+  if (position_.epoch_steps == 0) {
+    fail(ErrorCode::kNotFinite, "no optimiser step of epoch " + std::to_string(epoch) +
+                                    " had finite gradients: the run has diverged; try a lower learning rate");
+  }
+  const double loss = position_.epoch_loss_sum / static_cast<double>(position_.epoch_steps);
+  position_ = {.epoch = epoch, .step = position_.step};
+  emit(training_event::Epoch{.epoch = epoch, .seconds = seconds, .loss = loss});
+  if (epoch % options_.save_every_epochs == 0) {
+    const std::string path = save_checkpoint("epoch_" + std::to_string(epoch) + "_loss_" + fixed(loss, 4));
+    emit(training_event::Checkpoint{.epoch = epoch, .path = path});
+  }
+}
+
+std::string TrainingRun::save_checkpoint(const std::string& name) {
+  return files_.publish("checkpoints/" + name, [&](const std::string& folder) {
+    save_adapter(adapter_, folder, options_.model_name, run_json());
+    save_training_state(folder + "/" + kTrainingStateFile, position_, identity_, adapter_, optimizer_);
+    write_file_atomically(folder + "/training_info.json", run_json() + "\n");
+  });
+}
+
+std::string TrainingRun::save_final() {
+  return files_.publish("final", [&](const std::string& folder) {
+    save_adapter(adapter_, folder, options_.model_name, run_json());
+    write_file_atomically(folder + "/training_info.json", run_json() + "\n");
+  });
+}
+
+std::string TrainingRun::run_json() const {
+  const char* sampling[] = {"auto", "discrete", "logit_normal"};
+  return json_object({{"model", json_string(options_.model_name)},
+                      {"adapter", design_json(options_.adapter)},
+                      {"num_samples", std::to_string(options_.samples.size())},
+                      {"finished_epochs", std::to_string(position_.epoch)},
+                      {"steps", std::to_string(position_.step)},
+                      {"epochs", std::to_string(options_.epochs)},
+                      {"learning_rate", json_number(options_.learning_rate)},
+                      {"batch_size", std::to_string(options_.batch_size)},
+                      {"gradient_accumulation", std::to_string(options_.gradient_accumulation)},
+                      {"shift", json_number(options_.shift)},
+                      {"seed", std::to_string(options_.seed)},
+                      {"timestep_sampling", json_string(sampling[static_cast<int>(options_.timestep_sampling)])},
+                      {"condition_dropout", json_number(law_.condition_dropout)}});
+}
+
+void TrainingRun::emit(const TrainingEvent& event) { on_event_(event); }
+
+}  // namespace carillon

@@ -1,0 +1,144 @@
+#include "core/training/training_state.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include "core/checkpoint/json.h"
+#include "core/checkpoint/json_text.h"
+#include "core/checkpoint/safetensors.h"
+#include "core/runtime/error.h"
+#include "core/training/adapter_files.h"
+
+namespace carillon {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kFormatVersion = "1";
+
+/// FNV-1a, 64 bits.
+class Digest {
+ public:
+  void add(const void* data, size_t size) {
+    const auto* bytes = static_cast<const unsigned char*>(data);
+    for (size_t i = 0; i < size; ++i) state_ = (state_ ^ bytes[i]) * 0x100000001b3;
+  }
+  void add(const std::string& text) { add(text.c_str(), text.size() + 1); }
+  std::string text() const {
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(state_));
+    return digits;
+  }
+
+ private:
+  uint64_t state_ = 0xcbf29ce484222325;
+};
+
+/// Of some elements of each trained projection: reading all of them would take as long as loading the model.
+std::string digest_of_weights(const TrainableAdapter& adapter) {
+  constexpr int64_t kElements = 256;
+  Digest digest;
+  for (const auto& module : adapter.modules()) {
+    const at::Tensor flat = module.weight.reshape({-1});
+    const int64_t stride = std::max<int64_t>(1, flat.numel() / kElements);
+    const at::Tensor some = flat.slice(0, 0, flat.numel(), stride).to(at::kCPU, at::kFloat).contiguous();
+    digest.add(module.name);
+    digest.add(some.const_data_ptr(), some.nbytes());
+  }
+  return digest.text();
+}
+
+/// The tensors of a state under their names in the file.
+std::map<std::string, at::Tensor> state_tensors(const TrainableAdapter& adapter, const AdamW& optimizer) {
+  std::map<std::string, at::Tensor> tensors;
+  for (size_t i = 0; i < adapter.parameters().size(); ++i) {
+    const auto& [name, parameter] = adapter.parameters()[i];
+    tensors["parameter." + name] = parameter.detach();
+    tensors["exp_avg." + name] = optimizer.means()[i];
+    tensors["exp_avg_sq." + name] = optimizer.squares()[i];
+  }
+  return tensors;
+}
+
+fs::path state_file_of(const std::string& folder) {
+  const fs::path root(folder);
+  for (const fs::path& place : {root, root.parent_path()}) {
+    if (fs::exists(place / kTrainingStateFile)) return place / kTrainingStateFile;
+  }
+  fail(ErrorCode::kBadArgument, folder + " cannot be resumed: there is no " + kTrainingStateFile + " in it");
+}
+
+}  // namespace
+
+TrainingIdentity TrainingIdentity::of(const TrainingOptions& options, const TrainableAdapter& adapter) {
+  Digest samples;
+  for (const auto& path : options.samples) samples.add(fs::path(path).filename().string());
+  return {.adapter = design_json(adapter.design()),
+          .weights = digest_of_weights(adapter),
+          .order = json_object({{"samples", json_string(samples.text())},
+                                {"seed", std::to_string(options.seed)},
+                                {"batch_size", std::to_string(options.batch_size)},
+                                {"gradient_accumulation", std::to_string(options.gradient_accumulation)}})};
+}
+
+void save_training_state(const std::string& path, const TrainingPosition& position, const TrainingIdentity& identity,
+                         const TrainableAdapter& adapter, const AdamW& optimizer) {
+  save_safetensors(path, state_tensors(adapter, optimizer),
+                   {{"format_version", kFormatVersion},
+                    {"adapter", identity.adapter},
+                    {"weights", identity.weights},
+                    {"order", identity.order},
+                    {"position", json_object({{"epoch", std::to_string(position.epoch)},
+                                              {"micro_step", std::to_string(position.batches)},
+                                              {"global_step", std::to_string(position.step)},
+                                              {"epoch_steps", std::to_string(position.epoch_steps)},
+                                              {"epoch_loss_sum", json_number(position.epoch_loss_sum)}})}});
+}
+
+RestoredTraining restore_training(const std::string& folder, const TrainingIdentity& identity,
+                                  const TrainableAdapter& adapter, const AdamW& optimizer) {
+  const Safetensors file = Safetensors::open(state_file_of(folder).string());
+  const auto text = [&](const char* key) {
+    const auto entry = file.metadata().find(key);
+    if (entry == file.metadata().end()) {
+      fail(ErrorCode::kBadCheckpoint, file.path() + ": the metadata has no '" + key + "'");
+    }
+    return entry->second;
+  };
+  const auto require = [&](const char* key, const std::string& expected, const std::string& what) {
+    if (text(key) == expected) return;
+    fail(ErrorCode::kBadArgument,
+         file.path() + " cannot be resumed: " + what + " (" + text(key) + " there, " + expected + " here)");
+  };
+  require("format_version", kFormatVersion, "it was written by another release");
+  require("adapter", identity.adapter, "it is of another adapter");
+  require("weights", identity.weights, "it was trained on other model weights");
+
+  const auto tensors = state_tensors(adapter, optimizer);
+  for (const auto& [name, tensor] : tensors) {
+    if (file.shape(name) != tensor.sizes().vec()) {
+      fail(ErrorCode::kBadCheckpoint, file.path() + ": tensor '" + name + "' has another shape than the adapter's");
+    }
+  }
+  const c10::NoGradGuard no_grad;
+  for (auto [name, tensor] : tensors) tensor.copy_(file.tensor(name));
+
+  const Json position = Json::parse(text("position"), file.path() + " (position)");
+  RestoredTraining restored{{.epoch = position.get_int("epoch"),
+                             .batches = position.get_int("micro_step"),
+                             .step = position.get_int("global_step"),
+                             .epoch_steps = position.get_int("epoch_steps"),
+                             .epoch_loss_sum = position.get_double("epoch_loss_sum")},
+                            text("order") == identity.order};
+  if (!restored.is_exact) {
+    restored.position = {.epoch = restored.position.epoch, .step = restored.position.step};
+  }
+  return restored;
+}
+
+}  // namespace carillon

@@ -1,0 +1,46 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "core/training/adamw.h"
+#include "core/training/trainable_adapter.h"
+#include "core/training/training.h"
+
+namespace carillon {
+
+/// Where a run stands between two optimiser steps.
+struct TrainingPosition {
+  int64_t epoch = 0;    // finished epochs
+  int64_t batches = 0;  // micro-batches of the next epoch that are done
+  int64_t step = 0;     // optimiser steps
+  // Of the epoch under way:
+  int64_t epoch_steps = 0;
+  double epoch_loss_sum = 0;  // over those steps
+};
+
+/// What a run is made of, as far as another may not go on with it.
+struct TrainingIdentity {
+  std::string adapter;  // the design
+  std::string weights;  // a digest of the model's weights
+  std::string order;    // what decides which sample comes when: the same place in an epoch is the same only under it
+
+  static TrainingIdentity of(const TrainingOptions& options, const TrainableAdapter& adapter);
+};
+
+inline constexpr const char* kTrainingStateFile = "training_state.safetensors";
+
+/// Writes everything that an exact continuation needs: position, parameters, moments. Throws kStorage.
+void save_training_state(const std::string& path, const TrainingPosition& position, const TrainingIdentity& identity,
+                         const TrainableAdapter& adapter, const AdamW& optimizer);
+
+struct RestoredTraining {
+  TrainingPosition position;
+  bool is_exact;  // false: the data set, its batches or the seed are others, so the epoch under way begins anew
+};
+
+/// Reads a checkpoint folder, or the adapter/ in one, into adapter and optimiser. Throws kBadArgument saying what does
+/// not fit this run: no state there, another adapter, other weights; kBadCheckpoint for a damaged file.
+RestoredTraining restore_training(const std::string& folder, const TrainingIdentity& identity,
+                                  const TrainableAdapter& adapter, const AdamW& optimizer);
+
+}  // namespace carillon
