@@ -1,3 +1,4 @@
+import type { Request, Response } from "express";
 import { ownFiles } from "../audio-inputs.js";
 import { sendEnvelope } from "../envelope.js";
 import { HttpError } from "../errors.js";
@@ -6,28 +7,31 @@ import { BODY_RULES } from "../request/body.js";
 import { parseGenerationRequest } from "../request/parse.js";
 import { drawSeed } from "../seeds.js";
 import { StoreError } from "../store.js";
-import type { Route } from "./route.js";
+import type { Route, RouteContext } from "./route.js";
 
 /** POST /release_task: accepts a generation task. */
-export const releaseTask: Route =
-  ({ config, service, bodies }) =>
-  async (request, response) => {
-    const body = await bodies.read(request, response, BODY_RULES.releaseTask);
-    let kept: string[] = [];
-    try {
-      const generation = parseGenerationRequest(body.fields, {
-        rangePolicy: config.rangePolicy,
-        isTurbo: (model) => service.isTurbo(model),
-        uploads: body.uploads,
-        drawSeed,
-      });
-      const accepted = await service.submit(generation).catch(refusal);
-      kept = ownFiles(generation);
-      sendEnvelope(response, accepted);
-    } finally {
-      await body.dispose(kept);
-    }
-  };
+export const releaseTask: Route = (context) => async (request, response) => {
+  sendEnvelope(response, await accept(context, request, response));
+};
+
+/** Of the files in the body only those of an accepted task are left. */
+async function accept({ config, service, bodies }: RouteContext, request: Request, response: Response) {
+  const body = await bodies.read(request, response, BODY_RULES.releaseTask);
+  let kept: string[] = [];
+  try {
+    const generation = parseGenerationRequest(body.fields, {
+      rangePolicy: config.rangePolicy,
+      isTurbo: (model) => service.isTurbo(model),
+      uploads: body.uploads,
+      drawSeed,
+    });
+    const accepted = await service.submit(generation).catch(refusal);
+    kept = ownFiles(generation);
+    return accepted;
+  } finally {
+    await body.dispose(kept);
+  }
+}
 
 function refusal(error: unknown): never {
   if (error instanceof QueueFullError) {
