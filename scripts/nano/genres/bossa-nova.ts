@@ -29,8 +29,8 @@ export const bossaNova: Genre = {
       weight: 3,
       bpm: [108, 148],
       drums: {
-        light: [{ rim: "x.....x.....x...", hat: "x.x.x.x.x.x.x.x." }],
-        full: [{ kick: "x.....x.x.....x.", rim: "x.....x.....x...", hat: "x.x.x.x.x.x.x.x." }],
+        light: [{ rim: "x.....x.....x...", hat: "X.x.X.x.X.x.X.x." }],
+        full: [{ kick: "X.....x.X.....x.", rim: "x.....x.....x...", hat: "X.x.X.x.X.x.X.x." }],
       },
       bass: ["R-----5-5-----R-", "R-----5-R-----5-"],
       comp: ["b-x-..x-b...x-..", "x---..x-..x-....", "..x-..x-x---..x-"],
@@ -40,8 +40,8 @@ export const bossaNova: Genre = {
       weight: 2,
       bpm: [72, 108],
       drums: {
-        light: [{ shaker: "xoxoxoxo", rim: "x..x..x." }],
-        full: [{ kick: "x..xX..x", shaker: "XoxoXoxo", rim: "x..x..x.", lowConga: "....X..." }],
+        light: [{ shaker: "XoooXooo", rim: "x..x..x." }],
+        full: [{ kick: "X..xX..x", shaker: "XoooXooo", rim: "x..x..x.", lowConga: "....X..." }],
       },
       bass: ["R--55--R", "R--5R--5"],
       comp: ["b.xx.x.x", "x..x.xx."],

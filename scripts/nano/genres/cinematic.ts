@@ -25,7 +25,7 @@ export const cinematic: Genre = {
       weight: 3,
       bpm: [76, 140],
       drums: {
-        light: [{ kick: "X.......x......." }],
+        light: [{ kick: "X...x...x...x..." }],
         full: [{ kick: "X..x..x.X..x..x.", lowTom: "x...x...x...x...", snare: "..o...o.X.o...oo" }],
       },
       bass: ["R---------------", "R.R.R.R.R.R.R.R."],
