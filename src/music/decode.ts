@@ -8,7 +8,7 @@ const SAMPLE_RATE = 48_000;
 /** The longest that a recording within its limits takes by far; beyond it the file is built to keep us busy. */
 const TIMEOUT_SECONDS = 120;
 /** Parts joined before others have their turn. */
-const PARTS_PER_TURN = 128;
+const PARTS_PER_TURN = 32;
 
 /**
  * What ffmpeg may take a file for: containers and streams of sound. Playlists and the like are no part of it, as they
