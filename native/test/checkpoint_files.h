@@ -7,6 +7,8 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace carillon::test {
 
@@ -64,6 +66,26 @@ inline void write_safetensors(const std::string& path, const Tensors& tensors, c
   std::string text = header.str() + "}";
   text.resize((text.size() + 7) / 8 * 8, ' ');
   write_file(path, safetensors_bytes(text, data));
+}
+
+/// A zip archive with these stored entries, as torch.save writes it. `method` 8 would be deflated.
+inline std::string zip_bytes(const std::vector<std::pair<std::string, std::string>>& entries,
+                             uint16_t method = 0) {
+  const auto u16 = [](size_t value) { return little_endian<uint16_t>(static_cast<uint16_t>(value)); };
+  const auto u32 = [](size_t value) { return little_endian<uint32_t>(static_cast<uint32_t>(value)); };
+  const std::string padding = "FB" + u16(5) + "ZZZZZ";  // torch aligns the data with an extra field
+  std::string archive, directory;
+  for (const auto& [name, data] : entries) {
+    const size_t offset = archive.size();
+    const std::string sizes = u32(0) + u32(data.size()) + u32(data.size()) + u16(name.size());
+    archive +=
+        u32(0x04034b50) + u16(0) + u16(0) + u16(method) + u32(0) + sizes + u16(padding.size()) + name + padding + data;
+    directory += u32(0x02014b50) + u16(0) + u16(0) + u16(0) + u16(method) + u32(0) + sizes + u16(0) + u16(0) + u16(0) +
+                 u16(0) + u32(0) + u32(offset) + name;
+  }
+  const std::string count = u16(entries.size());
+  return archive + directory + u32(0x06054b50) + u16(0) + u16(0) + count + count + u32(directory.size()) +
+         u32(archive.size()) + u16(0);
 }
 
 }  // namespace carillon::test

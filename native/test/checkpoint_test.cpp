@@ -16,26 +16,6 @@ namespace {
 const Placement kFloat32{at::kCPU, at::kFloat};
 const Placement kBfloat16{at::kCPU, at::kBFloat16};
 
-/// A zip archive with these stored entries, as torch.save writes it. `method` 8 would be deflated.
-std::string zip_bytes(const std::vector<std::pair<std::string, std::string>>& entries, uint16_t method = 0) {
-  using test::little_endian;
-  const auto u16 = [](size_t value) { return little_endian<uint16_t>(static_cast<uint16_t>(value)); };
-  const auto u32 = [](size_t value) { return little_endian<uint32_t>(static_cast<uint32_t>(value)); };
-  const std::string padding = "FB" + u16(5) + "ZZZZZ";  // torch aligns the data with an extra field
-  std::string archive, directory;
-  for (const auto& [name, data] : entries) {
-    const size_t offset = archive.size();
-    const std::string sizes = u32(0) + u32(data.size()) + u32(data.size()) + u16(name.size());
-    archive +=
-        u32(0x04034b50) + u16(0) + u16(0) + u16(method) + u32(0) + sizes + u16(padding.size()) + name + padding + data;
-    directory += u32(0x02014b50) + u16(0) + u16(0) + u16(0) + u16(method) + u32(0) + sizes + u16(0) + u16(0) + u16(0) +
-                 u16(0) + u32(0) + u32(offset) + name;
-  }
-  const std::string count = u16(entries.size());
-  return archive + directory + u32(0x06054b50) + u16(0) + u16(0) + count + count + u32(directory.size()) +
-         u32(archive.size()) + u16(0);
-}
-
 /// A checkpoint directory with one tensor and these bytes as silence_latent.pt.
 at::Tensor read_silence(const std::string& archive, int64_t channels) {
   const std::string directory = test::fixture_directory();
@@ -187,7 +167,7 @@ TEST("checkpoint: the diffusers layout opens behind the original names") {
 TEST("silence latent: the archive is read, transposed, with as many frames as it holds") {
   const at::Tensor stored = at::randn({1, 3, 5});
   const std::string archive =
-      zip_bytes({{"silence_latent/data.pkl", "pickle"}, {"silence_latent/data/0", test::bytes_of(stored)}});
+      test::zip_bytes({{"silence_latent/data.pkl", "pickle"}, {"silence_latent/data/0", test::bytes_of(stored)}});
   const at::Tensor silence = read_silence(archive, 3);
   EXPECT(at::equal(silence, stored.transpose(1, 2)));
   EXPECT(silence.is_contiguous());
@@ -195,13 +175,13 @@ TEST("silence latent: the archive is read, transposed, with as many frames as it
 
 TEST("silence latent: what is no such archive is refused") {
   const std::string data(24, '\0');
-  EXPECT_THROWS(read_silence(zip_bytes({{"x/data/0", data}}), 5), "24 bytes are no float32 frames of 5 channels");
-  EXPECT_THROWS(read_silence(zip_bytes({{"x/data/0", ""}}), 2), "0 bytes are no float32 frames");
-  EXPECT_THROWS(read_silence(zip_bytes({{"x/data.pkl", data}}), 2), "not a torch archive");
-  EXPECT_THROWS(read_silence(zip_bytes({{"x/data/0", data}, {"y/data/0", data}}), 2), "more than one tensor");
-  EXPECT_THROWS(read_silence(zip_bytes({{"x/data/0", data}}, 8), 2), "entry 'x/data/0' is compressed");
+  EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", data}}), 5), "24 bytes are no float32 frames of 5 channels");
+  EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", ""}}), 2), "0 bytes are no float32 frames");
+  EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data.pkl", data}}), 2), "not a torch archive");
+  EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", data}, {"y/data/0", data}}), 2), "more than one tensor");
+  EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", data}}, 8), 2), "entry 'x/data/0' is compressed");
   EXPECT_THROWS(read_silence(std::string(100, 'x'), 2), "silence_latent.pt: not a readable zip archive");
-  const std::string whole = zip_bytes({{"x/data/0", data}});
+  const std::string whole = test::zip_bytes({{"x/data/0", data}});
   for (size_t size = 1; size < whole.size(); ++size)
     EXPECT_THROWS(read_silence(whole.substr(0, size), 2), "silence_latent.pt");
   const std::string directory = test::fixture_directory();

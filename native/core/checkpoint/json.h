@@ -19,6 +19,8 @@ class Json {
   static Json read_file(const std::string& path);
 
   bool is_null() const;
+  bool is_bool() const;
+  bool is_string() const;
   bool is_object() const;
 
   bool as_bool() const;

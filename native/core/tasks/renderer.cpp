@@ -98,8 +98,12 @@ void Renderer::apply_adapter(std::shared_ptr<const Adapter> adapter, double stre
 }
 
 at::Tensor Renderer::encode_latents(const at::Tensor& audio, const Control& control) {
+  return encode_posterior(audio, control).mean.transpose(1, 2);
+}
+
+Vae::Posterior Renderer::encode_posterior(const at::Tensor& audio, const Control& control) {
   const c10::InferenceMode inference;
-  return vae_.acquire(control)->encode(audio.unsqueeze(0), control).mean.transpose(1, 2);
+  return vae_.acquire(control)->encode(audio.unsqueeze(0), control);
 }
 
 PackedStates Renderer::encode_conditions(const std::vector<int32_t>& text_token_ids,

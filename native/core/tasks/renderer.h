@@ -43,6 +43,8 @@ class Renderer {
   /// The latents of audio [channels, samples] float32, an incomplete last frame dropped: [1, T, C] float32 on
   /// the CPU, the mean of the VAE's posterior. Reports Stage::kConditions; throws kBadArgument below one frame.
   at::Tensor encode_latents(const at::Tensor& audio, const Control& control);
+  /// The whole posterior of the same audio, [1, C, T].
+  Vae::Posterior encode_posterior(const at::Tensor& audio, const Control& control);
   /// What the DiT attends to for one song, [1, L, E] on the model's device; prompts.h says what `timbre_latents` may
   /// be. Checks for cancellation; throws kBadArgument for a token id outside the vocabulary.
   PackedStates encode_conditions(const std::vector<int32_t>& text_token_ids,

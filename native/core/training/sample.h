@@ -2,16 +2,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <map>
 #include <string>
-#include <variant>
 
 #include "core/checkpoint/config.h"
+#include "core/checkpoint/torch_file.h"
 
 namespace carillon {
-
-/// What a sample file says of its piece of music beside the tensors. Integers are 32-bit in the file.
-using SampleMetadata = std::map<std::string, std::variant<std::nullptr_t, bool, int64_t, std::string>>;
 
 /// One piece of music as adapters train on it: T latent frames, L condition tokens, C latent channels, D condition
 /// width (reference training.md 2.4). On the CPU, contiguous.
@@ -21,7 +17,7 @@ struct TrainingSample {
   at::Tensor encoder_hidden_states;   // [L, D] floating
   at::Tensor encoder_attention_mask;  // [L] bool, true for real tokens
   at::Tensor context_latents;         // [T, 2 C] floating: source latents, then chunk mask
-  SampleMetadata metadata;
+  TorchNotes metadata;                // what the file says of its piece of music beside the tensors
 };
 
 struct SampleInfo {
@@ -30,7 +26,7 @@ struct SampleInfo {
 };
 
 /// Reads a sample file (`.pt`) as any trainer of this model family writes it; nothing in it is executed. Floating
-/// tensors come as float32, whatever the file holds. Metadata values of other types than SampleMetadata's are left out.
+/// tensors come as float32, whatever the file holds. Metadata of other types than TorchNotes has is left out.
 /// Throws kBadCheckpoint naming file and key: a damaged or foreign file, a key missing, a rank or length that does not
 /// fit the others, a value that is not finite.
 TrainingSample read_sample(const std::string& path);

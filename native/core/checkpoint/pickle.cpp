@@ -1,0 +1,333 @@
+#include "core/checkpoint/pickle.h"
+
+#include <ATen/ATen.h>
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "core/runtime/error.h"
+
+namespace carillon {
+namespace {
+
+/// What a stream may hold. Data sets need a few kilobytes; lyrics are the largest part.
+constexpr size_t kMaxBytes = 4 << 20;
+/// Values inside values: a destructor recurses this deep.
+constexpr int kMaxDepth = 16;
+
+using Text = PickleValue::Text;
+using Tuple = PickleValue::Tuple;
+using Dictionary = PickleValue::Dictionary;
+using Global = PickleValue::Global;
+using Opaque = PickleValue::Opaque;
+using Tensor = std::shared_ptr<const PickleTensor>;
+
+constexpr std::array<std::pair<const char*, at::ScalarType>, 10> kStorages = {{
+    {"torch FloatStorage", at::kFloat},
+    {"torch DoubleStorage", at::kDouble},
+    {"torch HalfStorage", at::kHalf},
+    {"torch BFloat16Storage", at::kBFloat16},
+    {"torch BoolStorage", at::kBool},
+    {"torch LongStorage", at::kLong},
+    {"torch IntStorage", at::kInt},
+    {"torch ShortStorage", at::kShort},
+    {"torch CharStorage", at::kChar},
+    {"torch ByteStorage", at::kByte},
+}};
+
+/// The machine of the opcodes: https://github.com/python/cpython/blob/main/Lib/pickletools.py
+class Unpickler {
+ public:
+  Unpickler(std::string_view bytes, const std::string& source) : bytes_(bytes), source_(source) {}
+
+  PickleValue run() {
+    if (bytes_.size() > kMaxBytes) bad("it is larger than " + std::to_string(kMaxBytes) + " bytes");
+    while (true) {
+      const auto opcode = number<uint8_t>();
+      if (opcode == '.') break;
+      if (!step_constant(opcode) && !step_container(opcode) && !step_memo(opcode) && !step_object(opcode)) {
+        bad("opcode " + std::to_string(opcode) + " is not one that data is made of");
+      }
+    }
+    if (stack_.size() != 1 || !marks_.empty()) bad("it ends in the middle of a value");
+    return pop();
+  }
+
+ private:
+  [[noreturn]] void bad(const std::string& what) const {
+    fail(ErrorCode::kBadCheckpoint, source_ + ": not a pickle of plain data: " + what);
+  }
+
+  std::string_view take(size_t count) {
+    if (count > bytes_.size() - at_) bad("it is truncated");
+    const auto part = bytes_.substr(at_, count);
+    at_ += count;
+    return part;
+  }
+  template <typename T>
+  T number() {
+    T value;
+    std::memcpy(&value, take(sizeof value).data(), sizeof value);
+    return value;
+  }
+  std::string_view line() {
+    const size_t end = bytes_.find('\n', at_);
+    if (end == std::string_view::npos) bad("it is truncated");
+    const auto text = take(end - at_);
+    take(1);
+    return text;
+  }
+  double big_endian_double() {
+    uint64_t bits = 0;
+    for (const char byte : take(sizeof bits)) bits = bits << 8 | static_cast<uint8_t>(byte);
+    double value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+  }
+  /// Two's complement of any length; torch.save writes it for integers beyond 32 bits.
+  int64_t long_integer() {
+    const auto digits = take(number<uint8_t>());
+    if (digits.size() > sizeof(int64_t)) bad("an integer does not fit 64 bits");
+    uint64_t bits = !digits.empty() && (digits.back() & 0x80) ? ~uint64_t{0} : 0;
+    for (size_t i = digits.size(); i-- > 0;) bits = bits << 8 | static_cast<uint8_t>(digits[i]);
+    return static_cast<int64_t>(bits);
+  }
+
+  void push(PickleValue value) { stack_.push_back(std::move(value)); }
+  void push_text(std::string_view text) { push({std::make_shared<const std::string>(text)}); }
+  PickleValue pop() {
+    if (stack_.empty() || (!marks_.empty() && stack_.size() == marks_.back())) bad("it takes more than it has");
+    PickleValue value = std::move(stack_.back());
+    stack_.pop_back();
+    return value;
+  }
+  std::vector<PickleValue> pop_many(size_t count) {
+    std::vector<PickleValue> values(count);
+    for (size_t i = count; i-- > 0;) values[i] = pop();
+    return values;
+  }
+  std::vector<PickleValue> pop_to_mark() {
+    if (marks_.empty()) bad("a mark is missing");
+    auto values = pop_many(stack_.size() - marks_.back());
+    marks_.pop_back();
+    return values;
+  }
+  template <typename T>
+  T expect(const PickleValue& value, const char* what) const {
+    const T* const found = value.as<T>();
+    if (!found) bad(std::string(what) + " is of another type");
+    return *found;
+  }
+  void hold(PickleValue& holder, const PickleValue& held) const {
+    holder.depth = std::max(holder.depth, held.depth + 1);
+    if (holder.depth > kMaxDepth) bad("values are nested too deeply");
+  }
+
+  bool step_constant(uint8_t opcode) {
+    switch (opcode) {
+      case 0x80:  // PROTO
+        if (const int protocol = number<uint8_t>(); protocol < 2 || protocol > 5) {
+          bad("its protocol is " + std::to_string(protocol));
+        }
+        return true;
+      case 0x95:  // FRAME
+        number<uint64_t>();
+        return true;
+      case 'N':
+        push({nullptr});
+        return true;
+      case 0x88:
+      case 0x89:
+        push({opcode == 0x88});
+        return true;
+      case 'K':
+        push({int64_t{number<uint8_t>()}});
+        return true;
+      case 'M':
+        push({int64_t{number<uint16_t>()}});
+        return true;
+      case 'J':
+        push({int64_t{number<int32_t>()}});
+        return true;
+      case 0x8a:
+        push({long_integer()});
+        return true;
+      case 'G':
+        push({big_endian_double()});
+        return true;
+      case 'X':
+        push_text(take(number<uint32_t>()));
+        return true;
+      case 0x8c:
+        push_text(take(number<uint8_t>()));
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  bool step_container(uint8_t opcode) {
+    switch (opcode) {
+      case '(':
+        marks_.push_back(stack_.size());
+        return true;
+      case ')':
+        push_tuple({});
+        return true;
+      case 0x85:
+      case 0x86:
+      case 0x87:
+        push_tuple(pop_many(opcode - 0x84));
+        return true;
+      case 't':
+        push_tuple(pop_to_mark());
+        return true;
+      case ']':
+        push({Opaque{}});
+        return true;
+      case '}':
+        push_dictionary();
+        return true;
+      case 'a':  // to a list, of which nothing is kept
+        pop();
+        return true;
+      case 'e':
+        pop_to_mark();
+        return true;
+      case 's':
+        set_items(pop_many(2));
+        return true;
+      case 'u':
+        set_items(pop_to_mark());
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  void push_tuple(std::vector<PickleValue> items) {
+    PickleValue tuple;
+    for (const auto& item : items) hold(tuple, item);
+    tuple.value = std::make_shared<const std::vector<PickleValue>>(std::move(items));
+    push(std::move(tuple));
+  }
+  void push_dictionary() { push({std::make_shared<std::map<std::string, PickleValue>>()}); }
+
+  void set_items(std::vector<PickleValue> items) {
+    PickleValue holder = pop();
+    const auto dictionary = expect<Dictionary>(holder, "a dictionary");
+    if (items.size() % 2 != 0) bad("a dictionary has a key without value");
+    for (size_t i = 0; i < items.size(); i += 2) {
+      hold(holder, items[i + 1]);
+      (*dictionary)[*expect<Text>(items[i], "the key of a dictionary")] = std::move(items[i + 1]);
+    }
+    push(std::move(holder));
+  }
+
+  bool step_memo(uint8_t opcode) {
+    switch (opcode) {
+      case 'q':
+        remember(number<uint8_t>());
+        return true;
+      case 'r':
+        remember(number<uint32_t>());
+        return true;
+      case 0x94:
+        remember(static_cast<uint32_t>(memo_.size()));
+        return true;
+      case 'h':
+        recall(number<uint8_t>());
+        return true;
+      case 'j':
+        recall(number<uint32_t>());
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  void remember(uint32_t index) {
+    PickleValue value = pop();
+    // A dictionary may still grow; recalled into itself it would never be freed.
+    memo_[index] = value.as<Dictionary>() ? PickleValue{Opaque{}} : value;
+    push(std::move(value));
+  }
+  void recall(uint32_t index) {
+    const auto entry = memo_.find(index);
+    if (entry == memo_.end()) bad("it refers to a value that is not there");
+    push(entry->second);
+  }
+
+  bool step_object(uint8_t opcode) {
+    switch (opcode) {
+      case 'c': {
+        const std::string module(line());
+        push_global(module, std::string(line()));
+        return true;
+      }
+      case 0x93: {  // STACK_GLOBAL
+        const auto names = pop_many(2);
+        push_global(*expect<Text>(names[0], "a module"), *expect<Text>(names[1], "a name"));
+        return true;
+      }
+      case 'Q':
+        push({storage_of(pop())});
+        return true;
+      case 'R': {
+        const PickleValue arguments = pop();
+        rebuild(expect<Global>(pop(), "what is called").name, *expect<Tuple>(arguments, "a list of arguments"));
+        return true;
+      }
+      default:
+        return false;
+    }
+  }
+
+  void push_global(const std::string& module, const std::string& name) { push({Global{module + " " + name}}); }
+
+  /// ("storage", type, key, device, elements)
+  PickleStorage storage_of(const PickleValue& id) const {
+    const auto& parts = *expect<Tuple>(id, "a storage");
+    if (parts.size() != 5 || *expect<Text>(parts[0], "a storage") != "storage") bad("a storage is not described as one");
+    const auto type = expect<Global>(parts[1], "the type of a storage").name;
+    for (const auto& [name, dtype] : kStorages) {
+      if (type != name) continue;
+      return {*expect<Text>(parts[2], "the key of a storage"), dtype, expect<int64_t>(parts[4], "a storage's size")};
+    }
+    bad("a storage has the type '" + type + "'");
+  }
+
+  void rebuild(const std::string& function, const std::vector<PickleValue>& arguments) {
+    if (function == "collections OrderedDict" && arguments.empty()) return push_dictionary();
+    if (function != "torch._utils _rebuild_tensor_v2") bad("it calls '" + function + "'");
+    // storage, offset, sizes, strides, requires_grad, hooks, and since torch 2 metadata
+    if (arguments.size() < 6 || arguments.size() > 7) bad("a tensor has another number of parts");
+    auto tensor = std::make_shared<PickleTensor>();
+    tensor->storage = expect<PickleStorage>(arguments[0], "a tensor's storage");
+    tensor->offset = expect<int64_t>(arguments[1], "a tensor's offset");
+    tensor->sizes = integers(arguments[2]);
+    tensor->strides = integers(arguments[3]);
+    push({Tensor(std::move(tensor))});
+  }
+  std::vector<int64_t> integers(const PickleValue& value) const {
+    std::vector<int64_t> numbers;
+    for (const auto& item : *expect<Tuple>(value, "a tensor's shape")) {
+      numbers.push_back(expect<int64_t>(item, "a tensor's size or stride"));
+    }
+    return numbers;
+  }
+
+  std::string_view bytes_;
+  const std::string& source_;
+  size_t at_ = 0;
+  std::vector<PickleValue> stack_;
+  std::vector<size_t> marks_;
+  std::map<uint32_t, PickleValue> memo_;
+};
+
+}  // namespace
+
+PickleValue unpickle(std::string_view bytes, const std::string& source) { return Unpickler(bytes, source).run(); }
+
+}  // namespace carillon

@@ -1,0 +1,57 @@
+#pragma once
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace carillon {
+
+/// The bytes of tensors inside a torch archive: the entry `data/<key>`, `elements` numbers of one type.
+struct PickleStorage {
+  std::string key;
+  at::ScalarType dtype;
+  int64_t elements;
+};
+
+/// A view on a storage; offset and strides count elements.
+struct PickleTensor {
+  PickleStorage storage;
+  int64_t offset;
+  std::vector<int64_t> sizes, strides;
+};
+
+/// One value of a pickle that torch.save wrote. Copies share what is below; there are no cycles.
+struct PickleValue {
+  using Text = std::shared_ptr<const std::string>;
+  using Tuple = std::shared_ptr<const std::vector<PickleValue>>;
+  using Dictionary = std::shared_ptr<std::map<std::string, PickleValue>>;
+  /// Well-formed, but of no use here: a list, or a dictionary that is named a second time.
+  struct Opaque {};
+  /// The name of a Python class or function, such as "torch FloatStorage". Never called.
+  struct Global {
+    std::string name;
+  };
+
+  std::variant<std::nullptr_t, bool, int64_t, double, Text, Tuple, Dictionary, Opaque, Global, PickleStorage,
+               std::shared_ptr<const PickleTensor>>
+      value = nullptr;
+  int depth = 0;  // levels of values inside; bounded
+
+  /// The value as T, or nullptr where it is another type.
+  template <typename T>
+  const T* as() const {
+    return std::get_if<T>(&value);
+  }
+};
+
+/// Reads a pickle of protocol 2 to 5. Only what data is made of is understood: any other global, and every opcode that
+/// would call something, is refused; nothing is executed. `source` is what errors call the stream.
+/// Throws kBadCheckpoint.
+PickleValue unpickle(std::string_view bytes, const std::string& source);
+
+}  // namespace carillon

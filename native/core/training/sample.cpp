@@ -1,0 +1,90 @@
+#include "core/training/sample.h"
+
+#include <ATen/ATen.h>
+
+#include "core/runtime/error.h"
+
+namespace carillon {
+namespace {
+
+constexpr const char* kTargetLatents = "target_latents";
+constexpr const char* kAttentionMask = "attention_mask";
+constexpr const char* kEncoderHiddenStates = "encoder_hidden_states";
+constexpr const char* kEncoderAttentionMask = "encoder_attention_mask";
+constexpr const char* kContextLatents = "context_latents";
+constexpr const char* kMetadata = "metadata";
+
+[[noreturn]] void bad(const std::string& path, const char* key, const std::string& what) {
+  fail(ErrorCode::kBadCheckpoint, path + ": " + key + " " + what);
+}
+
+std::string shape_text(const at::Tensor& tensor) {
+  std::string text = "[";
+  for (const int64_t size : tensor.sizes()) text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+  return text + "]";
+}
+
+at::Tensor read_rows(const TorchFile& file, const std::string& path, const char* key) {
+  const at::Tensor stored = file.tensor(key);
+  if (!stored.is_floating_point()) bad(path, key, "holds " + std::string(at::toString(stored.scalar_type())));
+  if (stored.dim() != 2) bad(path, key, "has shape " + shape_text(stored) + ", expected two dimensions");
+  const at::Tensor rows = stored.to(at::kFloat);
+  if (!rows.isfinite().all().item<bool>()) bad(path, key, "holds values that are not finite");
+  return rows;
+}
+
+/// Masks are stored as bool, as integers or in the dtype of the latents.
+at::Tensor read_mask(const TorchFile& file, const std::string& path, const char* key, const at::Tensor& rows) {
+  const at::Tensor stored = file.tensor(key);
+  if (stored.dim() != 1 || stored.size(0) != rows.size(0)) {
+    bad(path, key, "has shape " + shape_text(stored) + ", expected [" + std::to_string(rows.size(0)) + "]");
+  }
+  return stored.ne(0);
+}
+
+}  // namespace
+
+TrainingSample read_sample(const std::string& path) {
+  const auto file = TorchFile::open(path);
+  TrainingSample sample;
+  sample.target_latents = read_rows(file, path, kTargetLatents);
+  sample.attention_mask = read_mask(file, path, kAttentionMask, sample.target_latents);
+  sample.encoder_hidden_states = read_rows(file, path, kEncoderHiddenStates);
+  sample.encoder_attention_mask = read_mask(file, path, kEncoderAttentionMask, sample.encoder_hidden_states);
+  sample.context_latents = read_rows(file, path, kContextLatents);
+  const int64_t frames = sample.target_latents.size(0), channels = sample.target_latents.size(1);
+  if (sample.context_latents.size(0) != frames || sample.context_latents.size(1) != 2 * channels) {
+    bad(path, kContextLatents, "has shape " + shape_text(sample.context_latents) + ", expected [" +
+                                   std::to_string(frames) + ", " + std::to_string(2 * channels) + "]");
+  }
+  sample.metadata = file.notes(kMetadata);
+  return sample;
+}
+
+void check_sample(const TrainingSample& sample, const DitConfig& model, const std::string& path) {
+  const auto require_width = [&](const char* key, const at::Tensor& rows, int64_t expected) {
+    if (rows.size(1) == expected) return;
+    bad(path, key, "is " + std::to_string(rows.size(1)) + " wide, but the model reads " + std::to_string(expected));
+  };
+  require_width(kTargetLatents, sample.target_latents, model.audio_acoustic_hidden_dim);
+  require_width(kEncoderHiddenStates, sample.encoder_hidden_states, model.encoder_hidden_size);
+  require_width(kContextLatents, sample.context_latents, 2 * model.audio_acoustic_hidden_dim);
+}
+
+SampleInfo inspect_sample(const std::string& path, const DitConfig& model) {
+  const TrainingSample sample = read_sample(path);
+  check_sample(sample, model, path);
+  return {.frames = sample.target_latents.size(0), .condition_tokens = sample.encoder_hidden_states.size(0)};
+}
+
+void write_sample(const std::string& path, const TrainingSample& sample) {
+  write_torch_file(path,
+                   {{kTargetLatents, sample.target_latents},
+                    {kAttentionMask, sample.attention_mask.to(sample.target_latents.scalar_type())},
+                    {kEncoderHiddenStates, sample.encoder_hidden_states},
+                    {kEncoderAttentionMask, sample.encoder_attention_mask},
+                    {kContextLatents, sample.context_latents}},
+                   kMetadata, sample.metadata);
+}
+
+}  // namespace carillon
