@@ -5,6 +5,7 @@
 #include "addon/call.h"
 #include "addon/language_model.h"
 #include "addon/renderer.h"
+#include "addon/samples.h"
 #include "core/runtime/devices.h"
 #include "core/runtime/placement.h"
 
@@ -36,6 +37,7 @@ Napi::Object export_all(Napi::Env env, Napi::Object exports) {
   exports.Set("useFlashAttention", Napi::Function::New(env, use_flash_attention));
   exports.Set("loadRenderer", Napi::Function::New(env, load_renderer));
   exports.Set("loadLanguageModel", Napi::Function::New(env, load_language_model));
+  exports.Set("inspectSamples", Napi::Function::New(env, inspect_samples));
   env.AddCleanupHook([] { stop_all_calls(); });
   return exports;
 }

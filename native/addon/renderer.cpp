@@ -3,8 +3,10 @@
 #include <memory>
 
 #include "addon/call.h"
+#include "addon/samples.h"
 #include "addon/values.h"
 #include "core/tasks/renderer.h"
+#include "core/training/preparation.h"
 
 namespace carillon::addon {
 namespace {
@@ -65,9 +67,10 @@ Napi::Value info_of(Napi::Env env, const RendererInfo& info) {
 class RendererObject : public Napi::ObjectWrap<RendererObject> {
  public:
   static Napi::Value make(Napi::Env env, std::shared_ptr<Renderer> renderer) {
-    const auto constructor = DefineClass(
-        env, "NativeRenderer",
-        {InstanceMethod<&RendererObject::render>("render"), InstanceMethod<&RendererObject::close>("close")});
+    const auto constructor = DefineClass(env, "NativeRenderer",
+                                         {InstanceMethod<&RendererObject::render>("render"),
+                                          InstanceMethod<&RendererObject::prepare_sample>("prepareSample"),
+                                          InstanceMethod<&RendererObject::close>("close")});
     const auto object = constructor.New({});
     object.Set("info", info_of(env, renderer->info()));
     Unwrap(object)->renderer_ = std::move(renderer);
@@ -84,6 +87,23 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
       const auto result = renderer->render(job, control);
       return [result](Napi::Env env) { return to_js(env, result); };
     });
+  }
+
+  Napi::Value prepare_sample(const Napi::CallbackInfo& info) {
+    const auto sample = info[0].As<Napi::Object>();
+    PreparationJob job;
+    job.text_token_ids = ids_of(sample, "textTokenIds");
+    job.lyric_token_ids = ids_of(sample, "lyricTokenIds");
+    job.audio = audio_of(sample, "audio");
+    const auto metadata = text_of(sample, "metadata");
+    const std::string path = info[1].ToString();
+    return Call::start(info.Env(), Lane::render(), info[2],
+                       [renderer = renderer_, job, metadata, path](const Control& control) mutable {
+                         if (!renderer) fail(ErrorCode::kBadArgument, "this renderer was closed");
+                         job.metadata = notes_of(metadata);
+                         write_sample(path, carillon::prepare_sample(*renderer, job, control));
+                         return [](Napi::Env env) { return env.Undefined(); };
+                       });
   }
 
   Napi::Value close(const Napi::CallbackInfo& info) {

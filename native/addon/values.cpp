@@ -61,6 +61,21 @@ std::optional<Napi::Array> optional_array(const Napi::Object& object, const char
   return value.As<Napi::Array>();
 }
 
+at::Tensor audio_of(const Napi::Value& value, const char* key) {
+  constexpr int64_t kChannels = 2;
+  if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_float32_array) {
+    wrong_type(value.Env(), key, "a Float32Array");
+  }
+  const auto array = value.As<Napi::Float32Array>();
+  const auto length = static_cast<int64_t>(array.ElementLength());
+  if (length % kChannels != 0) wrong_type(value.Env(), key, "planar stereo: as many samples left as right");
+  const at::Tensor audio = at::empty({kChannels, length / kChannels}, at::kFloat);
+  std::copy_n(array.Data(), length, audio.mutable_data_ptr<float>());
+  return audio;
+}
+
+at::Tensor audio_of(const Napi::Object& object, const char* key) { return audio_of(object.Get(key), key); }
+
 std::vector<double> numbers_of(const Napi::Object& object, const char* key) {
   const auto array = optional_array(object, key);
   if (!array) wrong_type(object.Env(), key, "an array of numbers");
@@ -73,16 +88,20 @@ std::vector<double> numbers_of(const Napi::Object& object, const char* key) {
   return numbers;
 }
 
-std::vector<std::string> texts_of(const Napi::Object& object, const char* key) {
-  const auto array = optional_array(object, key);
-  if (!array) wrong_type(object.Env(), key, "an array of strings");
+std::vector<std::string> texts_of(const Napi::Value& value, const char* key) {
+  if (!value.IsArray()) wrong_type(value.Env(), key, "an array of strings");
+  const auto array = value.As<Napi::Array>();
   std::vector<std::string> texts;
-  for (uint32_t i = 0; i < array->Length(); ++i) {
-    const Napi::Value value = array->Get(i);
-    if (!value.IsString()) wrong_type(object.Env(), key, "an array of strings");
-    texts.push_back(value.As<Napi::String>().Utf8Value());
+  for (uint32_t i = 0; i < array.Length(); ++i) {
+    const Napi::Value text = array.Get(i);
+    if (!text.IsString()) wrong_type(value.Env(), key, "an array of strings");
+    texts.push_back(text.As<Napi::String>().Utf8Value());
   }
   return texts;
+}
+
+std::vector<std::string> texts_of(const Napi::Object& object, const char* key) {
+  return texts_of(object.Get(key), key);
 }
 
 std::vector<uint64_t> seeds_of(const Napi::Object& object, const char* key) {

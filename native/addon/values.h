@@ -23,11 +23,17 @@ std::vector<int32_t> ids_of(const Napi::Value& value, const char* key);
 std::vector<double> numbers_of(const Napi::Object& object, const char* key);
 /// An array of strings.
 std::vector<std::string> texts_of(const Napi::Object& object, const char* key);
+std::vector<std::string> texts_of(const Napi::Value& value, const char* key);
 /// An array of integers in 0 .. 2^53 - 1.
 std::vector<uint64_t> seeds_of(const Napi::Object& object, const char* key);
 /// An Array property; nullopt where it is absent.
 std::optional<Napi::Array> optional_array(const Napi::Object& object, const char* key);
 bool has(const Napi::Object& object, const char* key);
+
+/// Planar stereo in a Float32Array as [2, samples] float32. A copy, made at once: the lane reads it long after the
+/// caller may have changed or transferred its array.
+at::Tensor audio_of(const Napi::Object& object, const char* key);
+at::Tensor audio_of(const Napi::Value& value, const char* key);
 
 /// A Float32Array over the tensor's memory, which lives until the array is collected: no copy.
 /// The tensor is contiguous float32 on the CPU.
