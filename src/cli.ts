@@ -2,18 +2,13 @@
 /** The command line. */
 import { access, constants, stat } from "node:fs/promises";
 import { dirname, extname, resolve } from "node:path";
-import cliProgress from "cli-progress";
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import { startCity } from "./city/index.js";
-import {
-  createEngine,
-  createMusicServer,
-  loadConfig,
-  makeSongs,
-  parseGenerationRequest,
-  type TaskProgress,
-} from "./index.js";
+import { createEngine, createMusicServer, loadConfig, makeSongs, parseGenerationRequest } from "./index.js";
 import { createLogger } from "./log.js";
+import { TAG_POSITIONS } from "./music/dataset/data-set.js";
+import { type PreprocessOptions, preprocess } from "./preprocess.js";
+import { ProgressDisplay } from "./progress-display.js";
 
 interface ServeOptions {
   apiKey?: string;
@@ -93,6 +88,23 @@ program
   .option("--strength <share>", "0 to 1: how far a cover follows the source")
   .action(generate);
 
+program
+  .command("preprocess")
+  .description("turn a folder of audio and captions into what adapters are trained on")
+  .argument("<directory>", "audio, each file with its caption beside it in NAME.caption.txt")
+  .requiredOption("--out <directory>", "where to write the sample files")
+  .option("--tag <word>", "what is to call the trained style in a prompt", "")
+  .addOption(
+    new Option("--tag-position <position>", "where it stands in the captions")
+      .choices(TAG_POSITIONS)
+      .default("prepend"),
+  )
+  .option("--skip-existing", "leave sample files that are there already as they are")
+  .option("--model <name>", "a model of `carillon models`")
+  .action((directory: string, options: PreprocessOptions) =>
+    preprocess(directory, options, interruptSignal()),
+  );
+
 program.command("models").description("list the models that are installed").action(listModels);
 
 async function serve(options: ServeOptions): Promise<void> {
@@ -147,12 +159,7 @@ async function generate(prompt: string, options: GenerateOptions): Promise<void>
   const path = resolve(options.out);
   await assertWritable(path);
   const engine = createEngine(config, (message) => console.error(message));
-  const interrupted = new AbortController();
-  const { signal } = interrupted;
-  process.once("SIGINT", () => {
-    process.exitCode = EXIT_INTERRUPTED;
-    interrupted.abort(new Error("interrupted"));
-  });
+  const signal = interruptSignal();
   try {
     await engine.loadSlot(1, null, { signal });
     const request = parseGenerationRequest(parametersOf(prompt, options), engine);
@@ -197,6 +204,16 @@ function parametersOf(prompt: string, options: GenerateOptions): Record<string, 
   };
 }
 
+/** Fires on SIGINT. */
+function interruptSignal(): AbortSignal {
+  const interrupted = new AbortController();
+  process.once("SIGINT", () => {
+    process.exitCode = EXIT_INTERRUPTED;
+    interrupted.abort(new Error("interrupted"));
+  });
+  return interrupted.signal;
+}
+
 /** Before minutes are spent on a song that could not be kept. */
 async function assertWritable(path: string): Promise<void> {
   const isDirectory = await stat(path).then(
@@ -207,29 +224,6 @@ async function assertWritable(path: string): Promise<void> {
   await access(dirname(path), constants.W_OK).catch((error: Error) => {
     throw new Error(`${dirname(path)} cannot be written to: ${error.message}`, { cause: error });
   });
-}
-
-/** A bar on a terminal; elsewhere a line per stage. */
-class ProgressDisplay {
-  readonly #bar = process.stderr.isTTY
-    ? new cliProgress.SingleBar({ format: "{bar} {percentage}% {stage}", clearOnComplete: true })
-    : null;
-  #stage = "";
-
-  show({ value, stage }: TaskProgress): void {
-    if (this.#bar === null) {
-      if (stage !== this.#stage) console.error(stage);
-    } else if (this.#stage === "") {
-      this.#bar.start(1, value, { stage });
-    } else {
-      this.#bar.update(value, { stage });
-    }
-    this.#stage = stage;
-  }
-
-  stop(): void {
-    this.#bar?.stop();
-  }
 }
 
 async function listModels(): Promise<void> {

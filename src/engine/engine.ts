@@ -27,6 +27,7 @@ import type {
   SlotState,
   SongSheet,
   TrainingRequest,
+  TrainingSampleRequest,
   UnderstandRequest,
 } from "./types.js";
 
@@ -141,6 +142,10 @@ export class Engine implements MusicEngine {
 
   async encodeCodes(slotNumber: number, audio: PlanarAudio, call: CallOptions): Promise<Int32Array> {
     return (await this.#rendererOf(slotNumber, call)).encodeCodes(audio, call);
+  }
+
+  async prepareSample(request: TrainingSampleRequest, path: string, call: CallOptions): Promise<void> {
+    return (await this.#rendererOf(1, call)).prepareSample(request, path, call);
   }
 
   async inspectSamples(samples: string[], call: CallOptions = {}): Promise<SampleInfo[]> {

@@ -5,7 +5,7 @@ import { encodeLyricPrompt, encodeTextPrompt, type TextConditions } from "./cond
 import { EngineError } from "./errors.js";
 import { instructionOf, legoCaption, textToMusicInstruction } from "./instructions.js";
 import { Tokenizer } from "./tokenizer.js";
-import type { PlanarAudio, RenderRequest } from "./types.js";
+import type { PlanarAudio, RenderRequest, TrainingSampleRequest } from "./types.js";
 
 export class Renderer {
   readonly name: string;
@@ -85,6 +85,19 @@ export class Renderer {
   /** Audio codes of a recording, five a second. */
   encodeCodes(audio: PlanarAudio, call: CallOptions): Promise<Int32Array> {
     return this.#native.encodeCodes(audio, call);
+  }
+
+  /** Writes what adapter training reads of a piece of music to `path`. */
+  prepareSample(request: TrainingSampleRequest, path: string, call: CallOptions): Promise<void> {
+    const { audio, notes, ...description } = request;
+    const conditions = { ...description, instruction: textToMusicInstruction };
+    const sample = {
+      textTokenIds: encodeTextPrompt(this.#tokenizer, conditions),
+      lyricTokenIds: encodeLyricPrompt(this.#tokenizer, conditions),
+      audio,
+      metadata: JSON.stringify(notes),
+    };
+    return this.#native.prepareSample(sample, path, call);
   }
 
   /** Frees the weights after the renders already asked for. */

@@ -150,6 +150,17 @@ export interface RenderRequest {
   cfgIntervalEnd: number;
 }
 
+/** A piece of music and its description, to be turned into the tensors that adapter training reads. */
+export interface TrainingSampleRequest {
+  caption: string;
+  lyrics: string;
+  language: string;
+  metadata: Metadata;
+  audio: PlanarAudio;
+  /** Kept in the file for readers: texts, integers of 32 bits, booleans and nulls. */
+  notes: Readonly<Record<string, string | number | boolean | null>>;
+}
+
 /** A training run; the model and where it computes are the engine's. */
 export type TrainingRequest = Omit<TrainingOptions, "modelDirectory" | "modelName" | "device" | "dtype">;
 
@@ -211,6 +222,8 @@ export interface MusicEngine {
   render(request: RenderRequest, call: CallOptions): Promise<RenderResult>;
   /** Audio codes of a recording, five a second, by the model of the slot. */
   encodeCodes(slot: number, audio: PlanarAudio, call: CallOptions): Promise<Int32Array>;
+  /** Writes the tensors of one sample to `path`, by the model of slot 1. */
+  prepareSample(request: TrainingSampleRequest, path: string, call: CallOptions): Promise<void>;
   /** Checks sample files against the model of slot 1. */
   inspectSamples(samples: string[], call?: CallOptions): Promise<SampleInfo[]>;
   /** Trains an adapter for the model of slot 1, while songs are made. */

@@ -33,8 +33,10 @@ export interface DecodeJob {
   path: string;
   /** What messages call the recording, for example "src_audio". */
   name: string;
-  /** No more than this is decoded; a longer recording is refused. */
+  /** No more than this is decoded. */
   maxSeconds: number;
+  /** What becomes of a longer recording; absent: it is refused. */
+  beyondMaximum?: "refuse" | "cut" | undefined;
   signal?: AbortSignal | undefined;
 }
 
@@ -95,7 +97,7 @@ async function* decodedParts(job: DecodeJob): AsyncGenerator<Stereo> {
     for await (const bytes of child.stdout) {
       const part = stream.take(bytes as Buffer);
       frames += part.left.length;
-      if (frames > job.maxSeconds * SAMPLE_RATE) {
+      if (job.beyondMaximum !== "cut" && frames > job.maxSeconds * SAMPLE_RATE) {
         throw new DecodeError("TOO_LONG", `${job.name} lasts longer than ${job.maxSeconds} seconds`);
       }
       if (part.left.length > 0) yield part;
@@ -113,11 +115,12 @@ async function* decodedParts(job: DecodeJob): AsyncGenerator<Stereo> {
   }
 }
 
-function argumentsOf({ path, maxSeconds }: DecodeJob): string[] {
+function argumentsOf({ path, maxSeconds, beyondMaximum }: DecodeJob): string[] {
+  // A second more than allowed tells a longer recording from one of exactly that length.
+  const seconds = beyondMaximum === "cut" ? maxSeconds : maxSeconds + 1;
   return [
     ...["-protocol_whitelist", "file", "-format_whitelist", DEMUXERS, "-i", `file:${path}`],
-    // A second more than allowed, to tell a longer recording from one of exactly that length.
-    ...["-map", "0:a:0", "-t", String(maxSeconds + 1)],
+    ...["-map", "0:a:0", "-t", String(seconds)],
     ...["-ar", String(SAMPLE_RATE), "-c:a", "pcm_f32be", "-f", "au", "pipe:1"],
   ];
 }

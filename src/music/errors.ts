@@ -56,6 +56,7 @@ export function toHttpError(error: unknown): HttpError {
 
   const { code, status } = error as Error & { code?: unknown; status?: unknown };
   if (code === "ENOSPC") return new HttpError(500, "The server's disk is full", {}, { cause: error });
+  if (code === "FFMPEG_MISSING") return new HttpError(500, firstLine(error.message), {}, { cause: error });
   const engineStatus = ENGINE_STATUS.get(code);
   if (engineStatus !== undefined) {
     return new HttpError(engineStatus, firstLine(error.message), {}, { cause: error });

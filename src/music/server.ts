@@ -15,6 +15,7 @@ import { BodyReader } from "./request/body.js";
 import { audio } from "./routes/audio.js";
 import { cancelTask } from "./routes/cancel-task.js";
 import { createRandomSample } from "./routes/create-random-sample.js";
+import * as dataset from "./routes/dataset.js";
 import { formatInput } from "./routes/format-input.js";
 import { health } from "./routes/health.js";
 import { init, reinitialize } from "./routes/init.js";
@@ -30,7 +31,9 @@ import type { TaskStore } from "./store.js";
 /** How long a running job may go on once the server is told to stop. */
 const SHUTDOWN_GRACE_SECONDS = 5;
 
-const ROUTES: readonly [method: "get" | "post", path: string, route: Route][] = [
+type Method = "get" | "post" | "put";
+
+const ROUTES: readonly [method: Method, path: string, route: Route][] = [
   ["post", "/release_task", releaseTask],
   ["post", "/query_result", queryResult],
   ["post", "/cancel_task", cancelTask],
@@ -46,6 +49,16 @@ const ROUTES: readonly [method: "get" | "post", path: string, route: Route][] = 
   ["get", "/v1/training/status", training.status],
   ["post", "/v1/training/load_tensor_info", training.loadTensorInfo],
   ["post", "/v1/training/export", training.exportTrained],
+  ["post", "/v1/dataset/scan", dataset.scan],
+  ["post", "/v1/dataset/load", dataset.load],
+  ["post", "/v1/dataset/save", dataset.save],
+  ["get", "/v1/dataset/samples", dataset.samples],
+  ["get", "/v1/dataset/sample/:index", dataset.sample],
+  ["put", "/v1/dataset/sample/:index", dataset.updateSample],
+  ["post", "/v1/dataset/preprocess", dataset.preprocess],
+  ["post", "/v1/dataset/preprocess_async", dataset.preprocessAsync],
+  ["get", "/v1/dataset/preprocess_status", dataset.preprocessStatus],
+  ["get", "/v1/dataset/preprocess_status/:taskId", dataset.preprocessStatus],
   ["get", "/v1/stats", stats],
   ["get", "/v1/audio", audio],
   ["get", "/health", health],
@@ -125,11 +138,18 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
   app.use(checkOrigin(config.allowedOrigins));
   for (const [method, path, route] of ROUTES) {
     app[method](path, route(context));
-    app.all(path, methodNotAllowed(...(method === "get" ? ["GET", "HEAD"] : ["POST"])));
+  }
+  for (const path of new Set(ROUTES.map(([, path]) => path))) {
+    app.all(path, methodNotAllowed(...allowedMethods(path)));
   }
   app.use(notFound);
   app.use(errorHandler((message, err) => log.error({ err }, message)));
   return app;
+}
+
+function allowedMethods(path: string): string[] {
+  const methods = ROUTES.filter((route) => route[1] === path).map(([method]) => method.toUpperCase());
+  return methods.includes("GET") ? [...methods, "HEAD"] : methods;
 }
 
 /** Gives every request an id. The query is left out of the log: it may hold a key. */

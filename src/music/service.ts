@@ -6,6 +6,8 @@ import type { Logger } from "../log.js";
 import { AudioFiles } from "./audio-files.js";
 import { AudioInputs, ownFiles, removeOwnFiles } from "./audio-inputs.js";
 import { keepsLyrics } from "./compose.js";
+import { DataSetEditor } from "./dataset/editor.js";
+import { PreparationTasks } from "./dataset/preparation-tasks.js";
 import { makeSongs } from "./job.js";
 import { loadsLanguageModelAtStart } from "./lm-policy.js";
 import { selectSlot } from "./model-selection.js";
@@ -39,6 +41,8 @@ export class MusicService {
   /** Where the paths of training requests must lie. */
   readonly trainingRoot: PermittedRoot;
   readonly training: Training;
+  readonly dataSet: DataSetEditor;
+  readonly preparations: PreparationTasks;
   /** Files that came with tasks that have not ended. */
   readonly uploadsDirectory: string;
   readonly #inputs: AudioInputs;
@@ -58,6 +62,8 @@ export class MusicService {
     this.audioFiles = new AudioFiles(join(config.temporaryDirectory, "api_audio"));
     this.trainingRoot = new PermittedRoot(config.trainingRoot);
     this.training = new Training(engine, this.trainingRoot, log);
+    this.dataSet = new DataSetEditor(this.trainingRoot);
+    this.preparations = new PreparationTasks(engine, this.trainingRoot, log);
     this.uploadsDirectory = join(config.temporaryDirectory, "uploads");
     this.#inputs = new AudioInputs({
       roots: config.audioRoots,
@@ -112,11 +118,11 @@ export class MusicService {
 
   /**
    * Starts no more jobs, gives running ones `graceSeconds` to finish, and puts the rest back into the queue. Training
-   * stops at once, with a checkpoint to resume from.
+   * stops at once, with a checkpoint to resume from; so does the preparation of a data set, after its sample.
    */
   async stop(graceSeconds: number): Promise<void> {
     clearInterval(this.#sweepTimer);
-    await Promise.all([this.#queue.stop(graceSeconds), this.training.close()]);
+    await Promise.all([this.#queue.stop(graceSeconds), this.training.close(), this.preparations.close()]);
     await this.#sweeping;
   }
 

@@ -1,9 +1,10 @@
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
+import { writeRecording } from "../music/recordings.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { ServedProcess, spawnCli } from "./served-process.js";
 
@@ -55,6 +56,34 @@ describe("the command line", () => {
       expect(code).to.equal(1);
       expect(stderr).to.include(complaint).and.not.include("Generating");
     }
+  });
+
+  it("prepares a folder of music for training, and goes on where it ended", async () => {
+    const music = temporaryDirectory();
+    const out = join(directory, "tensors");
+    writeRecording(join(music, "one.mp3"), { seconds: 1 });
+    writeFileSync(join(music, "one.caption.txt"), "a waltz");
+    writeRecording(join(music, "two.wav"), { seconds: 1 });
+    const args = ["preprocess", music, "--out", out, "--tag", "zydeco", "--skip-existing"];
+    const first = await carillon(args);
+    expect(first.code, first.stderr).to.equal(0);
+    expect(first.stdout.trim()).to.equal(out);
+    expect(first.stderr).to.include("two.wav has no caption and is left out: put one into two.caption.txt");
+    const files = readdirSync(out).sort();
+    expect(files).to.have.length(2);
+    expect(files[1]).to.equal("manifest.json");
+    const writtenMs = statSync(join(out, files[0] as string)).mtimeMs;
+    expect((await carillon(args)).code).to.equal(0);
+    expect(statSync(join(out, files[0] as string)).mtimeMs).to.equal(writtenMs);
+    expect(readdirSync(out).sort()).to.deep.equal(files);
+  });
+
+  it("says why a folder cannot be prepared", async () => {
+    const out = join(directory, "none");
+    const { code, stderr } = await carillon(["preprocess", join(directory, "absent"), "--out", out]);
+    expect(code).to.equal(1);
+    expect(stderr).to.include("Directory not found").and.not.include("    at ");
+    expect(existsSync(out)).to.equal(false);
   });
 
   it("leaves no file when it is interrupted", async () => {

@@ -1,0 +1,115 @@
+/** The data set that the endpoints work on: one at a time, in memory until it is saved. */
+import { readFile } from "node:fs/promises";
+import { extname } from "node:path";
+import { HttpError, RequestError } from "../errors.js";
+import type { PermittedRoot } from "../permitted-root.js";
+import { type DataSet, type DataSetSample, INSTRUMENTAL } from "./data-set.js";
+import { loadDataSet, parseDataSet, saveDataSet } from "./data-set-file.js";
+import { type ScanRequest, scanFolder } from "./scan.js";
+
+export type SampleChange = Pick<
+  DataSetSample,
+  "caption" | "genre" | "promptOverride" | "lyrics" | "bpm" | "keyScale" | "timeSignature" | "language"
+> & {
+  /** Null: whether there are lyrics decides. */
+  isInstrumental: boolean | null;
+};
+
+/** Of the set as a whole; null leaves a value as it is. */
+export interface DataSetChange {
+  name: string;
+  customTag: string | null;
+  tagPosition: DataSet["tagPosition"] | null;
+  allInstrumental: boolean | null;
+  genreRatio: number | null;
+}
+
+export class DataSetEditor {
+  readonly #root: PermittedRoot;
+  #current: DataSet | null = null;
+
+  constructor(root: PermittedRoot) {
+    this.#root = root;
+  }
+
+  /** @throws RequestError before the first scan or load */
+  get current(): DataSet {
+    if (this.#current === null) throw new RequestError("No dataset loaded");
+    return this.#current;
+  }
+
+  /** Makes a data set of a folder; see `scanFolder`. @returns its warnings */
+  async scan(request: ScanRequest): Promise<string[]> {
+    const { dataSet, warnings } = await scanFolder(request, this.#root);
+    this.#current = dataSet;
+    return warnings;
+  }
+
+  /** @throws RequestError for a file that is no data set, or lies outside the root */
+  async load(path: string): Promise<void> {
+    this.#current = await loadDataSet(await this.#root.resolve(path));
+  }
+
+  /** @throws RequestError without a data set, and for a path that is taken by something else */
+  async save(path: string, change: DataSetChange): Promise<void> {
+    if (this.#current === null) throw new RequestError("No dataset to save");
+    const file = await this.#root.resolve(path);
+    if (extname(file) !== ".json") throw new RequestError(`save_path must end in .json, got ${path}`);
+    await assertReplaceable(file);
+    this.#current = changed(this.#current, change);
+    await saveDataSet(this.#current, file);
+  }
+
+  /** @throws HttpError 404 where there is no such sample */
+  sample(index: number): DataSetSample {
+    const { samples } = this.current;
+    const sample = samples[index];
+    if (sample === undefined) {
+      throw new HttpError(404, `Sample index ${index} out of range: there are ${samples.length}`);
+    }
+    return sample;
+  }
+
+  /** Describes a sample, which then counts as labeled. */
+  update(index: number, { isInstrumental, ...change }: SampleChange): DataSetSample {
+    const old = this.sample(index);
+    const hasLyrics = change.lyrics !== "" && change.lyrics !== INSTRUMENTAL;
+    const withoutWords = { isInstrumental: true, lyrics: INSTRUMENTAL, language: "unknown" };
+    const sample = {
+      ...old,
+      ...change,
+      labeled: true,
+      ...((isInstrumental ?? !hasLyrics) ? withoutWords : { isInstrumental: false }),
+    };
+    this.#current = { ...this.current, samples: this.current.samples.with(index, sample) };
+    return sample;
+  }
+}
+
+function changed(dataSet: DataSet, { name, ...change }: DataSetChange): DataSet {
+  const { customTag, tagPosition, allInstrumental, genreRatio } = change;
+  return {
+    ...dataSet,
+    name,
+    customTag: customTag ?? dataSet.customTag,
+    tagPosition: tagPosition ?? dataSet.tagPosition,
+    allInstrumental: allInstrumental ?? dataSet.allInstrumental,
+    genreRatio: genreRatio ?? dataSet.genreRatio,
+    samples:
+      customTag === null ? dataSet.samples : dataSet.samples.map((sample) => ({ ...sample, customTag })),
+  };
+}
+
+/** What is there must be a data set itself: the root may hold other JSON. */
+async function assertReplaceable(file: string): Promise<void> {
+  const content = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return null;
+    throw new RequestError(`save_path ${file} cannot be written: ${error.message}`, { cause: error });
+  });
+  if (content === null) return;
+  try {
+    parseDataSet(content, file);
+  } catch (error) {
+    throw new RequestError(`save_path ${file} exists and is no data set`, { cause: error });
+  }
+}

@@ -1,0 +1,168 @@
+/** Makes a data set of a folder of audio. */
+import { readdir } from "node:fs/promises";
+import { basename, extname, join, relative } from "node:path";
+import { DecodeError, measureAudio } from "../decode.js";
+import { RequestError } from "../errors.js";
+import { type PermittedRoot, UnsafePathError } from "../permitted-root.js";
+import {
+  type DataSet,
+  type DataSetSample,
+  INSTRUMENTAL,
+  sampleId,
+  type TagPosition,
+  withOwnIds,
+} from "./data-set.js";
+import { type Description, describeAudio, readTables, readText, type Tables } from "./side-files.js";
+
+const AUDIO_EXTENSIONS = [".flac", ".m4a", ".mp3", ".ogg", ".opus", ".wav"];
+/** Nobody's song is longer; what is counts as this long. */
+const LONGEST_SECONDS = 3600;
+/** Files measured at a time. */
+const CONCURRENCY = 4;
+
+export interface ScanRequest {
+  directory: string;
+  name: string;
+  customTag: string;
+  tagPosition: TagPosition;
+  /** What a song without lyrics counts as. */
+  allInstrumental: boolean;
+}
+
+export interface Scan {
+  dataSet: DataSet;
+  /** A line for each file that was found and could not be used. */
+  warnings: string[];
+}
+
+/**
+ * Every audio file below the directory, sorted by path, with what the files beside it say. Files that are links out of
+ * the root, or hold no audio, are left out with a warning.
+ * @throws RequestError where the directory is none, lies outside the root, or holds no audio
+ */
+export async function scanFolder(
+  request: ScanRequest,
+  root: PermittedRoot,
+  signal?: AbortSignal,
+): Promise<Scan> {
+  const directory = await root.resolve(request.directory);
+  const warnings: string[] = [];
+  const warn = (message: string) => warnings.push(message);
+  const read = (path: string) => readInside(path, root, warn);
+  const paths = await findAudio(directory, request.directory);
+  const tables = await readTables(directory, read, warn);
+  const samples: DataSetSample[] = [];
+  for (let start = 0; start < paths.length; start += CONCURRENCY) {
+    const batch = paths.slice(start, start + CONCURRENCY);
+    const found = await Promise.all(
+      batch.map((path) => scanFile(path, { request, directory, root, tables, read, warn, signal })),
+    );
+    samples.push(...found.filter((sample) => sample !== null));
+  }
+  if (samples.length === 0) throw new RequestError(`No usable audio in ${request.directory}: ${warnings[0]}`);
+  const { name, customTag, tagPosition, allInstrumental } = request;
+  const createdAt = new Date().toISOString();
+  const about = { name, customTag, tagPosition, createdAt, allInstrumental, genreRatio: 0 };
+  return { dataSet: { ...about, samples: withOwnIds(samples) }, warnings };
+}
+
+async function findAudio(directory: string, shown: string): Promise<string[]> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true }).catch(
+    (error: NodeJS.ErrnoException) => {
+      throw new RequestError(directoryFault(error, shown), { cause: error });
+    },
+  );
+  const paths = entries
+    .filter((entry) => AUDIO_EXTENSIONS.includes(extname(entry.name).toLowerCase()) && !entry.isDirectory())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort();
+  if (paths.length === 0) {
+    throw new RequestError(`No audio files found in ${shown}; known are ${AUDIO_EXTENSIONS.join(", ")}`);
+  }
+  return paths;
+}
+
+function directoryFault(error: NodeJS.ErrnoException, shown: string): string {
+  if (error.code === "ENOENT") return `Directory not found: ${shown}`;
+  if (error.code === "ENOTDIR") return `Not a directory: ${shown}`;
+  return `${shown} cannot be read: ${error.message}`;
+}
+
+interface Context {
+  request: ScanRequest;
+  directory: string;
+  root: PermittedRoot;
+  tables: Tables;
+  read: (path: string) => Promise<string | null>;
+  warn: (message: string) => void;
+  signal: AbortSignal | undefined;
+}
+
+/** Null, and a warning, where the file cannot be used. */
+async function scanFile(path: string, context: Context): Promise<DataSetSample | null> {
+  const { request, directory, root, tables, read, warn, signal } = context;
+  const name = relative(directory, path);
+  try {
+    await root.resolve(path);
+    const seconds = await measureAudio({
+      path,
+      name,
+      maxSeconds: LONGEST_SECONDS,
+      beyondMaximum: "cut",
+      signal,
+    });
+    const description = await describeAudio(path, tables, read, warn);
+    return sampleOf({ path, name, seconds, description, request });
+  } catch (error) {
+    const isFilesFault = error instanceof DecodeError && error.code !== "FFMPEG_MISSING";
+    if (!isFilesFault && !(error instanceof UnsafePathError)) throw error;
+    warn(error.message);
+    return null;
+  }
+}
+
+interface FoundFile {
+  path: string;
+  /** From the scanned folder on. */
+  name: string;
+  seconds: number;
+  description: Description;
+  request: ScanRequest;
+}
+
+function sampleOf({ path, name, seconds, description, request }: FoundFile): DataSetSample {
+  const { caption = "", lyrics = "", bpm = null, keyScale = "", timeSignature = "", language } = description;
+  return {
+    id: sampleId(name),
+    audioPath: path,
+    filename: basename(path),
+    caption,
+    genre: "",
+    lyrics: lyrics || INSTRUMENTAL,
+    rawLyrics: lyrics,
+    formattedLyrics: "",
+    bpm,
+    keyScale,
+    timeSignature,
+    durationSeconds: Math.floor(seconds),
+    language: language ?? "unknown",
+    isInstrumental: lyrics === "" && request.allInstrumental,
+    customTag: request.customTag,
+    labeled: caption !== "",
+    promptOverride: null,
+  };
+}
+
+async function readInside(
+  path: string,
+  root: PermittedRoot,
+  warn: (message: string) => void,
+): Promise<string | null> {
+  try {
+    return await readText(await root.resolve(path));
+  } catch (error) {
+    if (!(error instanceof UnsafePathError)) throw error;
+    warn(error.message);
+    return null;
+  }
+}

@@ -1,0 +1,74 @@
+/** `carillon preprocess`: a folder of audio and captions to what adapters are trained on. */
+import { parse, resolve } from "node:path";
+import { createEngine, loadConfig } from "./index.js";
+import type { TagPosition } from "./music/dataset/data-set.js";
+import { prepareDataSet } from "./music/dataset/prepare.js";
+import { scanFolder } from "./music/dataset/scan.js";
+import { PermittedRoot } from "./music/permitted-root.js";
+import { ProgressDisplay } from "./progress-display.js";
+
+export interface PreprocessOptions {
+  out: string;
+  tag: string;
+  tagPosition: TagPosition;
+  skipExisting?: boolean;
+  model?: string;
+}
+
+/** Prints warnings and progress on stderr, the directory on stdout. */
+export async function preprocess(
+  directory: string,
+  { out, tag, tagPosition, skipExisting = false, model }: PreprocessOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  const config = loadConfig({
+    ...process.env,
+    ...(model === undefined ? {} : { SVC_CONFIG_PATH: model }),
+  });
+  // Whoever has a shell may read and write what the shell may.
+  const root = new PermittedRoot(parse(resolve(directory)).root);
+  const { dataSet, warnings } = await scanFolder(
+    {
+      directory: resolve(directory),
+      name: parse(resolve(directory)).name,
+      customTag: tag,
+      tagPosition,
+      allInstrumental: true,
+    },
+    root,
+    signal,
+  );
+  warnings.forEach(warn);
+  for (const { filename } of dataSet.samples.filter(({ labeled }) => !labeled)) {
+    warn(`${filename} has no caption and is left out: put one into ${captionFile(filename)}`);
+  }
+  const engine = createEngine(config, (message) => console.error(message));
+  const display = new ProgressDisplay();
+  try {
+    const { files, failures } = await prepareDataSet(
+      engine,
+      root,
+      { dataSet, outputDirectory: resolve(out), skipExisting },
+      {
+        signal,
+        onProgress: ({ done, total, filename }) => display.show({ value: done / total, stage: filename }),
+      },
+    ).finally(() => display.stop());
+    for (const { filename, reason } of failures) warn(`${filename}: ${reason}`);
+    console.error(`${files.length} samples`);
+    console.log(out);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  } finally {
+    await engine.close();
+  }
+}
+
+function captionFile(filename: string): string {
+  return `${parse(filename).name}.caption.txt`;
+}
+
+function warn(message: string): void {
+  console.error(`warning: ${message}`);
+}
