@@ -69,8 +69,7 @@ inline void write_safetensors(const std::string& path, const Tensors& tensors, c
 }
 
 /// A zip archive with these stored entries, as torch.save writes it. `method` 8 would be deflated.
-inline std::string zip_bytes(const std::vector<std::pair<std::string, std::string>>& entries,
-                             uint16_t method = 0) {
+inline std::string zip_bytes(const std::vector<std::pair<std::string, std::string>>& entries, uint16_t method = 0) {
   const auto u16 = [](size_t value) { return little_endian<uint16_t>(static_cast<uint16_t>(value)); };
   const auto u32 = [](size_t value) { return little_endian<uint32_t>(static_cast<uint32_t>(value)); };
   const std::string padding = "FB" + u16(5) + "ZZZZZ";  // torch aligns the data with an extra field

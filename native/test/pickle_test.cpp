@@ -20,13 +20,11 @@ T read_as(const std::string& opcodes) {
   return *found;
 }
 
-std::string text(const std::string& value) {
-  return "X"s + static_cast<char>(value.size()) + "\0\0\0"s + value;
-}
+std::string text(const std::string& value) { return "X"s + static_cast<char>(value.size()) + "\0\0\0"s + value; }
 
-const std::string kTensor =
-    "ctorch._utils\n_rebuild_tensor_v2\n((" + text("storage") + "ctorch\nHalfStorage\n" + text("7") + text("cpu") +
-    "K\x0ctQK\x02K\x02K\x03\x86K\x01K\x04\x86\x89" + "ccollections\nOrderedDict\n)RtR";
+const std::string kTensor = "ctorch._utils\n_rebuild_tensor_v2\n((" + text("storage") + "ctorch\nHalfStorage\n" +
+                            text("7") + text("cpu") + "K\x0ctQK\x02K\x02K\x03\x86K\x01K\x04\x86\x89" +
+                            "ccollections\nOrderedDict\n)RtR";
 
 }  // namespace
 
@@ -59,7 +57,10 @@ TEST("pickle: a value is named once and used again") {
   for (const auto& value : values) EXPECT_EQ(**value.as<PickleValue::Text>(), "a");
   const auto pair = *read_as<PickleValue::Tuple>(text("b") + "r\x00\x01\x00\x00j\x00\x01\x00\x00\x86"s);
   EXPECT_EQ(**pair[1].as<PickleValue::Text>(), "b");
-  const auto framed = *read_as<PickleValue::Tuple>("\x8c\x01" "a\x94\x8c\x01" "b\x94h\x00\x87"s);
+  const auto framed = *read_as<PickleValue::Tuple>(
+      "\x8c\x01"
+      "a\x94\x8c\x01"
+      "b\x94h\x00\x87"s);
   EXPECT_EQ(**framed[2].as<PickleValue::Text>(), "a");
 }
 
@@ -76,7 +77,8 @@ TEST("pickle: whatever would run code is refused") {
   EXPECT_THROWS(read("cos\nsystem\n(" + text("true") + "tR"), "it calls 'os system'");
   EXPECT_THROWS(read("\x8c\x02os\x8c\x06system\x93" + text("true") + "\x85R"), "it calls 'os system'");
   EXPECT_THROWS(read("ctorch.jit._pickle\nrestore_type_tag\n)R"), "it calls 'torch.jit._pickle restore_type_tag'");
-  for (const char opcode : "bioP\x81\x82\x92"s) EXPECT_THROWS(read("}"s + opcode), "stream: not a pickle of plain data");
+  for (const char opcode : "bioP\x81\x82\x92"s)
+    EXPECT_THROWS(read("}"s + opcode), "stream: not a pickle of plain data");
 }
 
 TEST("pickle: nesting is bounded, also by way of a name") {

@@ -18,7 +18,9 @@ namespace {
 constexpr int64_t kFrames = 5, kChannels = 6, kTokens = 4, kWidth = 8;
 
 TrainingSample some_sample() {
-  const auto random = [](at::IntArrayRef shape) { return at::randn(shape, at::detail::createCPUGenerator(7), at::kFloat); };
+  const auto random = [](at::IntArrayRef shape) {
+    return at::randn(shape, at::detail::createCPUGenerator(7), at::kFloat);
+  };
   return {.target_latents = random({kFrames, kChannels}),
           .attention_mask = at::ones({kFrames}, at::kBool),
           .encoder_hidden_states = random({kTokens, kWidth}),
@@ -66,10 +68,10 @@ TEST("sample: a file that Python wrote is read, its strides and dtypes honoured"
   EXPECT(sample.encoder_hidden_states.equal((at::arange(32, 64, at::kFloat) / 4).view({kTokens, kWidth})));
   EXPECT(sample.encoder_attention_mask.equal(at::tensor({1, 1, 1, 0}).to(at::kBool)));
   EXPECT(sample.context_latents.equal(at::cat({at::zeros({kFrames, kChannels}), at::ones({kFrames, kChannels})}, 1)));
-  const TorchNotes expected = {{"audio_path", "/music/song.wav"s}, {"bpm", nullptr},
-                               {"caption", "glühend"s},            {"duration", int64_t{70000}},
-                               {"is_instrumental", true},          {"long", int64_t{1} << 40},
-                               {"lyrics", "[Instrumental]"s},      {"offset", int64_t{-3}}};
+  const TorchNotes expected = {
+      {"audio_path", "/music/song.wav"s}, {"bpm", nullptr},          {"caption", "glühend"s},
+      {"duration", int64_t{70000}},       {"is_instrumental", true}, {"long", int64_t{1} << 40},
+      {"lyrics", "[Instrumental]"s},      {"offset", int64_t{-3}}};
   EXPECT(sample.metadata == expected);
   const SampleInfo info = inspect_sample(CARILLON_FIXTURES "/python_sample.pt", some_model());
   EXPECT(info.frames == kFrames && info.condition_tokens == kTokens);
@@ -131,13 +133,14 @@ TEST("sample: a file that cannot be trained on names the key and the reason") {
     EXPECT_THROWS(inspect_sample(path, some_model()), fragment);
   };
   using Tensors = std::map<std::string, at::Tensor>;
-  for (const char* key : {"target_latents", "attention_mask", "encoder_hidden_states", "encoder_attention_mask",
-                          "context_latents"}) {
+  for (const char* key :
+       {"target_latents", "attention_mask", "encoder_hidden_states", "encoder_attention_mask", "context_latents"}) {
     refused([&](Tensors& tensors) { tensors.erase(key); }, key);
     refused([&](Tensors& tensors) { tensors[key] = tensors[key].unsqueeze(0); }, key);
   }
   refused([](Tensors& tensors) { tensors["target_latents"][2][3] = std::nan(""); }, "target_latents holds values that");
-  refused([](Tensors& tensors) { tensors["target_latents"] = at::ones({5, 6}, at::kLong); }, "target_latents holds Long");
+  refused([](Tensors& tensors) { tensors["target_latents"] = at::ones({5, 6}, at::kLong); },
+          "target_latents holds Long");
   refused([](Tensors& tensors) { tensors["target_latents"] = at::empty({0, 6}); }, "'target_latents' is empty");
   refused([](Tensors& tensors) { tensors["encoder_hidden_states"] = at::ones({4, 7}); },
           "encoder_hidden_states is 7 wide, but the model reads 8");

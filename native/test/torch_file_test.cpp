@@ -34,7 +34,8 @@ std::string pickled(const View& view) {
                               test::little_endian(view.elements) + "tQ";
   return "\x80\x02}" + text("x") + "ctorch._utils\n_rebuild_tensor_v2\n(" + storage + "J" +
          test::little_endian(view.offset) + integers(view.sizes) + integers(view.strides) +
-         "\x89" "ccollections\nOrderedDict\n)RtRs.";
+         "\x89"
+         "ccollections\nOrderedDict\n)RtRs.";
 }
 
 std::string write(const std::vector<std::pair<std::string, std::string>>& entries) {
@@ -76,11 +77,16 @@ TEST("torch file: every storage type comes in its dtype") {
 
 TEST("torch file: a view that leaves its storage is refused, whatever its numbers overflow to") {
   const int32_t most = std::numeric_limits<int32_t>::max();
-  const std::vector<View> views = {
-      {.offset = 1},  {.offset = -1},        {.sizes = {4, 2}},    {.strides = {3, 1}},
-      {.sizes = {3, 0}}, {.sizes = {-3, -2}},   {.strides = {-2, 1}}, {.sizes = {most, 2}, .strides = {0, 1}},
-      {.sizes = {most, most, most}, .strides = {most, most, most}},
-      {.sizes = {most, most, most}, .strides = {0, 0, 0}}};
+  const std::vector<View> views = {{.offset = 1},
+                                   {.offset = -1},
+                                   {.sizes = {4, 2}},
+                                   {.strides = {3, 1}},
+                                   {.sizes = {3, 0}},
+                                   {.sizes = {-3, -2}},
+                                   {.strides = {-2, 1}},
+                                   {.sizes = {most, 2}, .strides = {0, 1}},
+                                   {.sizes = {most, most, most}, .strides = {most, most, most}},
+                                   {.sizes = {most, most, most}, .strides = {0, 0, 0}}};
   for (const View& view : views) EXPECT_THROWS(read(view, at::zeros({6})), "key 'x' is empty or leaves its storage");
   EXPECT_THROWS(read({.sizes = {6}}, at::zeros({6})), "sizes and strides of different length");
   EXPECT_THROWS(read({}, at::zeros({5})), "says its storage has 6 elements, but the file has 20 bytes");

@@ -289,7 +289,8 @@ class Unpickler {
   /// ("storage", type, key, device, elements)
   PickleStorage storage_of(const PickleValue& id) const {
     const auto& parts = *expect<Tuple>(id, "a storage");
-    if (parts.size() != 5 || *expect<Text>(parts[0], "a storage") != "storage") bad("a storage is not described as one");
+    if (parts.size() != 5 || *expect<Text>(parts[0], "a storage") != "storage")
+      bad("a storage is not described as one");
     const auto type = expect<Global>(parts[1], "the type of a storage").name;
     for (const auto& [name, dtype] : kStorages) {
       if (type != name) continue;

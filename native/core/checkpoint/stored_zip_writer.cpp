@@ -54,7 +54,8 @@ void write_stored_zip(const std::string& path, const std::vector<NewEntry>& entr
   for (const auto& [name, bytes] : entries) {
     const std::string sizes = u32(crc32(bytes)) + u32(bytes.size()) + u32(bytes.size()) + u16(name.size());
     const std::string head = u16(kVersion) + u16(0) + u16(0) + u16(0) + u16(kDate) + sizes;
-    directory += u32(0x02014b50) + u16(kVersion) + head + u16(0) + u16(0) + u16(0) + u16(0) + u32(0) + u32(offset) + name;
+    directory +=
+        u32(0x02014b50) + u16(kVersion) + head + u16(0) + u16(0) + u16(0) + u16(0) + u32(0) + u32(offset) + name;
     const std::string padding = padding_at(offset + kLocalBytes + name.size());
     write(u32(0x04034b50) + head + u16(padding.size()) + name + padding);
     write(bytes);

@@ -31,7 +31,8 @@ class TorchFile {
   TorchNotes notes(const std::string& key) const;
 
  private:
-  TorchFile(std::string path, std::shared_ptr<const MappedFile> file) : path_(std::move(path)), file_(std::move(file)) {}
+  TorchFile(std::string path, std::shared_ptr<const MappedFile> file)
+      : path_(std::move(path)), file_(std::move(file)) {}
   void read_entries();
   std::string_view entry(const std::string& name) const;
   [[noreturn]] void bad(const std::string& what) const;

@@ -23,7 +23,9 @@ std::string opcode(char code, const std::string& operand) {
 
 // Each function below gives the opcodes of one value.
 
-std::string global(const std::string& module, const std::string& name) { return opcode('c', module + "\n" + name + "\n"); }
+std::string global(const std::string& module, const std::string& name) {
+  return opcode('c', module + "\n" + name + "\n");
+}
 std::string tuple(const std::string& items) { return opcode('(', items) + "t"; }
 std::string boolean(bool value) { return value ? "\x88" : "\x89"; }
 

@@ -21,8 +21,8 @@ struct PreparationJob {
 /// text2music, of real tokens only and with the timbre of silence; the context of silence; as target the latents of the
 /// audio, drawn from the VAE's posterior as they were when the model was trained. The draw depends on nothing but the
 /// audio, so the same audio gives the same file.
-/// Reports Stage::kConditions. Throws kBadArgument for audio below one frame or beyond the silence table and for a token
-/// outside the vocabulary, kNotFinite, kCancelled.
+/// Reports Stage::kConditions. Throws kBadArgument for audio below one frame or beyond the silence table and for a
+/// token outside the vocabulary, kNotFinite, kCancelled.
 TrainingSample prepare_sample(Renderer& renderer, const PreparationJob& job, const Control& control);
 
 }  // namespace carillon

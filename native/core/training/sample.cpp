@@ -54,8 +54,9 @@ TrainingSample read_sample(const std::string& path) {
   sample.context_latents = read_rows(file, path, kContextLatents);
   const int64_t frames = sample.target_latents.size(0), channels = sample.target_latents.size(1);
   if (sample.context_latents.size(0) != frames || sample.context_latents.size(1) != 2 * channels) {
-    bad(path, kContextLatents, "has shape " + shape_text(sample.context_latents) + ", expected [" +
-                                   std::to_string(frames) + ", " + std::to_string(2 * channels) + "]");
+    bad(path, kContextLatents,
+        "has shape " + shape_text(sample.context_latents) + ", expected [" + std::to_string(frames) + ", " +
+            std::to_string(2 * channels) + "]");
   }
   sample.metadata = file.notes(kMetadata);
   return sample;
