@@ -86,12 +86,16 @@ export async function reloadModels(engine: MusicEngine) {
 }
 
 /**
- * Makes a language model ready: the loaded one, else the configured one.
- * @throws HttpError 500 where loading fails
+ * Makes a language model ready: the one that the client `named`, else the loaded one, else the configured one.
+ * @throws HttpError 400 where the client named one that does not exist, 500 where loading fails
  */
-export async function readyLanguageModel(engine: MusicEngine, call: CallOptions): Promise<void> {
-  const name = engine.loadedLanguageModel();
-  await loadOrRefuse("LLM init failed", null, () => engine.loadLanguageModel(name, call));
+export async function readyLanguageModel(
+  engine: MusicEngine,
+  call: CallOptions,
+  named: string | null = null,
+): Promise<void> {
+  const name = named ?? engine.loadedLanguageModel();
+  await loadOrRefuse("LLM init failed", named, () => engine.loadLanguageModel(name, call));
 }
 
 /** A model that the client `named` and that does not exist is the client's mistake, all else the server's. */

@@ -7,6 +7,7 @@ import { AudioFiles } from "./audio-files.js";
 import { AudioInputs, ownFiles, removeOwnFiles } from "./audio-inputs.js";
 import { keepsLyrics } from "./compose.js";
 import { DataSetEditor } from "./dataset/editor.js";
+import { LabelTasks } from "./dataset/label-tasks.js";
 import { PreparationTasks } from "./dataset/preparation-tasks.js";
 import { makeSongs } from "./job.js";
 import { loadsLanguageModelAtStart } from "./lm-policy.js";
@@ -42,6 +43,7 @@ export class MusicService {
   readonly trainingRoot: PermittedRoot;
   readonly training: Training;
   readonly dataSet: DataSetEditor;
+  readonly labeling: LabelTasks;
   readonly preparations: PreparationTasks;
   /** Files that came with tasks that have not ended. */
   readonly uploadsDirectory: string;
@@ -63,6 +65,7 @@ export class MusicService {
     this.trainingRoot = new PermittedRoot(config.trainingRoot);
     this.training = new Training(engine, this.trainingRoot, log);
     this.dataSet = new DataSetEditor(this.trainingRoot);
+    this.labeling = new LabelTasks(engine, this.trainingRoot, this.dataSet, log);
     this.preparations = new PreparationTasks(engine, this.trainingRoot, log);
     this.uploadsDirectory = join(config.temporaryDirectory, "uploads");
     this.#inputs = new AudioInputs({
@@ -122,7 +125,12 @@ export class MusicService {
    */
   async stop(graceSeconds: number): Promise<void> {
     clearInterval(this.#sweepTimer);
-    await Promise.all([this.#queue.stop(graceSeconds), this.training.close(), this.preparations.close()]);
+    await Promise.all([
+      this.#queue.stop(graceSeconds),
+      this.training.close(),
+      this.labeling.close(),
+      this.preparations.close(),
+    ]);
     await this.#sweeping;
   }
 

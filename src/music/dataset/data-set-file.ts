@@ -189,3 +189,11 @@ export function sampleFields(sample: DataSetSample) {
     prompt_override: sample.promptOverride,
   };
 }
+
+/** A sample as lists show it. */
+export function sampleSummary(sample: DataSetSample, index: number) {
+  const { id, raw_lyrics, formatted_lyrics, custom_tag, ...fields } = sampleFields(sample);
+  return { index, ...fields };
+}
+
+export type SampleSummary = ReturnType<typeof sampleSummary>;

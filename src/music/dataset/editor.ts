@@ -53,11 +53,25 @@ export class DataSetEditor {
   /** @throws RequestError without a data set, and for a path that is taken by something else */
   async save(path: string, change: DataSetChange): Promise<void> {
     if (this.#current === null) throw new RequestError("No dataset to save");
+    const file = await this.resolveSavePath(path);
+    this.#current = changed(this.#current, change);
+    await saveDataSet(this.#current, file);
+  }
+
+  /**
+   * The file that a client's path stands for.
+   * @throws RequestError for a path outside the root, of another extension, or taken by something else
+   */
+  async resolveSavePath(path: string): Promise<string> {
     const file = await this.#root.resolve(path);
     if (extname(file) !== ".json") throw new RequestError(`save_path must end in .json, got ${path}`);
     await assertReplaceable(file);
-    this.#current = changed(this.#current, change);
-    await saveDataSet(this.#current, file);
+    return file;
+  }
+
+  /** Writes the data set as it is to a file that `resolveSavePath` gave. */
+  async write(file: string): Promise<void> {
+    await saveDataSet(this.current, file);
   }
 
   /** @throws HttpError 404 where there is no such sample */
@@ -68,6 +82,18 @@ export class DataSetEditor {
       throw new HttpError(404, `Sample index ${index} out of range: there are ${samples.length}`);
     }
     return sample;
+  }
+
+  find(id: string): DataSetSample | undefined {
+    return this.current.samples.find((sample) => sample.id === id);
+  }
+
+  /** Puts the sample in the place of the one with its id. @returns its index, null where there is none any more */
+  replace(sample: DataSetSample): number | null {
+    const index = this.current.samples.findIndex(({ id }) => id === sample.id);
+    if (index < 0) return null;
+    this.#current = { ...this.current, samples: this.current.samples.with(index, sample) };
+    return index;
   }
 
   /** Describes a sample, which then counts as labeled. */
@@ -81,7 +107,7 @@ export class DataSetEditor {
       labeled: true,
       ...((isInstrumental ?? !hasLyrics) ? withoutWords : { isInstrumental: false }),
     };
-    this.#current = { ...this.current, samples: this.current.samples.with(index, sample) };
+    this.replace(sample);
     return sample;
   }
 }

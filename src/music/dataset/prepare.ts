@@ -2,16 +2,17 @@
 import { mkdir, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { MusicEngine } from "../../engine/types.js";
-import { DecodeError, decodeAudio } from "../decode.js";
+import { decodeAudio } from "../decode.js";
 import { RequestError } from "../errors.js";
-import { type PermittedRoot, UnsafePathError } from "../permitted-root.js";
+import type { PermittedRoot } from "../permitted-root.js";
 import { type DataSet, type DataSetSample, INSTRUMENTAL, trainingPrompts } from "./data-set.js";
 import { metadataFields } from "./data-set-file.js";
 import { writeJson } from "./json-file.js";
+import { failureOf, type SampleFailure } from "./sample-failure.js";
 import { MANIFEST_NAME } from "./sample-set.js";
 
 /** Longer music is cut, as everywhere in this ecosystem. */
-const MAX_SECONDS = 240;
+export const MAX_SECONDS = 240;
 const CHANNELS = 2;
 const SAMPLE_RATE = 48_000;
 
@@ -39,7 +40,7 @@ export interface PreparationCall {
 export interface Preparation {
   /** Absolute paths, in the order of the data set; files that were there already count. */
   files: string[];
-  failures: { filename: string; reason: string }[];
+  failures: SampleFailure[];
 }
 
 /**
@@ -69,8 +70,7 @@ export async function prepareDataSet(
       result.files.push(path);
     } catch (error) {
       signal.throwIfAborted();
-      if (!isSamplesFault(error)) throw error;
-      result.failures.push({ filename: sample.filename, reason: firstLine(error) });
+      result.failures.push(failureOf(error, sample.filename));
     }
   }
   const [firstFailure] = result.failures;
@@ -140,15 +140,4 @@ async function prepareSample(
     path,
     { signal },
   );
-}
-
-/** Whether the sample itself is at fault, and not what all samples need. */
-function isSamplesFault(error: unknown): boolean {
-  if (error instanceof DecodeError) return error.code !== "FFMPEG_MISSING";
-  if (error instanceof UnsafePathError) return true;
-  return ["BAD_ARGUMENT", "NOT_FINITE", "OUT_OF_MEMORY"].includes((error as { code?: string }).code ?? "");
-}
-
-function firstLine(error: unknown): string {
-  return String((error as Error).message).split("\n", 1)[0] as string;
 }

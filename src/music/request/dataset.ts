@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { INSTRUMENTAL, TAG_POSITIONS } from "../dataset/data-set.js";
 import type { DataSetChange, SampleChange } from "../dataset/editor.js";
+import type { LabelRequest } from "../dataset/label-tasks.js";
 import type { ScanRequest } from "../dataset/scan.js";
 import { FieldSources, type Fields } from "./fields.js";
 import { parameter } from "./names.js";
@@ -81,6 +82,20 @@ const preparationSchema = z.object({
 
 export function parsePreparation(fields: Fields): { outputDir: string; skipExisting: boolean } {
   return parse(preparationSchema, fields);
+}
+
+/** One sample is described at a time, so sizes of chunks and batches have no meaning here. */
+const labelSchema = z.object({
+  skipMetas: parameter("skip_metas", flag.default(false)),
+  formatLyrics: parameter("format_lyrics", flag.default(false)),
+  transcribeLyrics: parameter("transcribe_lyrics", flag.default(false)),
+  onlyUnlabeled: parameter("only_unlabeled", flag.default(false)),
+  lmModelPath: parameter("lm_model_path", textOrNull.nullable().default(null)),
+  savePath: parameter("save_path", textOrNull.nullable().default(null)),
+});
+
+export function parseLabeling(fields: Fields): LabelRequest {
+  return parse(labelSchema, fields);
 }
 
 function parse<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>, fields: Fields) {

@@ -1,11 +1,18 @@
 /** The endpoints of data sets: describe music, and turn it into what adapters train on. */
 import type { Request, Response } from "express";
-import type { DataSet, DataSetSample } from "../dataset/data-set.js";
-import { sampleFields } from "../dataset/data-set-file.js";
+import type { DataSet } from "../dataset/data-set.js";
+import { sampleFields, sampleSummary } from "../dataset/data-set-file.js";
 import { sendEnvelope } from "../envelope.js";
 import { HttpError } from "../errors.js";
 import { BODY_RULES } from "../request/body.js";
-import { parseLoad, parsePreparation, parseSampleChange, parseSave, parseScan } from "../request/dataset.js";
+import {
+  parseLabeling,
+  parseLoad,
+  parsePreparation,
+  parseSampleChange,
+  parseSave,
+  parseScan,
+} from "../request/dataset.js";
 import type { Route, RouteContext } from "./route.js";
 
 /** POST /v1/dataset/scan: makes a data set of a folder of audio. */
@@ -20,7 +27,7 @@ export const scan: Route =
     sendEnvelope(response, {
       message: [found, ...warnings.map((warning) => `⚠️ ${warning}`)].join("\n"),
       num_samples: samples.length,
-      samples: samples.map(summaryOf),
+      samples: samples.map(sampleSummary),
     });
   };
 
@@ -92,14 +99,43 @@ export const preprocessStatus: Route =
   ({ authenticator, service }) =>
   (request, response) => {
     authenticator.authorize(request);
-    const { taskId } = request.params;
-    sendEnvelope(response, service.preparations.status(typeof taskId === "string" ? taskId : null));
+    sendEnvelope(response, service.preparations.status(taskIdOf(request)));
   };
+
+/** POST /v1/dataset/auto_label: answers once all samples are described. It goes on where the client hangs up. */
+export const autoLabel: Route = (context) => async (request, response) => {
+  const { finished } = await startLabeling(context, request, response);
+  sendEnvelope(response, await finished);
+};
+
+/** POST /v1/dataset/auto_label_async */
+export const autoLabelAsync: Route = (context) => async (request, response) => {
+  const { taskId, total } = await startLabeling(context, request, response);
+  sendEnvelope(response, { task_id: taskId, message: "Auto-labeling started", total });
+};
+
+/** GET /v1/dataset/auto_label_status[/{task_id}] */
+export const autoLabelStatus: Route =
+  ({ authenticator, service }) =>
+  (request, response) => {
+    authenticator.authorize(request);
+    sendEnvelope(response, service.labeling.status(taskIdOf(request)));
+  };
+
+async function startLabeling({ service, bodies }: RouteContext, request: Request, response: Response) {
+  const { fields } = await bodies.read(request, response, BODY_RULES.command);
+  return service.labeling.start(parseLabeling(fields));
+}
 
 async function startPreparation({ service, bodies }: RouteContext, request: Request, response: Response) {
   const { fields } = await bodies.read(request, response, BODY_RULES.command);
   const { outputDir, skipExisting } = parsePreparation(fields);
   return service.preparations.start(service.dataSet.current, outputDir, skipExisting);
+}
+
+function taskIdOf(request: Request): string | null {
+  const { taskId } = request.params;
+  return typeof taskId === "string" ? taskId : null;
 }
 
 function indexOf(request: Request): number {
@@ -113,11 +149,6 @@ function contentOf(dataSet: DataSet) {
     dataset_name: dataSet.name,
     num_samples: dataSet.samples.length,
     labeled_count: dataSet.samples.filter(({ labeled }) => labeled).length,
-    samples: dataSet.samples.map(summaryOf),
+    samples: dataSet.samples.map(sampleSummary),
   };
-}
-
-function summaryOf(sample: DataSetSample, index: number) {
-  const { id, raw_lyrics, formatted_lyrics, custom_tag, ...fields } = sampleFields(sample);
-  return { index, ...fields };
 }
