@@ -1,9 +1,10 @@
 /** `carillon preprocess`: a folder of audio and captions to what adapters are trained on. */
-import { parse, resolve } from "node:path";
+import { basename, parse, resolve } from "node:path";
 import { createEngine, loadConfig } from "./index.js";
-import type { TagPosition } from "./music/dataset/data-set.js";
+import type { DataSet, TagPosition } from "./music/dataset/data-set.js";
 import { prepareDataSet } from "./music/dataset/prepare.js";
 import { scanFolder } from "./music/dataset/scan.js";
+import { createOutputDirectory } from "./music/output-directory.js";
 import { PermittedRoot } from "./music/permitted-root.js";
 import { ProgressDisplay } from "./progress-display.js";
 
@@ -18,42 +19,27 @@ export interface PreprocessOptions {
 /** Prints warnings and progress on stderr, the directory on stdout. */
 export async function preprocess(
   directory: string,
-  { out, tag, tagPosition, skipExisting = false, model }: PreprocessOptions,
+  options: PreprocessOptions,
   signal: AbortSignal,
 ): Promise<void> {
+  const { out, model, skipExisting = false } = options;
   const config = loadConfig({
     ...process.env,
     ...(model === undefined ? {} : { SVC_CONFIG_PATH: model }),
   });
   // Whoever has a shell may read and write what the shell may.
   const root = new PermittedRoot(parse(resolve(directory)).root);
-  const { dataSet, warnings } = await scanFolder(
-    {
-      directory: resolve(directory),
-      name: parse(resolve(directory)).name,
-      customTag: tag,
-      tagPosition,
-      allInstrumental: true,
-    },
-    root,
-    signal,
-  );
-  warnings.forEach(warn);
-  for (const { filename } of dataSet.samples.filter(({ labeled }) => !labeled)) {
-    warn(`${filename} has no caption and is left out: put one into ${captionFile(filename)}`);
-  }
+  const dataSet = await readFolder(resolve(directory), options, root, signal);
+  const outputDirectory = resolve(out);
+  await createOutputDirectory(outputDirectory, out);
   const engine = createEngine(config, (message) => console.error(message));
   const display = new ProgressDisplay();
+  const request = { dataSet, outputDirectory, skipExisting };
   try {
-    const { files, failures } = await prepareDataSet(
-      engine,
-      root,
-      { dataSet, outputDirectory: resolve(out), skipExisting },
-      {
-        signal,
-        onProgress: ({ done, total, filename }) => display.show({ value: done / total, stage: filename }),
-      },
-    ).finally(() => display.stop());
+    const { files, failures } = await prepareDataSet(engine, root, request, {
+      signal,
+      onProgress: ({ done, total, filename }) => display.show({ value: done / total, stage: filename }),
+    }).finally(() => display.stop());
     for (const { filename, reason } of failures) warn(`${filename}: ${reason}`);
     console.error(`${files.length} samples`);
     console.log(out);
@@ -63,6 +49,25 @@ export async function preprocess(
   } finally {
     await engine.close();
   }
+}
+
+async function readFolder(
+  directory: string,
+  { tag, tagPosition }: PreprocessOptions,
+  root: PermittedRoot,
+  signal: AbortSignal,
+): Promise<DataSet> {
+  const name = basename(directory);
+  const { dataSet, warnings } = await scanFolder(
+    { directory, name, customTag: tag, tagPosition, allInstrumental: true },
+    root,
+    signal,
+  );
+  for (const warning of warnings) warn(warning);
+  for (const { filename } of dataSet.samples.filter(({ labeled }) => !labeled)) {
+    warn(`${filename} has no caption and is left out: put one into ${captionFile(filename)}`);
+  }
+  return dataSet;
 }
 
 function captionFile(filename: string): string {

@@ -64,12 +64,11 @@ export class LabelTasks {
         const outcome = await this.#label(id, request, file, signal);
         if (outcome === null) continue;
         if ("reason" in outcome) failures.push(outcome);
-        report(done + 1, {
-          ...("index" in outcome && {
-            last_updated_index: outcome.index,
-            last_updated_sample: outcome,
-          }),
-        });
+        const isLabeled = "index" in outcome;
+        report(
+          done + 1,
+          isLabeled ? { last_updated_index: outcome.index, last_updated_sample: outcome } : {},
+        );
       }
       return this.#result(ids.length, failures);
     });

@@ -2,6 +2,7 @@
 import type { MusicEngine } from "../../engine/types.js";
 import type { Logger } from "../../log.js";
 import { HttpError, RequestError } from "../errors.js";
+import { createOutputDirectory } from "../output-directory.js";
 import type { PermittedRoot } from "../permitted-root.js";
 import { BackgroundTasks, type StartedTask } from "./background-tasks.js";
 import type { DataSet } from "./data-set.js";
@@ -38,6 +39,7 @@ export class PreparationTasks {
     if (this.#engine.slots()[0]?.model == null) throw new HttpError(500, "Model not initialized");
     const total = dataSet.samples.filter(({ labeled }) => labeled).length;
     if (total === 0) throw new RequestError("No labeled samples: describe them with a caption first");
+    await createOutputDirectory(outputDirectory, outputDir);
     return this.#tasks.start(total, {}, async ({ signal, report }) => {
       const request = { dataSet, outputDirectory, skipExisting };
       const { files, failures } = await prepareDataSet(this.#engine, this.#root, request, {

@@ -1,5 +1,5 @@
 /** Turns the described samples of a data set into the files that adapter training reads. */
-import { mkdir, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { MusicEngine } from "../../engine/types.js";
 import { decodeAudio } from "../decode.js";
@@ -18,7 +18,7 @@ const SAMPLE_RATE = 48_000;
 
 export interface PreparationRequest {
   dataSet: DataSet;
-  /** Absolute; made where it does not exist. */
+  /** Absolute; exists. */
   outputDirectory: string;
   /** Leave files that are there already as they are. */
   skipExisting: boolean;
@@ -56,7 +56,6 @@ export async function prepareDataSet(
 ): Promise<Preparation> {
   const prompts = trainingPrompts(dataSet);
   if (prompts.size === 0) throw new RequestError("No labeled samples: describe them with a caption first");
-  await mkdir(outputDirectory, { recursive: true });
   const result: Preparation = { files: [], failures: [] };
   for (const sample of dataSet.samples.filter(({ labeled }) => labeled)) {
     signal.throwIfAborted();

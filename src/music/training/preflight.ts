@@ -1,9 +1,10 @@
 /** Checks all that a run needs before it is accepted, so that a client hears of a mistake at once (training.md 9.7). */
-import { access, constants, mkdir, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import type { TrainingOptions } from "../../engine/addon.js";
 import type { MusicEngine } from "../../engine/types.js";
 import { discoverSamples } from "../dataset/sample-set.js";
 import { HttpError, RequestError } from "../errors.js";
+import { createOutputDirectory } from "../output-directory.js";
 import { type PermittedRoot, UnsafePathError } from "../permitted-root.js";
 
 /** The paths of a start as the client sent them. */
@@ -35,7 +36,7 @@ export async function checkRun(
   const { samples, skipped } = await discoverSamples(tensorDirectory, await root.resolve("."));
   if (samples.length === 0) throw new RequestError("No valid samples found in tensor directory");
   await engine.inspectSamples(samples).catch(refuseSamples);
-  await createDirectory(outputDirectory, paths.outputDir);
+  await createOutputDirectory(outputDirectory, paths.outputDir);
   return { samples, skipped, outputDirectory, resumeFrom };
 }
 
@@ -70,16 +71,4 @@ function refuseSamples(error: unknown): never {
   const { code, message } = error as Error & { code?: unknown };
   if (code === "BAD_CHECKPOINT") throw new RequestError(message, { cause: error });
   throw error;
-}
-
-async function createDirectory(path: string, asSent: string): Promise<void> {
-  try {
-    await mkdir(path, { recursive: true });
-    await access(path, constants.W_OK);
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    const isBadPath = ["EEXIST", "ENOTDIR", "EACCES", "EPERM"].includes(code ?? "");
-    const detail = `The output directory ${asSent} cannot be created: ${message}`;
-    throw new HttpError(isBadPath ? 400 : 500, detail, {}, { cause: error });
-  }
 }

@@ -244,6 +244,11 @@ describe("the data set endpoints", () => {
         await expectRefusal(client.post(path, {}), 400, "is required");
       }
       await expectRefusal(
+        client.post("/v1/dataset/preprocess", { output_dir: "sets/mine.json" }),
+        400,
+        "sets/mine.json cannot be created",
+      );
+      await expectRefusal(
         client.post("/v1/dataset/scan", { audio_dir: "absent" }),
         400,
         "Directory not found",
