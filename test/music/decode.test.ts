@@ -135,6 +135,8 @@ describe("decoding recordings", () => {
     const { code, message } = await failureOf(path, 5);
     expect([code, message]).to.deep.equal(["TOO_LONG", "src_audio lasts longer than 5 seconds"]);
     expect((await decode(writeSilence(at("five seconds.flac"), 5), 5)).length).to.equal(10 * SAMPLE_RATE);
+    const beginning = await decodeAudio({ path, name: "x", maxSeconds: 5, beyondMaximum: "cut" });
+    expect(beginning.length).to.equal(10 * SAMPLE_RATE);
   });
 
   it("ends when it is told to", async () => {

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { createEngine, loadConfig } from "../../../src/index.js";
 import { type Answer, type Client, type LiveServer, shortSong, startLiveServer } from "../live-server.js";
-import { writeRecording } from "../recordings.js";
+import { writeRecording, writeSilence } from "../recordings.js";
 import { temporaryDirectory } from "../tasks.js";
 
 const SECONDS = 2;
@@ -265,4 +265,20 @@ describe("the data set endpoints", () => {
       await sleep(20);
     }
   }
+});
+
+describe("a preparation under way when the server stops", () => {
+  it("ends with it, and leaves nothing half done", async () => {
+    const root = realpathSync(temporaryDirectory());
+    mkdirSync(join(root, "music"));
+    writeSilence(join(root, "music/long.flac"), 240);
+    writeFileSync(join(root, "music/long.caption.txt"), "silence");
+    const server = await startLiveServer(temporaryDirectory(), { SVC_TRAINING_ROOT: root });
+    await server.client.post("/v1/dataset/scan", { audio_dir: "music" });
+    const { status } = await server.client.post("/v1/dataset/preprocess_async", { output_dir: "tensors" });
+    await server.close();
+    expect(status).to.equal(200);
+    expect(server.service.preparations.status(null)).to.include({ status: "failed" });
+    expect(readdirSync(join(root, "tensors"))).to.deep.equal([]);
+  });
 });
