@@ -1,9 +1,7 @@
 #include "core/checkpoint/atomic_file.h"
 
 #include <ATen/ATen.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <filesystem>
 
 #include "core/checkpoint/json.h"
@@ -11,6 +9,7 @@
 #include "core/checkpoint/safetensors.h"
 #include "core/runtime/error.h"
 #include "test/checkpoint_files.h"
+#include "test/file_size_limit.h"
 #include "test/test.h"
 
 using namespace carillon;
@@ -26,25 +25,6 @@ std::string text_of(const std::string& path) {
 size_t files_in(const std::string& directory) {
   return static_cast<size_t>(std::distance(fs::directory_iterator(directory), {}));
 }
-
-/// While it lives, the system refuses to let a file of this process grow beyond `bytes`, as a full disk does.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    handler_ = std::signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_;
-  void (*handler_)(int);
-};
 
 /// Runs `write`, which must fail with kStorage, and returns its message.
 template <typename Write>
@@ -78,7 +58,9 @@ TEST("atomic file: nothing is at the path before the commit, everything after") 
 TEST("atomic file: without a commit the old file stays and nothing else is left") {
   const std::string directory = test::fixture_directory(), path = directory + "/a.txt";
   write_file_atomically(path, "old");
-  { AtomicFile(path).write("new"); }
+  {
+    AtomicFile(path).write("new");
+  }
   EXPECT_EQ(text_of(path), std::string("old"));
   EXPECT_EQ(files_in(directory), size_t{1});
 }
@@ -91,7 +73,7 @@ TEST("atomic file: a refusal is a storage error with path and reason, and leaves
   save_safetensors(path, {{"w", at::ones({2})}});
   const std::string old = text_of(path);
   {
-    const FileSizeLimit limit(4096);
+    const test::FileSizeLimit limit(4096);
     EXPECT_EQ(storage_error([&] { save_safetensors(path, {{"w", at::ones({100000})}}); }),
               path + " cannot be written: File too large");
   }
@@ -139,9 +121,10 @@ TEST("safetensors: the header of a saved file is whole 8 bytes, its offsets have
 }
 
 TEST("json text: what is written reads back") {
-  const std::string text = json_object(
-      {{"b", json_array({json_number(1e-4), json_number(-3), json_bool(false), "null"})}, {"a\n", json_string("\"\x01é")}},
-      true);
+  const std::string text =
+      json_object({{"b", json_array({json_number(1e-4), json_number(-3), json_bool(false), "null"})},
+                   {"a\n", json_string("\"\x01é")}},
+                  true);
   const Json read = Json::parse(text, "text");
   EXPECT_EQ(read.at("a\n").as_string(), std::string("\"\x01é"));
   EXPECT_EQ(read.at("b").as_array()[0].as_double(), 1e-4);

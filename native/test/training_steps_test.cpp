@@ -13,21 +13,12 @@
 #include "core/training/lora.h"
 #include "core/training/time_law.h"
 #include "core/training/trainable_adapter.h"
-#include "test/tiny_ace_step.h"
+#include "test/training_run.h"
 
 using namespace carillon;
 using namespace carillon::test;
 
 namespace {
-
-TrainingSample random_sample(int64_t frames, int64_t tokens, uint64_t seed) {
-  return {.target_latents = random_tensor({frames, kTinyLatent}, seed),
-          .attention_mask = at::ones({frames}, at::kBool),
-          .encoder_hidden_states = random_tensor({tokens, kTinyEncoder}, seed + 1),
-          .encoder_attention_mask = at::ones({tokens}, at::kBool),
-          .context_latents = random_tensor({frames, 2 * kTinyLatent}, seed + 2),
-          .metadata = {}};
-}
 
 DrawLaw draw_law(double condition_dropout = 0.0) {
   return {TimeLaw::discrete(3.0), condition_dropout, at::full({1, 1, kTinyEncoder}, 7.0), 42};

@@ -34,8 +34,8 @@ struct TrainingOptions {
   uint64_t seed = 42;
   bool gradient_checkpointing = false;  // less memory for more time; the result is the same
   TimestepSampling timestep_sampling = TimestepSampling::kAuto;
-  std::optional<double> condition_dropout;   // 0 .. 1; absent: 0 for turbo models, 0.15 for others
-  std::optional<std::string> resume_from;    // a checkpoint folder of an earlier run
+  std::optional<double> condition_dropout = {};  // 0 .. 1; absent: 0 for turbo models, 0.15 for others
+  std::optional<std::string> resume_from = {};   // a checkpoint folder of an earlier run
 };
 
 // What a run tells while it runs. Epochs count from 1, steps are finished optimiser steps.

@@ -1,0 +1,332 @@
+// Whole training runs: what they tell and write, how they stop, go on and fail.
+#include "test/training_run.h"
+
+#include <filesystem>
+#include <set>
+
+#include "core/checkpoint/json.h"
+#include "core/checkpoint/safetensors.h"
+#include "core/runtime/error.h"
+#include "test/file_size_limit.h"
+
+using namespace carillon;
+using namespace carillon::test;
+namespace fs = std::filesystem;
+using namespace carillon::training_event;
+
+namespace {
+
+const LoraDesign kLora{.rank = 2, .alpha = 4, .dropout = 0.1};
+const LokrDesign kLokr{.dimension = 2, .alpha = 4, .decompose_both = true, .use_scalar = true};
+
+std::string text_of(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+std::string adapter_bytes(const std::string& folder) {
+  const std::string lokr = folder + "/lokr_weights.safetensors";
+  return text_of(fs::exists(lokr) ? lokr : folder + "/adapter/adapter_model.safetensors");
+}
+
+std::string state_bytes(const std::string& folder) { return text_of(folder + "/training_state.safetensors"); }
+
+/// Names below `folder`, sorted, with folders ending in a slash.
+std::set<std::string> tree(const std::string& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    names.insert(fs::relative(entry.path(), folder).string() + (entry.is_directory() ? "/" : ""));
+  }
+  return names;
+}
+
+/// The checkpoint folder whose name begins so.
+std::string checkpoint(const TrainingOptions& options, const std::string& begin) {
+  for (const auto& entry : fs::directory_iterator(options.output_directory + "/checkpoints")) {
+    if (entry.path().filename().string().rfind(begin, 0) == 0) return entry.path().string();
+  }
+  throw std::runtime_error("there is no checkpoint " + begin);
+}
+
+std::vector<double> losses(const Trained& run) {
+  std::vector<double> values;
+  for (const auto& step : run.all<Step>()) values.push_back(step.loss);
+  return values;
+}
+
+ErrorCode code_of(const TrainingOptions& options) {
+  try {
+    Trained run(options);
+  } catch (const Error& error) {
+    return error.code();
+  }
+  throw std::runtime_error("the run did not fail");
+}
+
+}  // namespace
+
+TEST("training run: it tells of every step and epoch, and ends in final") {
+  const TrainingOptions options = tiny_training(kLora);
+  const Trained run(options);
+  EXPECT(run.result.completed);
+  EXPECT_EQ(run.result.path, options.output_directory + "/final");
+  EXPECT_EQ(run.result.steps, int64_t{12});  // 3 samples make 2 steps of 2 micro-batches, the second of them short
+  EXPECT_EQ(run.all<Loaded>().at(0).samples, int64_t{3});
+  const Started started = run.all<Started>().at(0);
+  EXPECT_EQ(started.device, std::string("cpu"));
+  EXPECT_EQ(started.precision, std::string("32-true"));
+  EXPECT_EQ(started.total_steps, int64_t{12});
+  EXPECT_EQ(started.trainable_parameters, int64_t{kTinyLayers * 2 * 2 * (64 + 48 + 48 + 64)});
+  const auto steps = run.all<Step>();
+  const auto epochs = run.all<Epoch>();
+  EXPECT_EQ(steps.size(), size_t{12});
+  EXPECT_EQ(epochs.size(), size_t{6});
+  for (size_t i = 0; i < steps.size(); ++i) {
+    EXPECT_EQ(steps[i].step, static_cast<int64_t>(i) + 1);
+    EXPECT_EQ(steps[i].epoch, static_cast<int64_t>(i) / 2 + 1);
+    EXPECT(steps[i].gradient_norm > 0);
+  }
+  EXPECT_NEAR(steps[0].learning_rate, 1e-3, 1e-12);
+  EXPECT_NEAR(steps[1].learning_rate, 1e-2, 1e-12);
+  EXPECT_NEAR(epochs[2].loss, (steps[4].loss + steps[5].loss) / 2, 1e-12);
+}
+
+TEST("training run: checkpoints come every n-th epoch, whole, and the log has a line a step") {
+  TrainingOptions options = tiny_training(kLora);
+  options.epochs = 5;
+  options.save_every_epochs = 2;
+  const Trained run(options);
+  const auto saved = run.all<training_event::Checkpoint>();
+  EXPECT_EQ(saved.size(), size_t{2});
+  EXPECT_EQ(saved[1].epoch, int64_t{4});
+  const auto name_of = [&](int64_t epoch) {
+    char name[64];
+    std::snprintf(name, sizeof name, "epoch_%d_loss_%.4f", static_cast<int>(epoch),
+                  run.all<Epoch>().at(static_cast<size_t>(epoch) - 1).loss);
+    return std::string(name);
+  };
+  EXPECT_EQ(saved[0].path, options.output_directory + "/checkpoints/" + name_of(2));
+  std::set<std::string> expected = {"logs/", "logs/metrics.jsonl", "checkpoints/", "final/"};
+  for (const std::string& folder :
+       {std::string("final/"), "checkpoints/" + name_of(2) + "/", "checkpoints/" + name_of(4) + "/"}) {
+    for (const char* name :
+         {"", "adapter/", "adapter/adapter_config.json", "adapter/adapter_model.safetensors", "training_info.json"}) {
+      expected.insert(folder + name);
+    }
+    if (folder != "final/") expected.insert(folder + "training_state.safetensors");
+  }
+  EXPECT(tree(options.output_directory) == expected);
+
+  std::ifstream log(options.output_directory + "/logs/metrics.jsonl");
+  std::string line;
+  for (const Step& step : run.all<Step>()) {
+    EXPECT(static_cast<bool>(std::getline(log, line)));
+    const Json entry = Json::parse(line, "metrics.jsonl");
+    EXPECT_EQ(entry.get_int("step"), step.step);
+    EXPECT_EQ(entry.get_double("loss"), step.loss);
+  }
+  EXPECT(!std::getline(log, line));
+}
+
+TEST("training run: one seed makes one adapter, another seed another") {
+  TrainingOptions first = tiny_training(kLora), again = tiny_training(kLora), other = tiny_training(kLora);
+  other.seed = 43;
+  EXPECT_EQ(adapter_bytes(Trained(first).result.path), adapter_bytes(Trained(again).result.path));
+  EXPECT(adapter_bytes(first.output_directory + "/final") != adapter_bytes(Trained(other).result.path));
+  // A run into the same directory replaces what is there.
+  EXPECT_EQ(adapter_bytes(Trained(first).result.path), adapter_bytes(again.output_directory + "/final"));
+}
+
+TEST("training run: gradient checkpointing changes no bit") {
+  for (const AdapterDesign& design : {AdapterDesign(kLora), AdapterDesign(kLokr)}) {
+    TrainingOptions plain = tiny_training(design), saving = tiny_training(design);
+    saving.gradient_checkpointing = true;
+    plain.batch_size = saving.batch_size = 3;
+    EXPECT_EQ(adapter_bytes(Trained(plain).result.path), adapter_bytes(Trained(saving).result.path));
+  }
+}
+
+TEST("training run: a run that goes on from a checkpoint is the run that was never interrupted, bit for bit") {
+  for (const AdapterDesign& design : {AdapterDesign(kLora), AdapterDesign(kLokr)}) {
+    TrainingOptions whole = tiny_training(design), resumed = tiny_training(design);
+    const Trained uninterrupted(whole);
+    resumed.resume_from = checkpoint(whole, "epoch_3_");
+    if (std::holds_alternative<LoraDesign>(design)) *resumed.resume_from += "/adapter";
+    const Trained rest(resumed);
+    EXPECT_EQ(rest.all<Resumed>().at(0).epoch, int64_t{3});
+    EXPECT_EQ(rest.all<Resumed>().at(0).step, int64_t{6});
+    EXPECT(rest.all<Notice>().empty());
+    EXPECT_EQ(rest.result.steps, int64_t{12});
+    const auto all = losses(uninterrupted), last = losses(rest);
+    EXPECT(std::vector<double>(all.begin() + 6, all.end()) == last);
+    EXPECT_EQ(uninterrupted.all<Step>().back().learning_rate, rest.all<Step>().back().learning_rate);
+    EXPECT_EQ(adapter_bytes(uninterrupted.result.path), adapter_bytes(rest.result.path));
+    EXPECT_EQ(state_bytes(checkpoint(whole, "epoch_6_")), state_bytes(checkpoint(resumed, "epoch_6_")));
+  }
+}
+
+TEST("training run: a stop ends it before the next micro-batch, with a checkpoint that loses nothing") {
+  for (const AdapterDesign& design : {AdapterDesign(kLora), AdapterDesign(kLokr)}) {
+    const TrainingOptions whole = tiny_training(design);
+    TrainingOptions halves = tiny_training(design);
+    const Trained uninterrupted(whole);
+    // Step 3 is the first of epoch 2: the stop comes in the middle of the epoch.
+    const Trained stopped(halves, [](const TrainingEvent& event) {
+      const auto* step = std::get_if<Step>(&event);
+      return step && step->step == 3;
+    });
+    EXPECT(!stopped.result.completed);
+    EXPECT_EQ(stopped.result.steps, int64_t{3});
+    EXPECT_EQ(stopped.all<Step>().size(), size_t{3});
+    EXPECT_EQ(stopped.result.path, halves.output_directory + "/checkpoints/stopped_epoch_2_step_3");
+    EXPECT(!fs::exists(halves.output_directory + "/final"));
+    EXPECT(!adapter_bytes(stopped.result.path).empty());
+
+    halves.resume_from = stopped.result.path;
+    const Trained rest(halves);
+    EXPECT_EQ(adapter_bytes(uninterrupted.result.path), adapter_bytes(rest.result.path));
+    EXPECT_EQ(state_bytes(checkpoint(whole, "epoch_6_")), state_bytes(checkpoint(halves, "epoch_6_")));
+    EXPECT_EQ(uninterrupted.all<Epoch>()[1].loss, rest.all<Epoch>()[0].loss);
+  }
+}
+
+TEST("training run: a stop inside an accumulated step drops its gradients and repeats it later") {
+  TrainingOptions whole = tiny_training(kLora), halves = tiny_training(kLora);
+  whole.gradient_accumulation = halves.gradient_accumulation = 3;
+  const Trained stopped(halves, [](const TrainingEvent& event) { return std::holds_alternative<Started>(event); });
+  EXPECT(!stopped.result.completed);
+  EXPECT_EQ(stopped.result.path, halves.output_directory + "/checkpoints/stopped_epoch_1_step_0");
+  halves.resume_from = stopped.result.path;
+  EXPECT_EQ(adapter_bytes(Trained(whole).result.path), adapter_bytes(Trained(halves).result.path));
+}
+
+TEST("training run: a longer run goes on from where a shorter one ended") {
+  TrainingOptions options = tiny_training(kLora);
+  options.epochs = 3;
+  const Trained three(options);
+  options.epochs = 5;
+  options.resume_from = checkpoint(options, "epoch_3_");
+  const Trained five(options);
+  EXPECT_EQ(five.all<Step>().front().step, int64_t{7});
+  EXPECT_EQ(five.result.steps, int64_t{10});
+}
+
+TEST("training run: other samples or another seed go on with a notice, from the beginning of an epoch") {
+  TrainingOptions options = tiny_training(kLora);
+  const Trained stopped(options, [](const TrainingEvent& event) {
+    const auto* step = std::get_if<Step>(&event);
+    return step && step->step == 3;
+  });
+  options.resume_from = stopped.result.path;
+  options.seed = 7;
+  const Trained rest(options);
+  EXPECT_EQ(rest.all<Notice>().size(), size_t{1});
+  EXPECT(rest.all<Notice>()[0].text.find("beginning of epoch 2") != std::string::npos);
+  EXPECT_EQ(rest.result.steps, int64_t{3 + 10});
+}
+
+TEST("training run: what does not fit is not resumed, and said why") {
+  TrainingOptions options = tiny_training(kLora);
+  const Trained run(options);
+  const std::string from = checkpoint(options, "epoch_3_");
+  const auto refused = [&](const std::function<void(TrainingOptions&)>& change, const char* reason) {
+    TrainingOptions changed = options;
+    changed.resume_from = from;
+    change(changed);
+    EXPECT(code_of(changed) == ErrorCode::kBadArgument);
+    EXPECT_THROWS(Trained{changed}, reason);
+  };
+  refused([](TrainingOptions& o) { o.adapter = kLokr; }, "it is of another adapter");
+  refused([](TrainingOptions& o) { o.adapter = LoraDesign{.rank = 3, .alpha = 4, .dropout = 0.1}; }, "\"rank\": 2");
+  refused([](TrainingOptions& o) { o.resume_from = fixture_directory(); }, "there is no training_state.safetensors");
+  refused(
+      [](TrainingOptions& o) {
+        o.model_directory = write_tiny_ace_step(
+            {.is_turbo = true}, [](Tensors& tensors) { tensors["decoder.layers.1.cross_attn.o_proj.weight"].mul_(2); });
+      },
+      "it was trained on other model weights");
+  write_file(from + "/training_state.safetensors", "cut");
+  options.resume_from = from;
+  EXPECT(code_of(options) == ErrorCode::kBadCheckpoint);
+}
+
+TEST("training run: a step whose gradient is not finite is left out, and the run goes on") {
+  TrainingOptions options = tiny_training(kLora);
+  options.samples = write_samples({random_sample(12, 5, 1), random_sample(12, 5, 2, 1e30)});
+  options.gradient_accumulation = 1;
+  const Trained run(options);
+  EXPECT(run.result.completed);
+  EXPECT_EQ(run.all<Skipped>().size(), size_t{6});
+  EXPECT_EQ(run.all<Step>().size(), size_t{6});
+  EXPECT_EQ(run.result.steps, int64_t{6});
+  const Safetensors adapter = Safetensors::open(run.result.path + "/adapter/adapter_model.safetensors");
+  for (const auto& name : adapter.names()) EXPECT(adapter.tensor(name).isfinite().all().item<bool>());
+}
+
+TEST("training run: an epoch without one good step ends it, and finished checkpoints stay") {
+  TrainingOptions options = tiny_training(kLora);
+  options.samples = write_samples({random_sample(12, 5, 1)});
+  options.save_every_epochs = 1;
+  const auto spoil = [&](const TrainingEvent& event) {
+    if (std::holds_alternative<training_event::Checkpoint>(event)) {
+      write_sample(options.samples[0], random_sample(12, 5, 1, 1e30));
+    }
+    return false;
+  };
+  bool failed = false;
+  try {
+    Trained(options, spoil);
+  } catch (const Error& error) {
+    failed = error.code() == ErrorCode::kNotFinite;
+    EXPECT(std::string(error.what()).find("epoch 2") != std::string::npos);
+  }
+  EXPECT(failed);
+  EXPECT(!adapter_bytes(checkpoint(options, "epoch_1_")).empty());
+  EXPECT(!fs::exists(options.output_directory + "/final"));
+}
+
+TEST("training run: a disk that refuses ends it, leaving finished checkpoints and no part of another") {
+  TrainingOptions options = tiny_training(LoraDesign{.rank = 4});
+  options.save_every_epochs = 1;
+  std::optional<FileSizeLimit> limit;
+  const auto fill_disk = [&](const TrainingEvent& event) {
+    if (std::holds_alternative<training_event::Checkpoint>(event)) limit.emplace(4096);
+    return false;
+  };
+  bool failed = false;
+  try {
+    Trained(options, fill_disk);
+  } catch (const Error& error) {
+    limit.reset();
+    failed = error.code() == ErrorCode::kStorage;
+    EXPECT(std::string(error.what()).find("cannot be written: File too large") != std::string::npos);
+  }
+  EXPECT(failed);
+  for (const auto& name : tree(options.output_directory)) EXPECT(name.find("partial") == std::string::npos);
+  TrainingOptions rest = options;
+  rest.resume_from = checkpoint(options, "epoch_1_");
+  EXPECT(Trained(rest).result.completed);
+
+  options.output_directory = options.samples[0] + "/below-a-file";
+  EXPECT(code_of(options) == ErrorCode::kStorage);
+}
+
+TEST("training run: options out of range and unusable samples are refused before the first step") {
+  const auto code = [](const std::function<void(TrainingOptions&)>& change) {
+    TrainingOptions options = tiny_training(kLora);
+    change(options);
+    return code_of(options);
+  };
+  const auto refused = ErrorCode::kBadArgument;
+  EXPECT(code([](TrainingOptions& o) { o.samples.clear(); }) == refused);
+  EXPECT(code([](TrainingOptions& o) { o.epochs = 0; }) == refused);
+  EXPECT(code([](TrainingOptions& o) { o.batch_size = 0; }) == refused);
+  EXPECT(code([](TrainingOptions& o) { o.gradient_accumulation = 0; }) == refused);
+  EXPECT(code([](TrainingOptions& o) { o.save_every_epochs = 0; }) == refused);
+  EXPECT(code([](TrainingOptions& o) { o.learning_rate = 0; }) == refused);
+  EXPECT(code([](TrainingOptions& o) { o.shift = -1; }) == refused);
+  EXPECT(code([](TrainingOptions& o) { o.condition_dropout = 1.5; }) == refused);
+  EXPECT(code([](TrainingOptions& o) { o.adapter = LoraDesign{.rank = 0}; }) == refused);
+  EXPECT(code([](TrainingOptions& o) { o.samples[1] += ".absent"; }) == ErrorCode::kBadCheckpoint);
+  EXPECT(code([](TrainingOptions& o) { o.model_directory += "/absent"; }) == ErrorCode::kBadCheckpoint);
+}
