@@ -146,6 +146,20 @@ TEST("training run: gradient checkpointing changes no bit") {
   }
 }
 
+TEST("training run: a bfloat16 model trains an adapter that is float32 throughout") {
+  for (const AdapterDesign& design : {AdapterDesign(kLora), AdapterDesign(kLokr)}) {
+    TrainingOptions plain = tiny_training(design), saving = tiny_training(design);
+    plain.placement.dtype = saving.placement.dtype = at::kBFloat16;
+    saving.gradient_checkpointing = true;
+    const Trained run(plain);
+    EXPECT_EQ(run.all<Started>().at(0).precision, std::string("bf16-mixed"));
+    EXPECT_EQ(run.all<Step>().size(), size_t{12});
+    const Safetensors state = Safetensors::open(checkpoint(plain, "epoch_6_") + "/training_state.safetensors");
+    for (const auto& name : state.names()) EXPECT(state.tensor(name).scalar_type() == at::kFloat);
+    EXPECT_EQ(adapter_bytes(run.result.path), adapter_bytes(Trained(saving).result.path));
+  }
+}
+
 TEST("training run: a run that goes on from a checkpoint is the run that was never interrupted, bit for bit") {
   for (const AdapterDesign& design : {AdapterDesign(kLora), AdapterDesign(kLokr)}) {
     TrainingOptions whole = tiny_training(design), resumed = tiny_training(design);
