@@ -6,6 +6,7 @@
 #include "addon/language_model.h"
 #include "addon/renderer.h"
 #include "addon/samples.h"
+#include "addon/training.h"
 #include "core/runtime/devices.h"
 #include "core/runtime/placement.h"
 
@@ -38,7 +39,12 @@ Napi::Object export_all(Napi::Env env, Napi::Object exports) {
   exports.Set("loadRenderer", Napi::Function::New(env, load_renderer));
   exports.Set("loadLanguageModel", Napi::Function::New(env, load_language_model));
   exports.Set("inspectSamples", Napi::Function::New(env, inspect_samples));
+  exports.Set("train", Napi::Function::New(env, train));
   env.AddCleanupHook([] { stop_all_calls(); });
+  // process.exit() runs no clean-up hooks, and nothing may compute while the statics of libtorch are destroyed.
+  const auto process = env.Global().Get("process").As<Napi::Object>();
+  const auto on_exit = Napi::Function::New(env, [](const Napi::CallbackInfo&) { stop_all_calls(); });
+  process.Get("once").As<Napi::Function>().Call(process, {Napi::String::New(env, "exit"), on_exit});
   return exports;
 }
 

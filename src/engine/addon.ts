@@ -293,6 +293,7 @@ export interface TrainingOptions {
 /** What a training run tells while it runs, none left out. */
 export type TrainingEvent =
   | { kind: "loaded"; samples: number }
+  /** All that can be refused has been: the first step is next. */
   | {
       kind: "started";
       device: string;

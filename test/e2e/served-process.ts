@@ -8,13 +8,23 @@ import { Client } from "../music/live-server.js";
 
 const cli = fileURLToPath(new URL("../../src/cli.ts", import.meta.url));
 
+export interface ProcessLimits {
+  /** No file grows beyond this, as on a disk that is full. */
+  maxFileKiB?: number;
+}
+
 /** Runs the command line from its source. */
-export function spawnCli(args: readonly string[], settings: Record<string, string> = {}): ChildProcess {
+export function spawnCli(
+  args: readonly string[],
+  settings: Record<string, string> = {},
+  { maxFileKiB }: ProcessLimits = {},
+): ChildProcess {
   const env = { ...process.env, SVC_DEVICE: "cpu", CITY_BRIDGE_PORT: "0", ...settings };
-  return spawn(process.execPath, ["--import", "tsx", cli, ...args], {
-    env,
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  const command = [process.execPath, "--import", "tsx", cli, ...args];
+  // A write beyond the limit then fails instead of ending the process.
+  const limited = ["bash", "-c", `trap "" XFSZ; ulimit -f ${maxFileKiB}; exec "$@"`, "bash", ...command];
+  const [program, ...rest] = maxFileKiB === undefined ? command : limited;
+  return spawn(program as string, rest, { env, stdio: ["ignore", "pipe", "pipe"] });
 }
 
 export class ServedProcess {
@@ -24,9 +34,13 @@ export class ServedProcess {
   ) {}
 
   /** Resolves once it serves. */
-  static async start(directory: string, settings: Record<string, string> = {}): Promise<ServedProcess> {
+  static async start(
+    directory: string,
+    settings: Record<string, string> = {},
+    limits: ProcessLimits = {},
+  ): Promise<ServedProcess> {
     const directories = { SVC_TMPDIR: directory, CITY_SAVES_DIR: join(directory, "saves") };
-    const child = spawnCli(["serve", "--port", "0"], { ...directories, ...settings });
+    const child = spawnCli(["serve", "--port", "0"], { ...directories, ...settings }, limits);
     after(() => child.kill("SIGKILL"));
     let complaint = "";
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {

@@ -73,11 +73,11 @@ TrainingRun::TrainingRun(const TrainingOptions& options, std::function<void(cons
 TrainingResult TrainingRun::execute() {
   for (const auto& path : options_.samples) inspect_sample(path, model_.config);
   emit(training_event::Loaded{static_cast<int64_t>(options_.samples.size())});
+  if (options_.resume_from) restore(*options_.resume_from);
   emit(training_event::Started{.device = options_.placement.device.is_cuda() ? "cuda" : "cpu",
                                .precision = options_.placement.dtype == at::kBFloat16 ? "bf16-mixed" : "32-true",
                                .trainable_parameters = adapter_.parameter_count(),
                                .total_steps = total_steps_});
-  if (options_.resume_from) restore(*options_.resume_from);
   while (position_.epoch < options_.epochs) {
     if (!run_epoch()) {
       const std::string name =

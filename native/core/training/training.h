@@ -43,6 +43,7 @@ namespace training_event {
 struct Loaded {
   int64_t samples;
 };
+/// All that can be refused has been: the first step is next.
 struct Started {
   std::string device, precision;  // cpu or cuda; bf16-mixed or 32-true
   int64_t trainable_parameters, total_steps;

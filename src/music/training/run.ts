@@ -115,7 +115,7 @@ export class TrainingRun {
     }
     this.#end("failed");
     this.failure = error;
-    this.record.error = reasonOf(error, this.#plan);
+    this.record.error = error.message.split("\n", 1)[0] as string;
     this.#say(failedLine(this.record.error));
   }
 
@@ -154,16 +154,6 @@ function newRecord(plan: RunPlan): RunRecord {
     firstStepAtMs: null,
     endedAtMs: null,
   };
-}
-
-/** One line for people; where memory ran out, with what would help. */
-function reasonOf(error: Error, plan: RunPlan): string {
-  const [reason = ""] = error.message.split("\n", 1);
-  if (codeOf(error) !== "OUT_OF_MEMORY") return reason;
-  const advice = plan.gradientCheckpointing
-    ? "Lower train_batch_size or the adapter's rank, or train on shorter songs."
-    : "Set gradient_checkpointing to true, or lower train_batch_size.";
-  return `${reason} ${advice}`;
 }
 
 function codeOf(error: Error): unknown {

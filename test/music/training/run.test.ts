@@ -176,14 +176,4 @@ describe("a training run", () => {
       current_step: 1,
     });
   });
-
-  it("says what helps where memory ran out", async () => {
-    trainer.reject(codedError("OUT_OF_MEMORY", "Out of memory."));
-    await run.ended;
-    expect(status().error).to.include("gradient_checkpointing");
-    const saving = new TrainingRun({ ...plan, gradientCheckpointing: true }, trainer.train);
-    trainer.reject(codedError("OUT_OF_MEMORY", "Out of memory."));
-    await saving.ended;
-    expect(saving.record.error).to.include("train_batch_size").and.not.include("gradient_checkpointing");
-  });
 });

@@ -1,0 +1,84 @@
+import { existsSync, mkdirSync, readdirSync, realpathSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { temporaryDirectory } from "../music/tasks.js";
+import { writeSampleSet } from "../music/training/sample-files.js";
+import { longRun, shortRun, Trainer } from "../music/training/trainer.js";
+import { ServedProcess } from "./served-process.js";
+
+describe("a server that trains", () => {
+  let directory: string;
+  let root: string;
+  let settings: Record<string, string>;
+
+  beforeEach(() => {
+    directory = temporaryDirectory();
+    root = realpathSync(temporaryDirectory());
+    settings = { SVC_TRAINING_ROOT: root };
+    mkdirSync(join(root, "set"));
+    writeSampleSet(join(root, "set"), 2);
+  });
+
+  const checkpoints = () => readdirSync(join(root, "out/checkpoints"));
+
+  it("leaves a checkpoint at SIGTERM, exits with 0, and goes on from it in its next life", async () => {
+    const first = await ServedProcess.start(directory, settings);
+    const trainer = new Trainer(first.client, root);
+    await trainer.start({ ...longRun, output_dir: "out" });
+    await trainer.until((status) => status.current_step >= 2);
+    expect(await first.end("SIGTERM")).to.equal(0);
+    const [checkpoint, ...others] = checkpoints();
+    expect(others).to.deep.equal([]);
+    expect(checkpoint).to.match(/^stopped_/);
+
+    const second = await ServedProcess.start(directory, settings);
+    const next = new Trainer(second.client, root);
+    expect((await next.status()).state).to.equal("idle");
+    const resume = { ...longRun, output_dir: "next", resume_from: `out/checkpoints/${checkpoint}` };
+    expect((await next.start(resume)).status).to.equal(200);
+    const { loss_history } = await next.until((status) => status.loss_history.length > 0);
+    expect(loss_history[0]?.step).to.be.above(2);
+    expect(await second.end("SIGINT")).to.equal(0);
+  });
+
+  it("leaves whole checkpoints at kill -9", async () => {
+    const first = await ServedProcess.start(directory, settings);
+    const trainer = new Trainer(first.client, root);
+    await trainer.start({ ...longRun, output_dir: "out", save_every_n_epochs: 1 });
+    await trainer.until((status) => status.current_epoch >= 5);
+    await first.end("SIGKILL");
+
+    const second = await ServedProcess.start(directory, settings);
+    const next = new Trainer(second.client, root);
+    const epochs = checkpoints().filter((name) => name.startsWith("epoch_"));
+    expect(epochs).to.have.length.of.at.least(4);
+    for (const name of epochs) {
+      const resume_from = `out/checkpoints/${name}`;
+      expect((await next.start({ ...longRun, output_dir: "next", resume_from })).status, name).to.equal(200);
+      await next.stop();
+      await next.ended();
+    }
+    expect(await second.end("SIGTERM")).to.equal(0);
+  });
+
+  it("fails the run where the disk refuses, keeps what is whole, and serves on", async () => {
+    const adapterKiB = 64;
+    const server = await ServedProcess.start(directory, settings, { maxFileKiB: adapterKiB });
+    const trainer = new Trainer(server.client, root);
+    const small = { ...shortRun, output_dir: "out" };
+    await trainer.complete(small);
+    // At this rank the adapter alone is larger than any file may be.
+    const { status } = await trainer.start({ ...small, output_dir: "large", lora_rank: 256 });
+    expect(status).to.equal(200);
+    const ended = await trainer.ended();
+    expect(ended.state).to.equal("failed");
+    expect(ended.error).to.match(/cannot be written|File too large/i);
+    expect(ended.status).to.equal(`❌ Training failed: ${ended.error}`);
+    expect(readdirSync(join(root, "large"))).to.not.include("final");
+    expect(readdirSync(join(root, "large/checkpoints"))).to.deep.equal([]);
+    expect(existsSync(join(root, "out/final"))).to.equal(true);
+    await trainer.complete({ ...small, output_dir: "again" });
+    expect((await server.client.get("/health")).body.data.status).to.equal("ok");
+    expect(await server.end("SIGTERM")).to.equal(0);
+  });
+});

@@ -1,0 +1,21 @@
+/**
+ * A program of its own that trains without end and does not wait for it: `training-program.ts SAMPLE OUTPUT WAY`. At the
+ * first step it ends by WAY: `exit`, or `return` with the engine closed.
+ */
+import { Engine } from "../../src/engine/engine.js";
+import { engineOptions, trainingRequest } from "./training-request.js";
+
+const [sample, outputDirectory, way] = process.argv.slice(2) as [string, string, string];
+const engine = new Engine(engineOptions, () => {});
+const running = engine.train(
+  { ...trainingRequest([sample], outputDirectory), epochs: 1_000_000 },
+  {
+    signal: new AbortController().signal,
+    onEvent: ({ kind }) => {
+      if (kind !== "step") return;
+      if (way === "exit") process.exit(0);
+      void engine.close();
+    },
+  },
+);
+console.log((await running).outcome);

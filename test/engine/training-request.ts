@@ -1,0 +1,32 @@
+/** A small training run on the embedded model. */
+import type { EngineOptions, TrainingRequest } from "../../src/engine/types.js";
+
+export const engineOptions: EngineOptions = {
+  checkpointsDirectory: "absent",
+  slotModels: ["carillon-nano", null, null],
+  languageModel: "carillon-nano/lm",
+  device: "cpu",
+  languageModelDevice: "cpu",
+  dtype: "auto",
+  flashAttention: true,
+  offload: false,
+  offloadModel: false,
+  offloadLanguageModel: false,
+};
+
+export function trainingRequest(samples: string[], outputDirectory: string): TrainingRequest {
+  return {
+    adapter: { kind: "lora", rank: 4, alpha: 8, dropout: 0 },
+    samples,
+    outputDirectory,
+    learningRate: 0.01,
+    epochs: 30,
+    batchSize: 1,
+    gradientAccumulation: 1,
+    saveEveryEpochs: 1_000_000,
+    shift: 3,
+    seed: 42,
+    gradientCheckpointing: false,
+    timestepSampling: "auto",
+  };
+}

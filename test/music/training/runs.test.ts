@@ -1,0 +1,350 @@
+import { existsSync } from "node:fs";
+import { expect } from "chai";
+import { shortSong } from "../live-server.js";
+import {
+  type Kind,
+  longRun,
+  type Status,
+  shortRun,
+  startTrainingServer,
+  type Trainer,
+  type TrainingServer,
+} from "./trainer.js";
+
+/** The quickest LoKr there is. */
+const shortLokr = { ...shortRun, lokr_linear_dim: 4, lokr_linear_alpha: 8, lokr_factor: 4 };
+
+/** The same song every time. */
+const sameSong = { ...shortSong, audio_format: "wav", seed: 7, use_random_seed: false };
+
+describe("training runs", () => {
+  let server: TrainingServer;
+  let trainer: Trainer;
+
+  before(async () => {
+    server = await startTrainingServer();
+    trainer = server.trainer;
+  });
+
+  after(() => server.close());
+
+  /** What a run of its own leaves. */
+  async function trained(name: string, change: object = {}, kind: Kind = "start"): Promise<Buffer> {
+    const base = kind === "start" ? shortRun : shortLokr;
+    await trainer.complete({ ...base, output_dir: name, ...change }, kind);
+    return trainer.weights(name);
+  }
+
+  async function song(parameters: object = {}): Promise<Buffer> {
+    return server.client.download(await server.client.makeOne({ ...sameSong, ...parameters }));
+  }
+
+  describe("that are left alone", () => {
+    it("train a LoRA: answer, files, status", async () => {
+      const { status, body } = await trainer.start({
+        ...shortRun,
+        train_epochs: 5,
+        lora_output_dir: "lora",
+        use_fp8: true,
+      });
+      expect(status).to.equal(200);
+      const config = { lora_rank: 4, lora_alpha: 8, learning_rate: 0.01, epochs: 5 };
+      const { run_id, ...answer } = body.data;
+      expect(answer).to.deep.equal({
+        message: "Training started",
+        tensor_dir: "set",
+        output_dir: "lora",
+        config,
+        fp8_enabled: true,
+      });
+      const ended = await trainer.ended();
+      expect(ended).to.deep.include({
+        state: "completed",
+        is_training: false,
+        should_stop: false,
+        config,
+        tensor_dir: "set",
+        tensorboard_logdir: trainer.path("lora/logs"),
+        current_step: 10,
+        total_steps: 10,
+        current_epoch: 5,
+        total_epochs: 5,
+        estimated_time_remaining: 0,
+        error: null,
+        run_id,
+        adapter_type: "lora",
+        output_path: trainer.path("lora/final"),
+        status: `✅ Training complete! LoRA saved to ${trainer.path("lora/final")}`,
+      });
+      expectFinishedNumbers(ended);
+      expect(ended.training_log).to.match(/✅ Epoch 5\/5 in \d+\.\ds, Loss: \d+\.\d{4}/);
+      expect(trainer.checkpoints("lora").map((name) => name.replace(/_loss_\d+\.\d{4}$/, ""))).to.deep.equal([
+        "epoch_2",
+        "epoch_4",
+      ]);
+      for (const file of ["adapter_config.json", "adapter_model.safetensors"]) {
+        expect(existsSync(trainer.path("lora/final/adapter", file))).to.equal(true);
+      }
+    });
+
+    it("train a LoKr: answer, files, status", async () => {
+      const { status, body } = await trainer.start({ ...shortLokr, output_dir: "lokr" }, "start_lokr");
+      expect(status).to.equal(200);
+      const config = {
+        adapter_type: "lokr",
+        lokr_linear_dim: 4,
+        lokr_linear_alpha: 8,
+        lokr_factor: 4,
+        lokr_decompose_both: false,
+        lokr_use_tucker: false,
+        lokr_use_scalar: false,
+        lokr_weight_decompose: true,
+        learning_rate: 0.01,
+        epochs: 4,
+      };
+      const { run_id, ...answer } = body.data;
+      expect(answer).to.deep.equal({
+        message: "LoKR training started",
+        tensor_dir: "set",
+        output_dir: "lokr",
+        config,
+      });
+      const ended = await trainer.ended();
+      expect(ended).to.deep.include({
+        state: "completed",
+        adapter_type: "lokr",
+        run_id,
+        config,
+        status: `✅ Training complete! LoKr saved to ${trainer.path("lokr/final")}`,
+      });
+      expectFinishedNumbers(ended);
+      expect(existsSync(trainer.path("lokr/final/lokr_weights.safetensors"))).to.equal(true);
+    });
+
+    it("tell in order what they do", async () => {
+      await trainer.complete({
+        ...shortRun,
+        output_dir: "told",
+        train_epochs: 2,
+        gradient_checkpointing: true,
+      });
+      const lines = (await trainer.status()).training_log.split("\n");
+      const patterns = [
+        /^Starting\.\.\.$/,
+        /^ℹ️ .*songs are made meanwhile/,
+        /^📂 Loaded 2 preprocessed samples$/,
+        /^🧠 Gradient checkpointing enabled for decoder$/,
+        /^🚀 Starting training \(device: cpu, precision: (32-true|bf16-mixed)\)\.\.\.$/,
+        /^🎯 Training [\d,]+ parameters$/,
+        /^✅ Epoch 1\/2 in /,
+        /^✅ Epoch 2\/2 in /,
+        /^💾 Checkpoint saved at epoch 2$/,
+        /^✅ Training complete! LoRA saved to /,
+      ];
+      expect(lines, lines.join("\n")).to.have.length(patterns.length);
+      for (const [index, pattern] of patterns.entries()) expect(lines[index]).to.match(pattern);
+    });
+
+    it("leave the loss of every step", async () => {
+      const { loss_history, current_loss } = await trainer.complete({ ...shortRun, output_dir: "losses" });
+      expect(loss_history.map(({ step }) => step)).to.deep.equal([1, 2, 3, 4, 5, 6, 7, 8]);
+      expect(loss_history.at(-1)?.loss).to.equal(current_loss);
+    });
+  });
+
+  describe("with other parameters", () => {
+    const cases: [kind: Kind, change: object][] = [
+      ["start", { lora_rank: 8 }],
+      ["start", { lora_alpha: 16 }],
+      ["start", { lora_dropout: 0.5 }],
+      ["start", { learning_rate: 0.02 }],
+      ["start", { train_epochs: 3 }],
+      ["start", { train_batch_size: 2 }],
+      ["start", { gradient_accumulation: 2 }],
+      ["start", { training_shift: 1 }],
+      ["start", { training_seed: 43 }],
+      ["start", { timestep_sampling: "logit_normal" }],
+      ["start", { cfg_ratio: 0.9 }],
+      ["start_lokr", { lokr_linear_dim: 2 }],
+      ["start_lokr", { lokr_linear_alpha: 16 }],
+      ["start_lokr", { lokr_factor: 2 }],
+      ["start_lokr", { lokr_decompose_both: true, lokr_linear_dim: 1 }],
+      ["start_lokr", { lokr_use_scalar: true }],
+      ["start_lokr", { lokr_weight_decompose: false }],
+      ["start_lokr", { learning_rate: 0.02 }],
+      ["start_lokr", { training_seed: 43 }],
+    ];
+    const base = new Map<Kind, Buffer>();
+
+    before(async () => {
+      for (const kind of ["start", "start_lokr"] as const)
+        base.set(kind, await trained(`base-${kind}`, {}, kind));
+    });
+
+    for (const [kind, change] of cases) {
+      it(`${kind} makes another adapter of ${JSON.stringify(change)}`, async () => {
+        const weights = await trained(`changed-${JSON.stringify(change).replace(/\W/g, "")}`, change, kind);
+        expect(weights.equals(base.get(kind) as Buffer)).to.equal(false);
+      });
+    }
+
+    for (const kind of ["start", "start_lokr"] as const) {
+      it(`${kind} makes the same adapter again, also when it saves memory and more checkpoints`, async () => {
+        const change = { gradient_checkpointing: true, save_every_n_epochs: 1 };
+        const weights = await trained(`same-${kind}`, change, kind);
+        expect(weights.equals(base.get(kind) as Buffer)).to.equal(true);
+        expect(trainer.checkpoints(`same-${kind}`)).to.have.length(4);
+      });
+    }
+  });
+
+  describe("that are stopped", () => {
+    it("end within a step, leave a checkpoint to go on from and no final adapter, and let another run start", async () => {
+      await trainer.start({ ...longRun, output_dir: "stopped" });
+      await trainer.until((status) => status.current_step >= 3);
+      expect(await trainer.stop()).to.equal("Stopping training...");
+      const { current_step: before } = await trainer.status();
+      const ended = await trainer.ended();
+      expect(ended).to.include({ state: "stopped", status: "⏹️ Training stopped by user", error: null });
+      expect(ended.current_step - before).to.be.at.most(1);
+      expect(ended.loss_history).to.not.deep.equal([]);
+      expect(existsSync(trainer.path("stopped/final"))).to.equal(false);
+      const [checkpoint, ...others] = trainer.checkpoints("stopped");
+      expect(others).to.deep.equal([]);
+      expect(checkpoint).to.match(/^stopped_epoch_\d+_step_\d+$/);
+      expect(ended.output_path).to.equal(trainer.path("stopped/checkpoints", checkpoint as string));
+      expect(await trainer.stop()).to.equal("No training in progress");
+      expect((await trainer.status()).status).to.equal("⏹️ Training stopped by user");
+      await trainer.complete({ ...shortRun, output_dir: "after-stop" });
+    });
+
+    for (const kind of ["start", "start_lokr"] as const) {
+      it(`${kind} goes on from a stop to the adapter of an uninterrupted run, bit for bit`, async () => {
+        const plan = { ...shortLokr, lora_dropout: 0.1, gradient_accumulation: 2, train_epochs: 100 };
+        const whole = await trained(`whole-${kind}`, plan, kind);
+        await trainer.start({ ...plan, output_dir: `halted-${kind}` }, kind);
+        await trainer.until(({ current_step, is_training }) => current_step >= 5 || !is_training);
+        await trainer.stop();
+        const { state, output_path, current_step } = await trainer.ended();
+        expect(state).to.equal("stopped");
+        await trainer.complete({ ...plan, output_dir: `resumed-${kind}`, resume_from: output_path }, kind);
+        const resumed = await trainer.status();
+        expect(resumed.loss_history[0]?.step).to.equal(current_step + 1);
+        expect(trainer.weights(`resumed-${kind}`).equals(whole)).to.equal(true);
+      });
+    }
+
+    it("go on from the checkpoint of an epoch as well", async () => {
+      const plan = { ...shortRun, train_epochs: 6, save_every_n_epochs: 3 };
+      const whole = await trained("whole-epochs", plan);
+      const checkpoint = trainer.checkpoints("whole-epochs").find((name) => name.startsWith("epoch_3_"));
+      const resumed = await trained("resumed-epochs", {
+        ...plan,
+        resume_from: `whole-epochs/checkpoints/${checkpoint}`,
+      });
+      expect((await trainer.status()).training_log).to.match(
+        /✅ Resumed from epoch 3, step 6, optimizer ✓, scheduler ✓/,
+      );
+      expect(resumed.equals(whole)).to.equal(true);
+    });
+
+    it("are refused where the checkpoint is another adapter's", async () => {
+      await trained("rank-4", { save_every_n_epochs: 1 });
+      const resume_from = `rank-4/checkpoints/${trainer.checkpoints("rank-4")[0]}`;
+      for (const [change, kind] of [
+        [{ lora_rank: 8 }, "start"],
+        [{}, "start_lokr"],
+      ] as const) {
+        const answer = await trainer.start(
+          { ...shortLokr, ...change, output_dir: "misfit", resume_from },
+          kind,
+        );
+        expect(answer.status).to.equal(400);
+        expect(answer.body.detail).to.be.a("string").and.not.equal("Internal server error");
+        expect((await trainer.status()).is_training).to.equal(false);
+      }
+      const empty = await trainer.start({ ...shortRun, resume_from: "set" });
+      expect(empty.status).to.equal(400);
+    });
+  });
+
+  describe("of which there is one at a time", () => {
+    it("refuse a second start of either kind", async () => {
+      await trainer.start({ ...longRun, output_dir: "one" }, "start_lokr");
+      for (const kind of ["start", "start_lokr"] as const) {
+        const second = await trainer.start({ ...shortRun, output_dir: "two" }, kind);
+        expect(second.status).to.equal(400);
+        expect(second.body).to.deep.equal({ detail: "Training already in progress" });
+      }
+      expect((await trainer.status()).adapter_type).to.equal("lokr");
+      await trainer.stop();
+      await trainer.ended();
+      expect(existsSync(trainer.path("two"))).to.equal(false);
+    });
+
+    it("let exactly one of several simultaneous starts win", async () => {
+      const starts = Array.from({ length: 5 }, (_, index) =>
+        trainer.start({ ...longRun, output_dir: `race-${index}` }, index % 2 === 0 ? "start" : "start_lokr"),
+      );
+      const statuses = (await Promise.all(starts)).map(({ status }) => status);
+      expect(statuses.sort()).to.deep.equal([200, 400, 400, 400, 400]);
+      await trainer.stop();
+      await trainer.ended();
+    });
+  });
+
+  describe("that go wrong", () => {
+    it("fail with a reason where the loss is no number, and the server serves on", async () => {
+      const { status } = await trainer.start({
+        ...shortRun,
+        output_dir: "wild",
+        learning_rate: 1e30,
+        train_epochs: 20,
+      });
+      expect(status).to.equal(200);
+      const ended = await trainer.ended();
+      expect(ended.state).to.equal("failed");
+      expect(ended.error).to.match(/finite/);
+      expect(ended.status).to.equal(`❌ Training failed: ${ended.error}`);
+      expect(existsSync(trainer.path("wild/final"))).to.equal(false);
+      await song();
+      await trainer.complete({ ...shortRun, output_dir: "after-wild" });
+    });
+  });
+
+  describe("beside songs", () => {
+    it("let songs be made, and change none of their bytes", async () => {
+      const before = await song();
+      await trainer.start({ ...longRun, output_dir: "beside" });
+      await trainer.until((status) => status.current_step >= 1);
+      expect((await song()).equals(before)).to.equal(true);
+      expect((await trainer.status()).state).to.equal("running");
+      await trainer.stop();
+      await trainer.ended();
+      await trained("beside-whole");
+      expect((await song()).equals(before)).to.equal(true);
+    });
+
+    it("make adapters that are exported", async () => {
+      await trained("made");
+      const { body } = await server.client.post("/v1/training/export", {
+        export_path: "exported",
+        lora_output_dir: "made",
+      });
+      expect(body.data).to.deep.equal({
+        message: "LoRA exported successfully",
+        export_path: trainer.path("exported"),
+        source: trainer.path("made/final"),
+      });
+      expect(trainer.weights("exported", "").equals(trainer.weights("made"))).to.equal(true);
+    });
+  });
+});
+
+function expectFinishedNumbers(status: Status): void {
+  expect(status.current_loss).to.be.a("number").above(0);
+  expect(status.learning_rate).to.be.a("number").above(0);
+  expect(status.grad_norm).to.be.a("number");
+  expect(status.steps_per_second).to.be.above(0);
+  expect(status.start_time).to.be.closeTo(Date.now() / 1000, 600);
+}

@@ -1,0 +1,101 @@
+/** A server that trains in a folder of its own, and what tests ask of it. */
+import { mkdirSync, readdirSync, readFileSync, realpathSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { trainingStatus } from "../../../src/music/training/status.js";
+import { type Client, type LiveServer, startLiveServer } from "../live-server.js";
+import { temporaryDirectory } from "../tasks.js";
+import { writeSampleSet } from "./sample-files.js";
+
+const POLL_INTERVAL_MS = 10;
+
+export type Status = ReturnType<typeof trainingStatus>;
+
+/** A run that takes moments. */
+export const shortRun = {
+  tensor_dir: "set",
+  train_epochs: 4,
+  save_every_n_epochs: 2,
+  gradient_accumulation: 1,
+  lora_rank: 4,
+  lora_alpha: 8,
+  learning_rate: 0.01,
+};
+
+/** Runs until it is stopped, for all that a test waits. */
+export const longRun = { ...shortRun, train_epochs: 1_000_000, save_every_n_epochs: 1_000_000 };
+
+export type Kind = "start" | "start_lokr";
+
+/** Speaks the training interface; paths are those below SVC_TRAINING_ROOT. */
+export class Trainer {
+  constructor(
+    readonly client: Client,
+    readonly root: string,
+  ) {}
+
+  /** A folder below the root. */
+  path(...parts: string[]): string {
+    return join(this.root, ...parts);
+  }
+
+  start(parameters: object, kind: Kind = "start") {
+    return this.client.post(`/v1/training/${kind}`, parameters);
+  }
+
+  async status(): Promise<Status> {
+    return (await this.client.get("/v1/training/status")).body.data;
+  }
+
+  async stop(): Promise<string> {
+    return (await this.client.post("/v1/training/stop", {})).body.data.message;
+  }
+
+  /** Polls until `condition` holds of the status. */
+  async until(condition: (status: Status) => boolean): Promise<Status> {
+    for (;;) {
+      const status = await this.status();
+      if (condition(status)) return status;
+      await sleep(POLL_INTERVAL_MS);
+    }
+  }
+
+  /** The status once no run is under way. */
+  ended(): Promise<Status> {
+    return this.until((status) => !status.is_training);
+  }
+
+  /** Runs to the end, which is expected to be `completed`. */
+  async complete(parameters: object, kind: Kind = "start"): Promise<Status> {
+    const { status: code, body } = await this.start(parameters, kind);
+    if (code !== 200) throw new Error(`refused with ${code}: ${body.detail}`);
+    const status = await this.ended();
+    if (status.state !== "completed") throw new Error(`${status.state}: ${status.training_log}`);
+    return status;
+  }
+
+  /** The weights that a run left in the output directory. */
+  weights(outputDir: string, folder = "final"): Buffer {
+    const directory = this.path(outputDir, folder);
+    const isLora = readdirSync(directory).includes("adapter");
+    const file = isLora ? "adapter/adapter_model.safetensors" : "lokr_weights.safetensors";
+    return readFileSync(join(directory, file));
+  }
+
+  checkpoints(outputDir: string): string[] {
+    return readdirSync(this.path(outputDir, "checkpoints")).sort();
+  }
+}
+
+export interface TrainingServer extends LiveServer {
+  trainer: Trainer;
+}
+
+/** Starts a server whose root holds the data set `set` of two samples. */
+export async function startTrainingServer(settings: Record<string, string> = {}): Promise<TrainingServer> {
+  const root = realpathSync(temporaryDirectory());
+  mkdirSync(join(root, "set"));
+  writeSampleSet(join(root, "set"), 2);
+  const server = await startLiveServer(temporaryDirectory(), { SVC_TRAINING_ROOT: root, ...settings });
+  return { ...server, trainer: new Trainer(server.client, root) };
+}
