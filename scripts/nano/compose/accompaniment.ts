@@ -40,7 +40,10 @@ export class Accompanist {
 
   #voices({ chord }: ChordSpan): number[] {
     this.#previous = voicing(chord, this.#previous, this.#centre);
-    return this.#previous;
+    const { lowest, highest } = this.#range;
+    return this.#previous.map((pitch) =>
+      pitch < lowest ? pitch + 12 : pitch > highest ? pitch - 12 : pitch,
+    );
   }
 
   #notes(symbol: string, voices: number[]): number[] {

@@ -1,5 +1,5 @@
 /** WAV files of 16-bit PCM with the canonical header of 44 bytes. */
-import { type Stereo, sampleRate } from "./stereo.js";
+import { type Stereo, sampleRate, silence } from "./stereo.js";
 
 const headerBytes = 44;
 const channels = 2;
@@ -26,6 +26,23 @@ export function encodeWav({ left, right }: Stereo): Buffer {
     samples[2 * i + 1] = toPcm(right[i] as number);
   }
   return file;
+}
+
+/** Reads what `encodeWav` wrote. @throws RangeError for another kind of file */
+export function decodeWav(file: Buffer): Stereo {
+  const isOurs =
+    file.toString("latin1", 0, 4) === "RIFF" &&
+    file.readUInt16LE(22) === channels &&
+    file.readUInt32LE(24) === sampleRate &&
+    file.readUInt16LE(34) === 8 * bytesPerSample &&
+    file.toString("latin1", 36, 40) === "data";
+  if (!isOurs) throw new RangeError("not a 48 kHz stereo WAV file of 16 bits with a header of 44 bytes");
+  const audio = silence(file.readUInt32LE(40) / (channels * bytesPerSample));
+  for (let i = 0; i < audio.left.length; i++) {
+    audio.left[i] = file.readInt16LE(headerBytes + 4 * i) / 32767;
+    audio.right[i] = file.readInt16LE(headerBytes + 4 * i + 2) / 32767;
+  }
+  return audio;
 }
 
 function toPcm(sample: number): number {

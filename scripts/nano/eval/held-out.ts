@@ -1,0 +1,68 @@
+/** The held-out pieces of the evaluation, composed and rendered by the generator, and white noise of their size. */
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Tokenizer } from "../../../src/engine/tokenizer.js";
+import { compose, type Wishes } from "../compose/compose.js";
+import { Random } from "../compose/random.js";
+import { DataSet } from "../dataset/data-set.js";
+import { ensureTokenizer } from "../dataset/data-tokenizer.js";
+import { type PieceRecord, splitOf } from "../dataset/record.js";
+import { genres } from "../genres/index.js";
+import { amplitude, type Stereo, sampleRate, scale, silence } from "../render/stereo.js";
+import { Synthesiser } from "../render/synthesiser.js";
+import { encodeWav } from "../render/wav.js";
+
+/** The first `count` held-out seeds from the `skip`-th on; they go round all genres. */
+export function heldOutSeeds(count: number, skip = 0): number[] {
+  const seeds: number[] = [];
+  for (let seed = 0; seeds.length < skip + count; seed++) {
+    if (splitOf(seed) === "heldout") seeds.push(seed);
+  }
+  return seeds.slice(skip);
+}
+
+/** Another held-out piece of the same genre. */
+export function sibling(records: readonly PieceRecord[], index: number): PieceRecord | undefined {
+  return records[(index + genres.length) % records.length];
+}
+
+/** Renders what is not there yet. */
+export async function renderHeldOut(
+  directory: string,
+  seeds: number[],
+  wishes: Wishes,
+): Promise<PieceRecord[]> {
+  const dataSet = new DataSet(directory);
+  const tokenizer = await Tokenizer.load(ensureTokenizer(directory));
+  const synthesiser = new Synthesiser();
+  for (const [index, seed] of seeds.entries()) {
+    if (dataSet.has(seed)) continue;
+    process.stderr.write(`\rheld-out piece ${index + 1} of ${seeds.length} `);
+    await dataSet.add(compose(seed, wishes), synthesiser, tokenizer, 0);
+  }
+  process.stderr.write("\n");
+  const bySeed = new Map(dataSet.records().map((record) => [record.seed, record]));
+  return seeds.flatMap((seed) => bySeed.get(seed) ?? []);
+}
+
+/** As loud as the held-out pieces are, about. */
+const noiseLevel = amplitude(-20);
+
+/** @returns the file's path */
+export function whiteNoise(directory: string, { id, seed, durationSeconds }: PieceRecord): string {
+  mkdirSync(directory, { recursive: true });
+  const path = join(directory, `${id}.wav`);
+  if (!existsSync(path)) writeFileSync(path, encodeWav(noise(seed, durationSeconds)));
+  return path;
+}
+
+function noise(seed: number, durationSeconds: number): Stereo {
+  const random = new Random(seed);
+  const audio = silence(durationSeconds * sampleRate);
+  for (const channel of [audio.left, audio.right]) {
+    for (let i = 0; i < channel.length; i++) channel[i] = random.between(-1, 1);
+  }
+  // Uniform noise has a standard deviation of 1 / sqrt(3).
+  scale(audio, noiseLevel * Math.sqrt(3));
+  return audio;
+}

@@ -1,0 +1,2 @@
+/** What TypeScript programs use of run.mjs. */
+export const cacheRoot: string;

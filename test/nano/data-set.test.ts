@@ -1,0 +1,127 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import type { PieceRecord } from "../../scripts/nano/dataset/record.js";
+import { decibels, peakOf, sampleRate } from "../../scripts/nano/render/stereo.js";
+import { decodeWav, encodeWav } from "../../scripts/nano/render/wav.js";
+import { learnMerges } from "../../scripts/nano/tokenizer/byte-pairs.js";
+import { writeTokenizer } from "../../scripts/nano/tokenizer/files.js";
+import { Tokenizer } from "../../src/engine/tokenizer.js";
+
+const program = fileURLToPath(new URL("../../scripts/nano/make-data.ts", import.meta.url));
+const seconds = 10;
+
+describe("data set of carillon-nano", () => {
+  let directory: string;
+  let records: PieceRecord[];
+
+  before(function () {
+    this.timeout(600_000);
+    directory = mkdtempSync(join(tmpdir(), "carillon-nano-"));
+    makeData();
+    records = readFileSync(join(directory, "pieces.jsonl"), "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as PieceRecord);
+  });
+
+  after(() => rmSync(directory, { recursive: true }));
+
+  // Seeds 5 and 6: a piece to train on and a held-out one.
+  function makeData(): string {
+    const options = ["--pieces", "2", "--seed-start", "5", "--duration", String(seconds), "--out", directory];
+    return execFileSync(process.execPath, ["--import", "tsx", program, ...options], { encoding: "utf8" });
+  }
+
+  it("holds a record a piece, in both splits", () => {
+    expect(records.map(({ id, split }) => [id, split])).to.deep.equal([
+      ["piece-000005", "train"],
+      ["piece-000006", "heldout"],
+    ]);
+  });
+
+  it("writes canonical WAV files of exactly the duration, the mix below -1 dB", () => {
+    for (const record of records) {
+      const files = [record.mix, ...Object.values(record.stems)];
+      expect(files.length).to.be.above(2);
+      for (const file of files) {
+        const bytes = readFileSync(join(directory, file));
+        expect(bytes.length).to.equal(44 + seconds * sampleRate * 4);
+        expect(decodeWav(bytes).left).to.have.length(seconds * sampleRate);
+      }
+      const peak = decibels(peakOf(decodeWav(readFileSync(join(directory, record.mix)))));
+      expect(peak).to.be.within(-2, -1);
+    }
+  });
+
+  it("writes stems that add up to the mix", () => {
+    for (const { mix, stems } of records) {
+      const read = (file: string) => decodeWav(readFileSync(join(directory, file)));
+      const whole = read(mix).left;
+      const parts = Object.values(stems).map((file) => read(file).left);
+      for (let i = 0; i < whole.length; i += 997) {
+        const sum = parts.reduce((total, samples) => total + (samples[i] ?? 0), 0);
+        expect(Math.abs(sum - (whole[i] ?? 0))).to.be.below(1e-3);
+      }
+    }
+  });
+
+  it("gives token ids that read as the engine's own prompts", async () => {
+    const tokenizer = await Tokenizer.load(join(directory, "tokenizer"));
+    for (const record of records) {
+      const text = tokenizer.decode(record.textTokenIds);
+      expect(text).to.contain(`# Caption\n${record.caption}\n`).and.to.contain(`- bpm: ${record.bpm}\n`);
+      expect(tokenizer.decode(record.bareTextTokenIds)).to.contain("- bpm: N/A\n");
+      expect(tokenizer.decode(record.lyricTokenIds)).to.contain(`# Lyric\n${record.lyrics}`);
+      expect(tokenizer.decode(record.lmThinkTokenIds)).to.match(/^<think>\nbpm: \d+\ncaption: /);
+      const [stem = ""] = Object.keys(record.stems);
+      const extract = record.tasks.extract[stem as keyof PieceRecord["stems"]] ?? [];
+      expect(tokenizer.decode(extract)).to.contain(`Extract the ${stem.toUpperCase()} track from the audio:`);
+      expect(record.variants).to.have.length(5);
+    }
+  });
+
+  it("leaves finished pieces alone when it goes on", function () {
+    this.timeout(600_000);
+    const before = statSync(join(directory, "piece-000005", "mix.wav")).mtimeMs;
+    makeData();
+    expect(statSync(join(directory, "piece-000005", "mix.wav")).mtimeMs).to.equal(before);
+  });
+});
+
+describe("WAV files of carillon-nano", () => {
+  it("come back as they were, and foreign files are refused", () => {
+    const audio = { left: Float32Array.of(0, 0.5, -1), right: Float32Array.of(1, -0.25, 2) };
+    const read = decodeWav(encodeWav(audio));
+    expect(read.left[1]).to.be.closeTo(0.5, 1e-4);
+    expect(read.right[2], "beyond full scale").to.equal(1);
+    expect(() => decodeWav(Buffer.alloc(100))).to.throw(RangeError);
+  });
+});
+
+describe("tokenizer of carillon-nano", () => {
+  const corpus = "slow bossa nova with nylon guitar, slow house, slow jazz with guitar. ".repeat(4);
+
+  it("learns whole words and keeps every byte", async () => {
+    const directory = mkdtempSync(join(tmpdir(), "carillon-tokenizer-"));
+    try {
+      const merges = learnMerges(corpus, 60);
+      writeTokenizer(join(directory, "text"), merges, 0);
+      writeTokenizer(join(directory, "lm"), merges, 10);
+      const text = await Tokenizer.load(join(directory, "text"));
+      const lm = await Tokenizer.load(join(directory, "lm"));
+      expect(text.encodeText(" guitar")).to.have.length(1);
+      const unseen = "Überraschung: 4/4, ♯, 音楽\n";
+      expect(text.decode(text.encodeText(unseen))).to.equal(unseen);
+      expect([...lm.encodeText(corpus)]).to.deep.equal([...text.encodeText(corpus)]);
+      expect(lm.controlId("<think>")).to.equal(text.controlId("<think>"));
+      expect(lm.audioCodeCount).to.equal(10);
+      expect(text.audioCodeCount).to.equal(0);
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
+  });
+});

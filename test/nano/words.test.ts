@@ -1,0 +1,42 @@
+import { expect } from "chai";
+import { compose } from "../../scripts/nano/compose/compose.js";
+import { describe as describePiece } from "../../scripts/nano/words/description.js";
+import { canonicalKeyScale, canonicalTimeSignature } from "../../src/engine/metadata.js";
+
+const pieces = Array.from({ length: 240 }, (_, seed) => compose(seed));
+
+describe("words for carillon-nano's pieces", () => {
+  it("writes captions without gaps or doubled words", () => {
+    for (const { caption } of pieces.flatMap((piece) => describePiece(piece, 6))) {
+      expect(caption).to.match(/^[A-Za-z0-9][A-Za-z0-9 ,.'/#-]+$/);
+      expect(caption).to.not.match(/undefined|null|NaN| {2}|,,| ,|\.\./);
+      expect(caption).to.not.match(/\b(track|piece|music|groove) \1\b/);
+    }
+  });
+
+  it("asks for the same piece in different words, the same every time", () => {
+    const [piece] = pieces;
+    if (piece === undefined) throw new Error("no piece");
+    const captions = describePiece(piece, 6).map(({ caption }) => caption);
+    expect(new Set(captions).size).to.be.above(3);
+    expect(describePiece(piece, 6).map(({ caption }) => caption)).to.deep.equal(captions);
+  });
+
+  it("gives metadata in the form of the prompts", () => {
+    for (const piece of pieces) {
+      const { metadata } = describePiece(piece, 1)[0] ?? expect.fail();
+      expect(canonicalKeyScale(metadata.keyScale)).to.equal(metadata.keyScale);
+      expect(canonicalTimeSignature(metadata.timeSignature)).to.equal(metadata.timeSignature);
+      expect(metadata.durationSeconds).to.equal(piece.durationSeconds);
+    }
+  });
+
+  it("names the sections in their order, or says that nobody sings", () => {
+    const lyrics = pieces.map((piece) => ({ piece, lyrics: describePiece(piece, 1)[0]?.lyrics ?? "" }));
+    const tagged = lyrics.filter((entry) => entry.lyrics !== "[Instrumental]");
+    expect(tagged.length).to.be.within(1, lyrics.length - 1);
+    for (const entry of tagged) {
+      expect(entry.lyrics.split(/\n+/)).to.deep.equal(entry.piece.sections.map(({ name }) => `[${name}]`));
+    }
+  });
+});
