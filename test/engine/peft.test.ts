@@ -1,0 +1,47 @@
+import { spawnSync } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { Checkpoints, embeddedModel } from "../../src/engine/checkpoints.js";
+import { Engine } from "../../src/engine/engine.js";
+import { sampleTensors, writeSample } from "../music/training/sample-files.js";
+import { engineOptions, trainingRequest } from "./training-request.js";
+
+const python = process.env.CARILLON_PEER_PYTHON ?? "python3";
+const program = fileURLToPath(new URL("peft_check.py", import.meta.url));
+
+describe("a trained LoRA in PEFT", () => {
+  let directory: string;
+
+  before(async function () {
+    // Pending where the interpreter has no peft: installing it for one test would take minutes.
+    if (spawnSync(python, ["-c", "import peft, safetensors"]).status !== 0) this.skip();
+    directory = await mkdtemp(join(tmpdir(), "carillon-peft-"));
+  });
+
+  after(async () => {
+    if (directory) await rm(directory, { recursive: true });
+  });
+
+  it("loads without a warning and changes the weights as the formula says", async () => {
+    const sample = join(directory, "sample.pt");
+    writeSample(sample, sampleTensors(1));
+    const engine = new Engine(engineOptions, () => {});
+    const request = trainingRequest([sample], join(directory, "run"));
+    const { path } = await engine.train(request, { signal: new AbortController().signal, onEvent: () => {} });
+    await engine.close();
+
+    const { directory: model } = new Checkpoints("absent").renderer(embeddedModel);
+    const { status, stdout, stderr } = spawnSync(python, [program, model, join(path, "adapter")], {
+      encoding: "utf8",
+    });
+    expect(status, stderr).to.equal(0);
+    const { modules, warnings, largestChange, largestDifference } = JSON.parse(stdout);
+    expect(modules).to.equal(32);
+    expect(warnings).to.deep.equal([]);
+    expect(largestChange).to.be.above(1e-4);
+    expect(largestDifference).to.be.below(1e-6);
+  });
+});
