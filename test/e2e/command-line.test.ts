@@ -38,6 +38,20 @@ describe("the command line", () => {
     expect(execFileSync("ffprobe", probe, { encoding: "utf8" }).trim()).to.equal("flac,2");
   });
 
+  it("makes a song of another one", async () => {
+    const source = writeRecording(join(directory, "source.mp3"), { seconds: 6 });
+    const out = join(directory, "cover.wav");
+    const task = ["--task", "repaint", "--source", source, "--repaint-start", "4", "--repaint-end", "8"];
+    const { code, stderr } = await carillon(["generate", "brighter", ...task, "--steps", "1", "--out", out]);
+    expect(code, stderr).to.equal(0);
+    expect(stderr).to.include("Reading source audio").and.include(", 8 s,");
+    const lost = ["--task", "cover", "--source", join(directory, "absent.mp3")];
+    const failed = await carillon(["generate", "brighter", ...lost, "--out", join(directory, "none.wav")]);
+    expect([failed.code, failed.stderr]).to.satisfy(
+      ([code, text]: [number, string]) => code === 1 && text.includes("src_audio does not exist"),
+    );
+  });
+
   it("says what is wrong with an argument, and writes nothing", async () => {
     const out = join(directory, "none.mp3");
     const { code, stderr } = await carillon(["generate", "x", "--duration", "5", "--out", out]);

@@ -1,8 +1,9 @@
-import { readdirSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect } from "chai";
 import { LmdbTaskStore } from "../../src/music/lmdb-store.js";
 import { type SongRecord, shortSong } from "../music/live-server.js";
+import { uploadOf, writeRecording } from "../music/recordings.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { ServedProcess } from "./served-process.js";
 
@@ -78,5 +79,31 @@ describe("a server that stops", () => {
     expect((await second.client.query(waiting)).item).to.include({ status: 0, queue_position: 1 });
     for (const id of [waiting, running]) await second.client.post("/cancel_task", { task_id: id });
     expect(await second.end("SIGINT")).to.equal(0);
+  });
+
+  it("keeps the file of a waiting task through kill -9, and no other", async () => {
+    const directory = temporaryDirectory();
+    const recording = writeRecording(join(directory, "recording.mp3"), { seconds: 6 });
+    const first = await ServedProcess.start(directory);
+    const running = await first.client.submit(longSong);
+    const waiting = await first.client.submit({
+      ...shortSong,
+      task_type: "cover",
+      src_audio: uploadOf(recording),
+    });
+    await first.client.begun(running);
+    await first.end("SIGKILL");
+    const uploads = join(directory, "uploads");
+    const [upload] = readdirSync(uploads) as [string];
+    writeFileSync(join(uploads, "ctx_audio_of_nobody.wav"), "x");
+
+    const second = await ServedProcess.start(directory);
+    expect(readdirSync(uploads)).to.deep.equal([upload]);
+    await second.client.post("/cancel_task", { task_id: running });
+    const { item, records } = await second.client.finished(waiting);
+    expect(item.status, item.error).to.equal(1);
+    expect(records[0]?.metas).to.have.property("duration").that.is.closeTo(6, 0.1);
+    expect(await second.end("SIGTERM")).to.equal(0);
+    expect(readdirSync(uploads)).to.deep.equal([]);
   });
 });

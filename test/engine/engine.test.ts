@@ -66,6 +66,9 @@ const renderRequest: RenderRequest = {
   cfgIntervalStart: 0,
   cfgIntervalEnd: 1,
 };
+/** Planar stereo. */
+const tone = (seconds: number): Float32Array =>
+  Float32Array.from({ length: 2 * 48_000 * seconds }, (_, i) => 0.3 * Math.sin(i / 40));
 const secondsToSamples = (seconds: number): number => Math.floor(seconds * 25) * 1920;
 
 describe("engine on the embedded model", () => {
@@ -214,6 +217,35 @@ describe("engine on the embedded model", () => {
     expect(result.samplesPerChannel).to.equal(secondsToSamples(1.5));
     expect(progress.map(({ stage }) => stage)).to.include.members(["denoise", "decode"]);
     expect(engine.slots()[1]?.model).to.equal("carillon-nano");
+  });
+
+  it("spells a recording in codes, five a second, and describes it", async () => {
+    const audio = tone(3);
+    const audioCodes = await engine.encodeCodes(1, audio, {});
+    expect(audioCodes).to.have.length(15);
+    expect(await engine.encodeCodes(2, audio, {})).to.deep.equal(audioCodes);
+    const request = { audioCodes, metadata: { ...unknown, bpm: 88, durationSeconds: 3 }, sampling, seed: 1 };
+    const sheet = await engine.understand(request, {});
+    expect(sheet).to.include({ bpm: 88, durationSeconds: 3 });
+    expect(sheet.caption).to.be.a("string").that.is.not.empty;
+    expect(languages).to.include(sheet.language);
+    expect(await engine.understand(request, {})).to.deep.equal(sheet);
+    expect(await engine.understand({ ...request, seed: 2 }, {})).to.not.deep.equal(sheet);
+  });
+
+  it("renders every task to the length of its source, and a repaint to that of its window", async () => {
+    const sourceAudio = tone(2);
+    for (const task of ["cover", "repaint", "lego", "extract", "complete"] as const) {
+      const result = await engine.render({ ...renderRequest, task, sourceAudio, durationSeconds: 9 }, {});
+      expect(result.samplesPerChannel, task).to.equal(secondsToSamples(2));
+    }
+    const window = { startSeconds: -1, endSeconds: 3 };
+    const longer = await engine.render({ ...renderRequest, task: "repaint", sourceAudio, window }, {});
+    expect(longer.samplesPerChannel).to.equal(secondsToSamples(4));
+    const endless = { ...renderRequest, task: "repaint", sourceAudio } as const;
+    const beyond = { startSeconds: -50_000, endSeconds: 50_000 };
+    expect(await codeOf(engine.render({ ...endless, window: beyond }, {}))).to.equal("SONG_TOO_LONG");
+    expect(await codeOf(engine.render({ ...renderRequest, task: "cover" }, {}))).to.equal("BAD_ARGUMENT");
   });
 
   it("makes the same songs with models that leave their device between uses, and reads them again", async () => {

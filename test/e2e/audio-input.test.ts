@@ -1,0 +1,294 @@
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { request as httpRequest } from "node:http";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { type Answer, type Client, type LiveServer, startLiveServer } from "../music/live-server.js";
+import { runFfmpeg, uploadOf, writeRecording, writeSilence } from "../music/recordings.js";
+import { temporaryDirectory } from "../music/tasks.js";
+
+const cover = { prompt: "a song", task_type: "cover", inference_steps: 1, batch_size: 1 };
+/** Runs until it is stopped, for all that a test waits. */
+const longSong = { prompt: "a long song", audio_duration: 600, inference_steps: 20, batch_size: 1 };
+
+describe("audio that clients send and name", () => {
+  const directory = temporaryDirectory();
+  const uploads = join(directory, "server", "uploads");
+  let server: LiveServer;
+  let client: Client;
+  let recording: string;
+
+  before(async () => {
+    recording = writeRecording(join(directory, "recording.wav"), { seconds: 3 });
+    server = await startLiveServer(join(directory, "server"), { SVC_QUEUE_MAXSIZE: "2" });
+    client = server.client;
+  });
+
+  after(() => server.close());
+
+  afterEach("the server is as well as before", async () => {
+    expect((await client.get("/health")).status).to.equal(200);
+    await noUploads();
+  });
+
+  /** Waits until none is left: a task's end is told before its files are gone. */
+  async function noUploads(): Promise<void> {
+    while (readdirSync(uploads).length > 0) await sleep(10);
+  }
+
+  function expectRefusal({ status, body }: Answer, detail: RegExp, what = ""): void {
+    expect(status, what).to.equal(400);
+    expect(Object.keys(body), what).to.deep.equal(["detail"]);
+    expect(body.detail, what).to.match(detail);
+  }
+
+  const sendUpload = (path: string, name?: string, more: object = {}): Promise<Answer> =>
+    client.postForm("/release_task", { ...cover, ...more, src_audio: uploadOf(path, name) });
+
+  const cancel = (id: string) => client.post("/cancel_task", { task_id: id });
+
+  it("is kept while its task waits and runs, and goes with it, done or failed", async () => {
+    const silence = writeSilence(join(directory, "silence.flac"), 6);
+    const done = await client.submit({ ...cover, src_audio: uploadOf(recording) });
+    // Nothing can be heard of a timbre in silence, which shows when the job reads it.
+    const failed = await client.submit({ ...cover, src_audio_path: recording, ref_audio: uploadOf(silence) });
+    expect(readdirSync(uploads)).to.have.length(2);
+    expect((await client.finished(done)).item.status).to.equal(1);
+    const { item } = await client.finished(failed);
+    expect(item.status).to.equal(2);
+    expect(item.error).to.include("silent");
+    await noUploads();
+  });
+
+  it("goes with a task that is cancelled, waiting or running", async () => {
+    const running = await client.submit(longSong);
+    await client.begun(running);
+    const waiting = await client.submit({ ...cover, src_audio: uploadOf(recording) });
+    expect(readdirSync(uploads)).to.have.length(1);
+    await cancel(waiting);
+    await noUploads();
+    await cancel(running);
+    const long = writeSilence(join(directory, "ten minutes.flac"), 600);
+    const other = await client.submit({ ...cover, inference_steps: 20, src_audio: uploadOf(long) });
+    await client.begun(other);
+    expect(readdirSync(uploads)).to.have.length(1);
+    await cancel(other);
+    await noUploads();
+  });
+
+  it("leaves nothing where the queue is full, the parameters are wrong, or nothing needs it", async () => {
+    const ids = [await client.submit(longSong)];
+    await client.begun(ids[0] as string);
+    for (let i = 0; i < 2; i++) ids.push(await client.submit(longSong));
+    expect((await sendUpload(recording)).status).to.equal(429);
+    expect(readdirSync(uploads)).to.deep.equal([]);
+    for (const id of ids.reverse()) await cancel(id);
+    expectRefusal(await sendUpload(recording, undefined, { batch_size: 9 }), /batch_size/);
+    expect(readdirSync(uploads)).to.deep.equal([]);
+    const ignored = await client.submit({ ...longSong, src_audio: uploadOf(recording) });
+    expect(readdirSync(uploads)).to.deep.equal([]);
+    await cancel(ignored);
+  });
+
+  it("is taken from a file before a path, and an untouched file input is none", async () => {
+    const both = { ...cover, src_audio_path: "/no/such/file.wav", ctx_audio: uploadOf(recording) };
+    await cancel(await client.submit(both));
+    const untouched = await fetch(`${client.url}/release_task`, {
+      method: "POST",
+      headers: { "Content-Type": "multipart/form-data; boundary=x" },
+      body:
+        '--x\r\nContent-Disposition: form-data; name="task_type"\r\n\r\ncover\r\n' +
+        '--x\r\nContent-Disposition: form-data; name="src_audio"; filename=""\r\n\r\n\r\n--x--\r\n',
+    });
+    expect(untouched.status).to.equal(400);
+    expect(((await untouched.json()) as { detail: string }).detail).to.include("needs a source");
+  });
+
+  it("writes nothing but into its folder, whatever the file is called", async () => {
+    const before = readdirSync(directory, { recursive: true }).length;
+    const answer = await sendUpload(recording, "../../x.exe");
+    expect(answer.status).to.equal(200);
+    expect(readdirSync(uploads).join()).to.match(/^ctx_audio_[0-9a-f-]{36}\.exe$/);
+    await client.finished(answer.body.data.task_id);
+    await noUploads();
+    const songs = 1;
+    expect(readdirSync(directory, { recursive: true }).length).to.equal(before + songs);
+  });
+
+  it("is refused where it is no audio, and nothing of it is told", async () => {
+    const text = join(directory, "song.mp3");
+    writeFileSync(text, "top secret words\n".repeat(300));
+    const empty = join(directory, "empty.wav");
+    writeFileSync(empty, "");
+    const playlist = join(directory, "list.m3u8");
+    writeFileSync(playlist, `#EXTM3U\n#EXTINF:1,\nfile://${recording}\n#EXT-X-ENDLIST\n`);
+    const picture = join(directory, "picture.png");
+    runFfmpeg(["-f", "lavfi", "-i", "color=red:s=16x16", "-frames:v", "1", picture]);
+    for (const path of [text, empty, playlist, picture]) {
+      expectRefusal(await sendUpload(path), /^src_audio holds no audio/, path);
+      const byPath = await client.post("/release_task", { ...cover, src_audio_path: path });
+      expectRefusal(byPath, /^src_audio holds no audio/, path);
+      const reference = { prompt: "a song", reference_audio: uploadOf(path) };
+      expectRefusal(await client.postForm("/release_task", reference), /^reference_audio holds no/, path);
+    }
+  });
+
+  it("is refused where it lasts too long, without being heard to its end", async () => {
+    const path = writeSilence(join(directory, "three hours.flac"), 3 * 3600);
+    expectRefusal(await sendUpload(path), /^src_audio lasts longer than 600 seconds$/);
+    const byPath = await client.post("/release_task", { ...cover, src_audio_path: path });
+    expectRefusal(byPath, /^src_audio lasts longer than 600 seconds$/);
+    rmSync(path);
+  });
+
+  it("is refused where the window lies outside it", async () => {
+    const repaint = { ...cover, task_type: "repaint", src_audio_path: recording };
+    for (const [repainting_start, repainting_end] of [
+      [8, 9],
+      [100, -1],
+      [3, -1],
+      [4, 2],
+      [-500, 500],
+    ]) {
+      const answer = await client.post("/release_task", { ...repaint, repainting_start, repainting_end });
+      expectRefusal(answer, /repainting_start/, `${repainting_start} to ${repainting_end}`);
+    }
+  });
+
+  it("fails its task where its file has gone meanwhile", async () => {
+    const path = writeRecording(join(directory, "fleeting.wav"), { seconds: 3 });
+    const running = await client.submit(longSong);
+    await client.begun(running);
+    const waiting = await client.submit({ ...cover, src_audio_path: path });
+    rmSync(path);
+    await cancel(running);
+    const { item } = await client.finished(waiting);
+    expect([item.status, item.error]).to.deep.equal([2, "src_audio_path names no file that exists"]);
+  });
+
+  it("survives a client that hangs up in the middle of a file", async () => {
+    await new Promise<void>((resolve) => {
+      const upload = httpRequest(`${client.url}/release_task`, {
+        method: "POST",
+        headers: { "Content-Type": "multipart/form-data; boundary=x", "Content-Length": "9999999" },
+      });
+      upload.on("error", () => resolve());
+      upload.write('--x\r\nContent-Disposition: form-data; name="src_audio"; filename="a.wav"\r\n\r\n');
+      upload.write(Buffer.alloc(200_000), () => upload.destroy());
+      upload.on("close", resolve);
+    });
+  });
+
+  const PATH_NAMES = {
+    src_audio_path: ["src_audio_path", "ctx_audio_path", "sourceAudioPath", "srcAudioPath", "ctxAudioPath"],
+    reference_audio_path: ["reference_audio_path", "ref_audio_path", "referenceAudioPath", "refAudioPath"],
+  };
+
+  /** Sends a task in each of the three encodings. */
+  async function sendEach(fields: Record<string, string>): Promise<Answer[]> {
+    const form = await fetch(`${client.url}/release_task`, {
+      method: "POST",
+      body: new URLSearchParams(fields),
+    });
+    const type = form.headers;
+    return [
+      await client.post("/release_task", fields),
+      await client.postForm("/release_task", fields),
+      { status: form.status, headers: type, body: await form.json() },
+    ];
+  }
+
+  for (const [parameter, names] of Object.entries(PATH_NAMES)) {
+    for (const name of names) {
+      it(`may be named as ${name} in every kind of body, and not anywhere`, async () => {
+        const task = parameter === "src_audio_path" ? { task_type: "cover" } : {};
+        const fields = (path: string) => ({ ...task, prompt: "a song", inference_steps: "1", [name]: path });
+        for (const { status, body } of await sendEach(fields(recording))) {
+          expect(status, body.detail).to.equal(200);
+          await cancel(body.data.task_id);
+        }
+        for (const [path, detail] of [
+          ["/no/such/file.wav", "names no file that exists"],
+          ["../absent.wav", "names no file that exists"],
+          [directory, "names no regular file"],
+          ["/etc/passwd", "holds no audio"],
+          ["/v1/audio?path=%2Fno%2Fsuch.mp3", "names no file that exists"],
+        ] as const) {
+          for (const answer of await sendEach(fields(path))) {
+            expectRefusal(answer, new RegExp(detail), path);
+            expect(answer.body.detail).to.not.include("root:");
+          }
+        }
+      });
+    }
+  }
+});
+
+describe("audio that clients of other machines name", () => {
+  const directory = temporaryDirectory();
+  let server: LiveServer;
+
+  before(async () => {
+    mkdirSync(join(directory, "music"));
+    for (const folder of [".", "music"]) writeRecording(join(directory, folder, "a.wav"), { seconds: 3 });
+  });
+
+  afterEach(() => server.close());
+
+  async function statusOf(path: string): Promise<number> {
+    const { status, body } = await server.client.post("/release_task", { ...cover, src_audio_path: path });
+    if (status === 200) await server.client.post("/cancel_task", { task_id: body.data.task_id });
+    else expect(body.detail).to.include("SVC_AUDIO_ROOTS");
+    return status;
+  }
+
+  it("is none of the server's but its own songs", async () => {
+    server = await startLiveServer(join(directory, "open"), { SVC_API_HOST: "0.0.0.0" });
+    expect(await statusOf(join(directory, "a.wav"))).to.equal(400);
+    const song = await server.client.makeOne({
+      prompt: "a song",
+      audio_duration: 10,
+      inference_steps: 1,
+    });
+    expect(await statusOf(song.file)).to.equal(200);
+    expect(await statusOf("/v1/audio?path=%2Fetc%2Fpasswd")).to.equal(400);
+  });
+
+  it("lies in the folders that a setting names", async () => {
+    const settings = { SVC_AUDIO_ROOTS: join(directory, "music") };
+    server = await startLiveServer(join(directory, "rooted"), settings);
+    expect(await statusOf(join(directory, "music", "a.wav"))).to.equal(200);
+    expect(await statusOf(join(directory, "a.wav"))).to.equal(400);
+  });
+});
+
+describe("audio sent with and without a key", () => {
+  const directory = temporaryDirectory();
+  const uploads = join(directory, "server", "uploads");
+  let server: LiveServer;
+
+  before(async () => {
+    server = await startLiveServer(join(directory, "server"), { SVC_API_KEY: "k1" });
+  });
+
+  after(() => server.close());
+
+  it("is kept for a key alone, and only if that came first", async () => {
+    const src_audio = uploadOf(writeRecording(join(directory, "a.wav"), { seconds: 3 }));
+    const send = (fields: Record<string, string | File>) =>
+      server.client.postForm("/release_task", fields as never);
+    for (const token of [{}, { ai_token: "wrong" }]) {
+      expect((await send({ ...token, task_type: "cover", src_audio })).status).to.equal(401);
+      expect(readdirSync(uploads)).to.deep.equal([]);
+    }
+    const late = await send({ task_type: "cover", src_audio, ai_token: "k1" });
+    expect([late.status, late.body.detail]).to.satisfy(
+      ([status, detail]: [number, string]) => status === 400 && detail.includes("ai_token before the files"),
+    );
+    const early = await send({ ai_token: "k1", task_type: "cover", src_audio });
+    expect(early.status).to.equal(200);
+    expect(readdirSync(uploads)).to.have.length(1);
+    await server.client.post("/cancel_task", { task_id: early.body.data.task_id, ai_token: "k1" });
+    while (readdirSync(uploads).length > 0) await sleep(10);
+  });
+});

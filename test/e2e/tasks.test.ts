@@ -1,0 +1,297 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { decodeAudio } from "../../src/music/decode.js";
+import { type Client, type LiveServer, type SongRecord, startLiveServer } from "../music/live-server.js";
+import { RECORDING_FORMATS, uploadOf, writeRecording } from "../music/recordings.js";
+import { temporaryDirectory } from "../music/tasks.js";
+
+const SAMPLE_RATE = 48_000;
+const SOURCE_SECONDS = 4;
+/** How far a fade may reach beyond a repaint window (reference/engine.md 8.5). */
+const FADE_SECONDS = 0.05;
+
+const quick = {
+  prompt: "a song",
+  inference_steps: 2,
+  use_random_seed: false,
+  seed: 7,
+  audio_format: "wav32",
+};
+const SOURCE_TASKS = ["cover", "repaint", "lego", "extract", "complete"];
+
+describe("the six task types over HTTP", () => {
+  const directory = temporaryDirectory();
+  let server: LiveServer;
+  let client: Client;
+  let source: string;
+  let other: string;
+
+  before(async () => {
+    source = writeRecording(join(directory, "source.wav"), { seconds: SOURCE_SECONDS });
+    other = writeRecording(join(directory, "other.wav"), { seconds: SOURCE_SECONDS, pitch: 500 });
+    server = await startLiveServer(join(directory, "server"));
+    client = server.client;
+  });
+
+  after(() => server.close());
+
+  let songs = 0;
+  async function listen(record: SongRecord): Promise<Float32Array> {
+    const path = join(directory, `song-${songs++}.wav`);
+    writeFileSync(path, await client.download(record));
+    return decodeAudio({ path, name: "song", maxSeconds: 600 });
+  }
+
+  async function audioOf(parameters: object): Promise<Float32Array> {
+    return listen(await client.makeOne({ ...quick, ...parameters }));
+  }
+
+  const secondsOf = (audio: Float32Array): number => audio.length / 2 / SAMPLE_RATE;
+
+  function isSame(a: Float32Array, b: Float32Array): boolean {
+    return Buffer.from(a.buffer).equals(Buffer.from(b.buffer));
+  }
+
+  it("makes a song from words alone", async () => {
+    const song = await client.makeOne({ ...quick, audio_duration: 10 });
+    expect(song.metas.duration).to.equal(10);
+    expect(song.generation_info).to.include("Task: text2music");
+  });
+
+  for (const task_type of SOURCE_TASKS) {
+    it(`${task_type}: works on an uploaded source, takes its length, and hears what it holds`, async () => {
+      const task = { task_type, track_name: "bass", track_classes: ["drums", "bass"], audio_duration: 20 };
+      const window = task_type === "repaint" ? { repainting_start: 1, repainting_end: 2 } : {};
+      const song = await client.makeOne({ ...quick, ...task, ...window, src_audio: uploadOf(source) });
+      expect(song.metas.duration).to.equal(SOURCE_SECONDS);
+      expect(song.warnings.join()).to.include("audio_duration was ignored");
+      expect(song.generation_info).to.include(`Task: ${task_type}`);
+      const audio = await listen(song);
+      expect(secondsOf(audio)).to.equal(SOURCE_SECONDS);
+      expect(audio.some((sample) => sample !== 0)).to.equal(true);
+      const again = await audioOf({ ...task, ...window, src_audio_path: source });
+      expect(isSame(audio, again), "by path as by upload").to.equal(true);
+      const elsewhere = await audioOf({ ...task, ...window, src_audio_path: other });
+      expect(isSame(audio, elsewhere), "of another source").to.equal(false);
+    });
+  }
+
+  for (const [index, format] of RECORDING_FORMATS.entries()) {
+    const field = ["src_audio", "ctx_audio"][index % 2] as string;
+    const [sampleRate, channels] = index % 2 === 0 ? ([22_050, 1] as const) : ([44_100, 2] as const);
+    it(`reads ${format} of ${channels} channels at ${sampleRate} Hz from ${field}`, async () => {
+      const recording = { seconds: SOURCE_SECONDS, sampleRate, channels };
+      const path = writeRecording(join(directory, `source-${channels}.${format}`), recording);
+      const task = { ...quick, task_type: "cover", inference_steps: 1, [field]: uploadOf(path) };
+      const song = await client.makeOne(task);
+      expect(song.metas.duration).to.be.closeTo(SOURCE_SECONDS, 0.15);
+    });
+  }
+
+  it("names the stems that a task is about", async () => {
+    for (const [task_type, ...variants] of [
+      ["extract", { track_name: "bass" }, { track_name: "drums" }],
+      ["lego", { track_name: "bass" }, {}],
+      ["complete", { track_classes: ["drums"] }, { track_classes: ["drums", "bass"] }],
+    ] as const) {
+      const task = { task_type, src_audio_path: source, inference_steps: 1 };
+      const [one, two] = variants.map((tracks) => audioOf({ ...task, ...tracks }));
+      expect(isSame((await one) as Float32Array, (await two) as Float32Array), task_type).to.equal(false);
+    }
+  });
+
+  it("warns where a turbo model is asked for what it was not made for", async () => {
+    const [lego, cover] = await Promise.all(
+      ["lego", "cover"].map((task_type) =>
+        client.makeOne({ ...quick, task_type, src_audio_path: source, inference_steps: 1 }),
+      ),
+    );
+    expect(lego?.warnings.join()).to.include("carillon-nano").and.include("lego");
+    expect(cover?.warnings).to.deep.equal([]);
+  });
+
+  describe("repaint", () => {
+    let original: Float32Array;
+
+    before(async () => {
+      original = await decodeAudio({ path: source, name: "source", maxSeconds: 600 });
+    });
+
+    /** The largest difference between song and source over `seconds` of the source, which the song holds `later`. */
+    function difference(song: Float32Array, seconds: [from: number, to: number], later = 0): number {
+      let largest = 0;
+      for (const channel of [0, 1]) {
+        const a = song.subarray((channel * song.length) / 2);
+        const b = original.subarray((channel * original.length) / 2);
+        const [from, to] = seconds.map((time) => Math.round(time * SAMPLE_RATE)) as [number, number];
+        for (let i = from; i < to; i++) {
+          const shifted = a[i + Math.round(later * SAMPLE_RATE)] as number;
+          largest = Math.max(largest, Math.abs(shifted - (b[i] as number)));
+        }
+      }
+      return largest;
+    }
+
+    for (const repaint_mode of ["conservative", "balanced"]) {
+      it(`${repaint_mode}: leaves the source as it is outside its window, and not inside`, async () => {
+        const window = { repainting_start: 1, repainting_end: 2, repaint_mode };
+        const song = await audioOf({ task_type: "repaint", ...window, src_audio_path: source });
+        expect(difference(song, [0, 1 - FADE_SECONDS])).to.equal(0);
+        expect(difference(song, [2 + FADE_SECONDS, SOURCE_SECONDS])).to.equal(0);
+        expect(difference(song, [1, 2])).to.be.greaterThan(0.01);
+      });
+    }
+
+    it("repaints to the end where none is set, and all of it by default", async () => {
+      const repaint = { task_type: "repaint", src_audio_path: source };
+      const toTheEnd = await audioOf({ ...repaint, repainting_start: 3, repainting_end: -1 });
+      expect(difference(toTheEnd, [0, 3 - FADE_SECONDS])).to.equal(0);
+      expect(difference(toTheEnd, [3, SOURCE_SECONDS])).to.be.greaterThan(0.01);
+      const all = await audioOf(repaint);
+      expect(difference(all, [0, 1])).to.be.greaterThan(0.01);
+    });
+
+    it("makes the song longer beyond either end of the source, and both", async () => {
+      const repaint = (repainting_start: number, repainting_end: number) =>
+        audioOf({ task_type: "repaint", src_audio_path: source, repainting_start, repainting_end });
+      const ahead = await repaint(-2, 1);
+      expect(secondsOf(ahead)).to.equal(SOURCE_SECONDS + 2);
+      expect(difference(ahead, [1 + FADE_SECONDS, SOURCE_SECONDS], 2)).to.equal(0);
+      const behind = await repaint(3, SOURCE_SECONDS + 2);
+      expect(secondsOf(behind)).to.equal(SOURCE_SECONDS + 2);
+      expect(difference(behind, [0, 3 - FADE_SECONDS])).to.equal(0);
+      expect(secondsOf(await repaint(-1, SOURCE_SECONDS + 1))).to.equal(SOURCE_SECONDS + 2);
+      const after = await repaint(SOURCE_SECONDS, SOURCE_SECONDS + 2);
+      expect(secondsOf(after)).to.equal(SOURCE_SECONDS + 2);
+      expect(difference(after, [0, SOURCE_SECONDS - FADE_SECONDS])).to.equal(0);
+    });
+
+    it("changes with its mode, its strength and what the mask tells", async () => {
+      const window = { task_type: "repaint", src_audio_path: source, repainting_start: 1, repainting_end: 2 };
+      const plain = await audioOf(window);
+      for (const change of [
+        { repaint_mode: "aggressive" },
+        { repaint_strength: 1 },
+        { chunk_mask_mode: "auto" },
+      ]) {
+        expect(isSame(plain, await audioOf({ ...window, ...change })), JSON.stringify(change)).to.equal(
+          false,
+        );
+      }
+    });
+  });
+
+  it("follows the source of a cover as far as its strength says", async () => {
+    const cover = { task_type: "cover", src_audio_path: source, inference_steps: 4 };
+    const made: Float32Array[] = [];
+    for (const change of [
+      {},
+      { audio_cover_strength: 0.5 },
+      { audio_cover_strength: 0 },
+      { cover_noise_strength: 0.5 },
+    ]) {
+      made.push(await audioOf({ ...cover, ...change }));
+    }
+    for (const [i, a] of made.entries()) {
+      for (const [j, b] of made.entries()) if (i < j) expect(isSame(a, b), `${i} and ${j}`).to.equal(false);
+    }
+  });
+
+  it("takes the timbre of a reference", async () => {
+    const song = { audio_duration: 10, inference_steps: 1 };
+    const plain = await audioOf(song);
+    const like = await audioOf({ ...song, reference_audio_path: source });
+    const unlike = await audioOf({ ...song, ref_audio: uploadOf(other) });
+    expect([isSame(plain, like), isSame(plain, unlike), isSame(like, unlike)]).to.deep.equal([
+      false,
+      false,
+      false,
+    ]);
+  });
+
+  it("works on a finished song by its URL and by its name", async () => {
+    const song = await client.makeOne({ ...quick, audio_duration: 10, audio_format: "mp3" });
+    const cover = { task_type: "cover", inference_steps: 1 };
+    const name = decodeURIComponent(song.file).split("/").at(-1) as string;
+    const [byUrl, byName] = [
+      await audioOf({ ...cover, src_audio_path: song.file }),
+      await audioOf({ ...cover, src_audio_path: name }),
+    ];
+    expect(secondsOf(byUrl)).to.be.closeTo(10, 0.1);
+    expect(isSame(byUrl, byName)).to.equal(true);
+  });
+
+  describe("audio codes", () => {
+    const text = Array.from({ length: 60 }, (_, i) => `<|audio_code_${i}|>`).join("");
+    const seconds = 12;
+
+    for (const [thinking, use_audio_codes, act] of [
+      [false, false, false],
+      [false, true, true],
+      [true, false, true],
+      [true, true, true],
+    ] as const) {
+      it(`${act ? "act" : "are ignored"} with thinking ${thinking} and use_audio_codes ${use_audio_codes}`, async () => {
+        for (const audio_code_string of [text, [text]]) {
+          const codes = {
+            audio_code_string,
+            thinking,
+            use_audio_codes,
+            audio_duration: 10,
+            inference_steps: 1,
+          };
+          const song = await client.makeOne({ ...quick, ...codes });
+          expect(song.metas.duration).to.equal(act ? seconds : 10);
+          expect(song.warnings.join()).to[act ? "not" : "that"].include("audio_code_string");
+        }
+      });
+    }
+
+    it("stand for the source of a cover", async () => {
+      const cover = { task_type: "cover", audio_code_string: text, inference_steps: 1 };
+      for (const asking of [{ thinking: true }, { use_audio_codes: true }]) {
+        const song = await client.makeOne({ ...quick, ...cover, ...asking, src_audio_path: source });
+        expect(song.metas.duration).to.equal(seconds);
+        expect(song.lm_model).to.equal("");
+        expect(song.warnings).to.deep.equal(["src_audio was ignored: audio_code_string takes its place"]);
+      }
+      const refused = await client.post("/release_task", { ...quick, ...cover });
+      expect([refused.status, refused.body.detail]).to.satisfy(
+        ([status, detail]: [number, string]) => status === 400 && detail.includes("needs a source"),
+      );
+    });
+  });
+
+  describe("the language model", () => {
+    const task = (task_type: string) => ({
+      ...quick,
+      task_type,
+      src_audio_path: source,
+      inference_steps: 1,
+      thinking: true,
+    });
+
+    it("has no part in cover, repaint and extract", async () => {
+      await client.make({ ...quick, audio_duration: 10, thinking: true, inference_steps: 1 });
+      for (const task_type of ["cover", "repaint", "extract"]) {
+        const song = await client.makeOne({ ...task(task_type), use_format: true, bpm: 90 });
+        expect(song.lm_model, task_type).to.equal("");
+        expect(song.metas).to.include({ bpm: 90, keyscale: "", timesignature: "" });
+        expect(song.prompt).to.equal(quick.prompt);
+        expect(song.warnings.join()).to.include("use_format");
+      }
+    });
+
+    it("fills the metadata of lego and complete, and writes no codes for them", async () => {
+      for (const task_type of ["lego", "complete"]) {
+        const song = await client.makeOne(task(task_type));
+        expect(song.lm_model, task_type).to.equal("carillon-nano/lm");
+        expect(song.metas.bpm).to.be.within(30, 300);
+        expect(song.metas.keyscale).to.match(/ (major|minor)$/);
+        expect(song.metas.duration).to.equal(SOURCE_SECONDS);
+        expect(song.generation_info).to.match(/audio codes 0\.00s/);
+      }
+    });
+  });
+});
