@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** The command line. */
 import { access, constants, stat } from "node:fs/promises";
-import { dirname, extname, resolve } from "node:path";
+import { basename, dirname, extname, resolve } from "node:path";
 import { Command, Option } from "commander";
 import { startCity } from "./city/index.js";
 import { createEngine, createMusicServer, loadConfig, makeSongs, parseGenerationRequest } from "./index.js";
@@ -36,6 +36,8 @@ interface GenerateOptions {
   repaintStart?: string;
   repaintEnd?: string;
   strength?: string;
+  lora?: string;
+  loraScale?: string;
 }
 
 /** What shells expect of a program that SIGINT ended. */
@@ -86,6 +88,8 @@ program
   .option("--repaint-start <seconds>", "begin of what is generated anew, below 0 ahead of the source")
   .option("--repaint-end <seconds>", "its end, perhaps beyond the source's")
   .option("--strength <share>", "0 to 1: how far a cover follows the source")
+  .option("--lora <path>", "adapter to render under: a PEFT folder or a .safetensors file")
+  .option("--lora-scale <share>", "0 to 1: how strongly it acts", "1")
   .action(generate);
 
 program
@@ -162,6 +166,10 @@ async function generate(prompt: string, options: GenerateOptions): Promise<void>
   const signal = interruptSignal();
   try {
     await engine.loadSlot(1, null, { signal });
+    if (options.lora !== undefined) {
+      const { active } = await engine.loadAdapter(resolve(options.lora), basename(options.lora), { signal });
+      await engine.scaleAdapter(active, Number(options.loraScale), { signal });
+    }
     const request = parseGenerationRequest(parametersOf(prompt, options), engine);
     const display = new ProgressDisplay();
     const song = await makeSongs(engine, request, {

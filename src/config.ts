@@ -195,7 +195,7 @@ const SETTINGS = {
     "SVC_TRAINING_ROOT",
     directory("."),
     ".",
-    "directory that all paths of training requests must lie in (tensors, outputs, exports, data sets); relative ones start there. Default: the working directory",
+    "directory that all paths of training requests must lie in (tensors, outputs, exports, data sets); relative ones start there. Adapters are loaded from there, and from any absolute path where SVC_API_HOST is a loopback address. Default: the working directory",
   ),
   audioMaxAgeSeconds: setting(
     "SVC_AUDIO_MAX_AGE_HOURS",
@@ -273,6 +273,8 @@ type Parsed = { readonly [K in keyof Settings]: z.output<Settings[K]["schema"]> 
 
 export type Config = Omit<Parsed, "languageModelDevice" | "audioRoots"> & {
   readonly languageModelDevice: string;
+  /** Only programs of this machine reach the music service. */
+  readonly isLocal: boolean;
   /** Null: audio paths may point anywhere. */
   readonly audioRoots: readonly string[] | null;
 };
@@ -298,10 +300,12 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
     Object.entries(SETTINGS).map(([key, entry]) => [key, parseSetting(entry, environment)]),
   ) as Parsed;
   const { apiHost, audioRoots, device, languageModelDevice } = values;
+  const isLocal = isLoopback(apiHost);
   return Object.freeze({
     ...values,
     languageModelDevice: languageModelDevice ?? device,
-    audioRoots: audioRoots.length === 0 && isLoopback(apiHost) ? null : audioRoots,
+    isLocal,
+    audioRoots: audioRoots.length === 0 && isLocal ? null : audioRoots,
   });
 }
 

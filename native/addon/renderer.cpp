@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "addon/adapter.h"
 #include "addon/call.h"
 #include "addon/samples.h"
 #include "addon/values.h"
@@ -63,6 +64,10 @@ Napi::Value info_of(Napi::Env env, const RendererInfo& info) {
   return object;
 }
 
+void require_open(const std::shared_ptr<Renderer>& renderer) {
+  if (!renderer) fail(ErrorCode::kBadArgument, "this renderer was closed");
+}
+
 /// NativeRenderer.
 class RendererObject : public Napi::ObjectWrap<RendererObject> {
  public:
@@ -70,6 +75,8 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
     const auto constructor = DefineClass(env, "NativeRenderer",
                                          {InstanceMethod<&RendererObject::render>("render"),
                                           InstanceMethod<&RendererObject::prepare_sample>("prepareSample"),
+                                          InstanceMethod<&RendererObject::load_adapter>("loadAdapter"),
+                                          InstanceMethod<&RendererObject::apply_adapter>("applyAdapter"),
                                           InstanceMethod<&RendererObject::close>("close")});
     const auto object = constructor.New({});
     object.Set("info", info_of(env, renderer->info()));
@@ -83,7 +90,7 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
   Napi::Value render(const Napi::CallbackInfo& info) {
     const auto job = job_of(info[0].As<Napi::Object>());
     return Call::start(info.Env(), Lane::render(), info[1], [renderer = renderer_, job](const Control& control) {
-      if (!renderer) fail(ErrorCode::kBadArgument, "this renderer was closed");
+      require_open(renderer);
       const auto result = renderer->render(job, control);
       return [result](Napi::Env env) { return to_js(env, result); };
     });
@@ -99,11 +106,33 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
     const std::string path = info[1].ToString();
     return Call::start(info.Env(), Lane::render(), info[2],
                        [renderer = renderer_, job, metadata, path](const Control& control) mutable {
-                         if (!renderer) fail(ErrorCode::kBadArgument, "this renderer was closed");
+                         require_open(renderer);
                          job.metadata = notes_of(metadata);
                          write_sample(path, carillon::prepare_sample(*renderer, job, control));
                          return [](Napi::Env env) { return env.Undefined(); };
                        });
+  }
+
+  Napi::Value load_adapter(const Napi::CallbackInfo& info) {
+    const std::string path = info[0].ToString();
+    return Call::start(info.Env(), Lane::render(), info[1], [renderer = renderer_, path](const Control&) {
+      require_open(renderer);
+      const LoadedAdapter loaded{std::make_shared<const Adapter>(renderer->load_adapter(path)), renderer};
+      return [loaded](Napi::Env env) { return adapter_to_js(env, loaded); };
+    });
+  }
+
+  Napi::Value apply_adapter(const Napi::CallbackInfo& info) {
+    const LoadedAdapter loaded = info[0].IsNull() ? LoadedAdapter() : adapter_of(info[0]);
+    const double scale = info[1].ToNumber();
+    return Call::start(info.Env(), Lane::render(), info[2], [renderer = renderer_, loaded, scale](const Control&) {
+      require_open(renderer);
+      if (loaded.adapter && loaded.renderer.lock() != renderer) {
+        fail(ErrorCode::kBadArgument, "this adapter was loaded for another renderer");
+      }
+      renderer->apply_adapter(loaded.adapter, scale);
+      return [](Napi::Env env) { return env.Undefined(); };
+    });
   }
 
   Napi::Value close(const Napi::CallbackInfo& info) {

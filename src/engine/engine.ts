@@ -1,8 +1,9 @@
 /** The engine: model slots, the language model, and what they do together. */
+
+import type { AdapterSet } from "./adapters.js";
 import type {
   CallOptions,
   NativeAddon,
-  RenderResult,
   RuntimeInfo,
   SampleInfo,
   TrainingCall,
@@ -15,6 +16,7 @@ import { loadAddon } from "./native.js";
 import * as planner from "./planner.js";
 import { Renderer } from "./renderer.js";
 import type {
+  AdapterState,
   EngineOptions,
   FormatRequest,
   ModelEntry,
@@ -22,6 +24,7 @@ import type {
   Plan,
   PlanarAudio,
   PlanRequest,
+  Rendering,
   RenderRequest,
   SampleRequest,
   SlotState,
@@ -136,7 +139,7 @@ export class Engine implements MusicEngine {
     return this.#withLanguageModel(call, (lm) => planner.understand(lm, request, call));
   }
 
-  async render(request: RenderRequest, call: CallOptions): Promise<RenderResult> {
+  async render(request: RenderRequest, call: CallOptions): Promise<Rendering> {
     return (await this.#rendererOf(request.slot, call)).render(request, call);
   }
 
@@ -146,6 +149,29 @@ export class Engine implements MusicEngine {
 
   async prepareSample(request: TrainingSampleRequest, path: string, call: CallOptions): Promise<void> {
     return (await this.#rendererOf(1, call)).prepareSample(request, path, call);
+  }
+
+  adapters(): AdapterState {
+    return this.#slot(1).renderer?.adapters.state ?? { adapters: [], active: null, enabled: true };
+  }
+
+  async loadAdapter(path: string, name: string, call: CallOptions = {}): Promise<AdapterState> {
+    const state = await this.#changeAdapters(call, (adapters) => adapters.load(path, name, call));
+    const unmatched = state.adapters.find((adapter) => adapter.name === name)?.unmatchedTensors ?? [];
+    if (unmatched.length > 0) this.#log(`adapter ${name} holds tensors that fit nothing: ${some(unmatched)}`);
+    return state;
+  }
+
+  unloadAdapters(call: CallOptions = {}): Promise<AdapterState> {
+    return this.#changeAdapters(call, (adapters) => adapters.unload(call));
+  }
+
+  enableAdapter(enabled: boolean, call: CallOptions = {}): Promise<AdapterState> {
+    return this.#changeAdapters(call, (adapters) => adapters.enable(enabled, call));
+  }
+
+  scaleAdapter(name: string | null, scale: number, call: CallOptions = {}): Promise<AdapterState> {
+    return this.#changeAdapters(call, (adapters) => adapters.scale(name, scale, call));
   }
 
   async inspectSamples(samples: string[], call: CallOptions = {}): Promise<SampleInfo[]> {
@@ -205,6 +231,16 @@ export class Engine implements MusicEngine {
     );
   }
 
+  /** One change at a time, and none while slot 1 is switched. */
+  #changeAdapters(call: CallOptions, change: (adapters: AdapterSet) => Promise<void>): Promise<AdapterState> {
+    return this.#oneLoad(async () => {
+      const slot = this.#slot(1);
+      const { adapters } = slot.renderer ?? (await this.#loadRenderer(slot, slot.configured, call));
+      await change(adapters);
+      return adapters.state;
+    });
+  }
+
   /** Runs `work` on whichever language model is loaded, else on the configured one. */
   async #withLanguageModel<T>(call: CallOptions, work: (lm: LanguageModel) => Promise<T>): Promise<T> {
     const lm = this.#languageModel ?? (await this.#ensureLanguageModel(this.#options.languageModel, call));
@@ -262,9 +298,7 @@ export class Engine implements MusicEngine {
   /** A sign of a checkpoint from a family this engine does not know. */
   #reportUnused({ name, unusedTensors }: Renderer | LanguageModel): void {
     if (unusedTensors.length === 0) return;
-    const some = unusedTensors.slice(0, 3).join(", ");
-    const more = unusedTensors.length > 3 ? `, and ${unusedTensors.length - 3} others` : "";
-    this.#log(`${name} holds tensors that nothing reads: ${some}${more}`);
+    this.#log(`${name} holds tensors that nothing reads: ${some(unusedTensors)}`);
   }
 
   /** The name under which slot 1's own model appears, were it loaded. */
@@ -282,6 +316,12 @@ export class Engine implements MusicEngine {
     this.#loads = turn.catch(() => undefined);
     return turn;
   }
+}
+
+/** The first few of many names. */
+function some(names: readonly string[]): string {
+  const more = names.length > 3 ? `, and ${names.length - 3} others` : "";
+  return names.slice(0, 3).join(", ") + more;
 }
 
 function stateOf(slot: Slot, slotNumber: number): SlotState {

@@ -1,22 +1,25 @@
 /** A loaded DiT with the tokenizer of its text encoder: songs in musical terms in, audio out. */
-import type { CallOptions, NativeAddon, NativeRenderer, PlacementOptions, RenderResult } from "./addon.js";
+import { AdapterSet } from "./adapters.js";
+import type { CallOptions, NativeAddon, NativeRenderer, PlacementOptions } from "./addon.js";
 import type { Checkpoint, RendererCheckpoint } from "./checkpoints.js";
 import { encodeLyricPrompt, encodeTextPrompt, type TextConditions } from "./conditioning.js";
 import { EngineError } from "./errors.js";
 import { instructionOf, legoCaption, textToMusicInstruction } from "./instructions.js";
 import { Tokenizer } from "./tokenizer.js";
-import type { PlanarAudio, RenderRequest, TrainingSampleRequest } from "./types.js";
+import type { PlanarAudio, Rendering, RenderRequest, TrainingSampleRequest } from "./types.js";
 
 export class Renderer {
   readonly name: string;
   /** Of its checkpoint. */
   readonly directory: string;
+  readonly adapters: AdapterSet;
   readonly #native: NativeRenderer;
   readonly #tokenizer: Tokenizer;
 
   private constructor({ name, directory }: Checkpoint, native: NativeRenderer, tokenizer: Tokenizer) {
     this.name = name;
     this.directory = directory;
+    this.adapters = new AdapterSet(native);
     this.#native = native;
     this.#tokenizer = tokenizer;
   }
@@ -58,14 +61,15 @@ export class Renderer {
   }
 
   /** @throws EngineError SONG_TOO_LONG where the checkpoint cannot render the duration. */
-  async render(request: RenderRequest, call: CallOptions): Promise<RenderResult> {
+  async render(request: RenderRequest, call: CallOptions): Promise<Rendering> {
     const audioCodes = request.audioCodes === null ? undefined : this.#fitCodes(request.audioCodes);
     const sourceAudio = request.task === "text2music" ? undefined : (request.sourceAudio ?? undefined);
     const frames = audioCodes === undefined ? this.#framesOf(this.#secondsOf(request)) : 0;
     const { task, seeds, inferenceSteps, shift, inferMethod } = request;
     const { guidanceScale, useAdg, cfgIntervalStart, cfgIntervalEnd } = request;
     const { repaint, chunkMask, coverStrength, coverNoiseStrength } = request;
-    return this.#native.render(
+    const { acting: adapter } = this.adapters;
+    const result = await this.#native.render(
       {
         ...{ task, seeds, inferenceSteps, shift, inferMethod },
         ...{ guidanceScale, useAdg, cfgIntervalStart, cfgIntervalEnd },
@@ -80,6 +84,7 @@ export class Renderer {
       },
       call,
     );
+    return { ...result, adapter };
   }
 
   /** Audio codes of a recording, five a second. */

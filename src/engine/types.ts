@@ -3,6 +3,7 @@
  * The music service plans and renders through `Engine` and knows nothing below it.
  */
 import type {
+  AdapterInfo,
   CallOptions,
   RenderResult,
   RuntimeInfo,
@@ -164,6 +165,29 @@ export interface TrainingSampleRequest {
 /** A training run; the model and where it computes are the engine's. */
 export type TrainingRequest = Omit<TrainingOptions, "modelDirectory" | "modelName" | "device" | "dtype">;
 
+/** The adapter that a song was rendered under. */
+export interface ActingAdapter {
+  name: string;
+  /** 0 .. 1 */
+  scale: number;
+}
+
+export interface Rendering extends RenderResult {
+  /** Null: the base model alone. */
+  adapter: ActingAdapter | null;
+}
+
+export interface LoadedAdapter extends AdapterInfo, ActingAdapter {}
+
+/** The adapters of slot 1. At most one acts. */
+export interface AdapterState {
+  /** In the order of loading. */
+  adapters: LoadedAdapter[];
+  active: string | null;
+  /** False: the active adapter rests. */
+  enabled: boolean;
+}
+
 export interface ModelEntry {
   name: string;
   isDefault: boolean;
@@ -219,11 +243,22 @@ export interface MusicEngine {
   formatInput(request: FormatRequest, call: CallOptions): Promise<SongSheet>;
   plan(request: PlanRequest, call: CallOptions): Promise<Plan>;
   understand(request: UnderstandRequest, call: CallOptions): Promise<SongSheet>;
-  render(request: RenderRequest, call: CallOptions): Promise<RenderResult>;
+  render(request: RenderRequest, call: CallOptions): Promise<Rendering>;
   /** Audio codes of a recording, five a second, by the model of the slot. */
   encodeCodes(slot: number, audio: PlanarAudio, call: CallOptions): Promise<Int32Array>;
   /** Writes the tensors of one sample to `path`, by the model of slot 1. */
   prepareSample(request: TrainingSampleRequest, path: string, call: CallOptions): Promise<void>;
+  adapters(): AdapterState;
+  /**
+   * Reads an adapter for slot 1 and makes it the active one, at full scale. Songs that were asked for before are
+   * finished first. Loading a model into the slot lets all adapters go.
+   */
+  loadAdapter(path: string, name: string, call?: CallOptions): Promise<AdapterState>;
+  /** Lets all adapters go; the base weights are then as loaded, bit for bit. */
+  unloadAdapters(call?: CallOptions): Promise<AdapterState>;
+  enableAdapter(enabled: boolean, call?: CallOptions): Promise<AdapterState>;
+  /** `name` null: the active one. `scale` is from 0, the base model, to 1. */
+  scaleAdapter(name: string | null, scale: number, call?: CallOptions): Promise<AdapterState>;
   /** Checks sample files against the model of slot 1. */
   inspectSamples(samples: string[], call?: CallOptions): Promise<SampleInfo[]>;
   /** Trains an adapter for the model of slot 1, while songs are made. */

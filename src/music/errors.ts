@@ -44,6 +44,7 @@ const ENGINE_STATUS: ReadonlyMap<unknown, number> = new Map(
     TOKENIZER: 500,
     PROMPT_TOO_LONG: 400,
     SONG_TOO_LONG: 400,
+    ADAPTER: 400,
     LM_OUTPUT: 500,
     CLOSED: 500,
   } satisfies Record<NativeErrorCode | EngineErrorCode, number>),

@@ -1,8 +1,7 @@
 /** The way of one task: read recordings, compose, render, encode, record. Each step takes the output of the one before. */
 import { rm } from "node:fs/promises";
-import type { RenderResult } from "../engine/addon.js";
 import { textToMusicInstruction } from "../engine/instructions.js";
-import type { MusicEngine } from "../engine/types.js";
+import type { MusicEngine, Rendering } from "../engine/types.js";
 import { analyze } from "./analysis.js";
 import { compose, type PlannedComposition } from "./compose.js";
 import { encodeAudio } from "./encode.js";
@@ -75,7 +74,7 @@ function render(
   song: PlannedComposition,
   recordings: Recordings,
   slot: number,
-): Promise<RenderResult> {
+): Promise<Rendering> {
   const { engine, request, signal, progress } = context;
   const sourceSeconds = secondsOf(recordings);
   const durationSeconds = sourceSeconds ?? codesSeconds(song) ?? song.metadata.durationSeconds;
@@ -132,7 +131,7 @@ function isOwnInstruction(instruction: string | null): instruction is string {
 
 /** All files or none. */
 async function encodeAll(
-  rendered: RenderResult,
+  rendered: Rendering,
   request: GenerationRequest,
   destination: Destination,
   signal: AbortSignal,

@@ -19,6 +19,7 @@ import * as dataset from "./routes/dataset.js";
 import { formatInput } from "./routes/format-input.js";
 import { health } from "./routes/health.js";
 import { init, reinitialize } from "./routes/init.js";
+import * as lora from "./routes/lora.js";
 import { inventory, models } from "./routes/models.js";
 import { queryResult } from "./routes/query-result.js";
 import { releaseTask } from "./routes/release-task.js";
@@ -43,6 +44,11 @@ const ROUTES: readonly [method: Method, path: string, route: Route][] = [
   ["get", "/v1/model_inventory", inventory],
   ["post", "/v1/init", init],
   ["post", "/v1/reinitialize", reinitialize],
+  ["post", "/v1/lora/load", lora.load],
+  ["post", "/v1/lora/unload", lora.unload],
+  ["post", "/v1/lora/toggle", lora.toggle],
+  ["post", "/v1/lora/scale", lora.scale],
+  ["get", "/v1/lora/status", lora.status],
   ["post", "/v1/training/start", training.start],
   ["post", "/v1/training/start_lokr", training.startLokr],
   ["post", "/v1/training/stop", training.stop],

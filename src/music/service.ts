@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Config } from "../config.js";
 import type { MusicEngine } from "../engine/types.js";
 import type { Logger } from "../log.js";
+import { Adapters } from "./adapters.js";
 import { AudioFiles } from "./audio-files.js";
 import { AudioInputs, ownFiles, removeOwnFiles } from "./audio-inputs.js";
 import { keepsLyrics } from "./compose.js";
@@ -39,6 +40,7 @@ export interface FormattedInput {
 
 export class MusicService {
   readonly audioFiles: AudioFiles;
+  readonly adapters: Adapters;
   /** Where the paths of training requests must lie. */
   readonly trainingRoot: PermittedRoot;
   readonly training: Training;
@@ -63,6 +65,7 @@ export class MusicService {
   ) {
     this.audioFiles = new AudioFiles(join(config.temporaryDirectory, "api_audio"));
     this.trainingRoot = new PermittedRoot(config.trainingRoot);
+    this.adapters = new Adapters(engine, this.trainingRoot, config.isLocal);
     this.training = new Training(engine, this.trainingRoot, log);
     this.dataSet = new DataSetEditor(this.trainingRoot);
     this.labeling = new LabelTasks(engine, this.trainingRoot, this.dataSet, log);

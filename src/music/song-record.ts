@@ -1,6 +1,5 @@
 /** What the record of a finished task says of its songs. */
-import type { RenderResult } from "../engine/addon.js";
-import type { Metadata } from "../engine/types.js";
+import type { ActingAdapter, Metadata, Rendering } from "../engine/types.js";
 import type { PlannedComposition } from "./compose.js";
 import type { GenerationRequest } from "./request/schema.js";
 import type { SongMetas } from "./store.js";
@@ -22,7 +21,7 @@ export function metasOf(request: GenerationRequest, metadata: Metadata, seconds:
 export function summary(
   request: GenerationRequest,
   song: PlannedComposition,
-  rendered: RenderResult,
+  rendered: Rendering,
   metas: SongMetas,
   totalSeconds: number,
 ): string {
@@ -35,6 +34,7 @@ export function summary(
     `- LM: metadata ${song.seconds.metadata.toFixed(2)}s, audio codes ${song.seconds.codes.toFixed(2)}s`,
     `- DiT: conditions ${conditions.toFixed(2)}s, diffusion ${denoise.toFixed(2)}s, decoding ${decode.toFixed(2)}s`,
     `Task: ${request.taskType}`,
+    ...(rendered.adapter === null ? [] : [adapterLine(rendered.adapter)]),
     `Steps: ${request.timesteps === null ? request.inferenceSteps : request.timesteps.length - 1}`,
     ...(metas.bpm === null ? [] : [`BPM: ${metas.bpm}`]),
     `Duration: ${metas.duration}`,
@@ -42,4 +42,8 @@ export function summary(
     ...(metas.timesignature === "" ? [] : [`Time Signature: ${metas.timesignature}`]),
   ];
   return lines.join("\n");
+}
+
+function adapterLine({ name, scale }: ActingAdapter): string {
+  return `LoRA: ${name} at ${scale}`;
 }

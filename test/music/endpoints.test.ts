@@ -179,8 +179,12 @@ describe("a server with a key", () => {
     "/format_input",
     "/create_random_sample",
     "/v1/init",
+    "/v1/lora/load",
+    "/v1/lora/unload",
+    "/v1/lora/toggle",
+    "/v1/lora/scale",
   ];
-  const gets = ["/v1/models", "/v1/model_inventory", "/v1/stats", "/v1/audio"];
+  const gets = ["/v1/models", "/v1/model_inventory", "/v1/stats", "/v1/audio", "/v1/lora/status"];
 
   before(async () => {
     server = await startLiveServer(temporaryDirectory(), { SVC_API_KEY: "k1" });

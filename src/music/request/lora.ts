@@ -1,0 +1,42 @@
+/** The bodies of the adapter endpoints (reference/music-http.md 7.6). */
+import { z } from "zod";
+import { FieldSources, type Fields } from "./fields.js";
+import { parameter } from "./names.js";
+import { parseObject } from "./validate.js";
+import { flag, requiredText, strictNumber, textOrNull, within } from "./values.js";
+
+const adapterName = parameter(["adapter_name", "name"], textOrNull.nullable().default(null));
+
+const loadSchema = z.object({
+  path: parameter(["lora_path", "path"], requiredText),
+  /** Null: the last part of the path. */
+  name: adapterName,
+});
+
+const toggleSchema = z.object({ enabled: parameter(["use_lora", "enabled"], flag) });
+
+const scaleSchema = z.object({
+  scale: parameter(["scale", "lora_scale"], within(strictNumber, 0, 1)),
+  /** Null: the active adapter. */
+  name: adapterName,
+});
+
+export type AdapterLoad = z.output<typeof loadSchema>;
+export type AdapterScale = z.output<typeof scaleSchema>;
+
+/** @throws RequestError naming the field at fault, as all of these */
+export function parseAdapterLoad(fields: Fields): AdapterLoad {
+  return parse(loadSchema, fields);
+}
+
+export function parseAdapterToggle(fields: Fields): boolean {
+  return parse(toggleSchema, fields).enabled;
+}
+
+export function parseAdapterScale(fields: Fields): AdapterScale {
+  return parse(scaleSchema, fields);
+}
+
+function parse<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>, fields: Fields) {
+  return parseObject(schema, new FieldSources(fields), "refuse", []);
+}

@@ -1,0 +1,89 @@
+/** Adapters for the embedded model, written as PEFT and LyCORIS write them. */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Checkpoints } from "../../src/engine/checkpoints.js";
+
+export interface Tensor {
+  shape: readonly number[];
+  values: Float32Array;
+}
+
+/** Name and shape [out, in] of an attention projection of the DiT, as `layers.0.self_attn.q_proj`. */
+export interface Projection {
+  name: string;
+  out: number;
+  in: number;
+}
+
+/** The attention projections of carillon-nano. */
+export function attentionProjections(): Projection[] {
+  const { directory } = new Checkpoints("").renderer("carillon-nano");
+  const file = readFileSync(join(directory, "model.safetensors"));
+  const header = JSON.parse(file.toString("utf8", 8, 8 + Number(file.readBigUInt64LE()))) as Record<
+    string,
+    { shape: number[] }
+  >;
+  return Object.entries(header).flatMap(([key, { shape }]) => {
+    const name = /^decoder\.(layers\.\d+\.(?:self|cross)_attn\.[qkvo]_proj)\.weight$/.exec(key)?.[1];
+    return name === undefined ? [] : [{ name, out: shape[0] as number, in: shape[1] as number }];
+  });
+}
+
+/** Repeatable values around 0; another `seed` gives others. */
+export function someValues(shape: readonly number[], seed: number, size = 0.3): Tensor {
+  const count = shape.reduce((product, extent) => product * extent, 1);
+  return {
+    shape,
+    values: Float32Array.from({ length: count }, (_, i) => size * Math.sin(i * 12.9898 + seed)),
+  };
+}
+
+export function writeSafetensors(
+  path: string,
+  tensors: Readonly<Record<string, Tensor>>,
+  metadata: Record<string, string> = {},
+): void {
+  let end = 0;
+  const entries = Object.entries(tensors).map(([name, { shape, values }]) => {
+    const begin = end;
+    end += values.byteLength;
+    return [name, { dtype: "F32", shape, data_offsets: [begin, end] }];
+  });
+  const header = Buffer.from(JSON.stringify({ __metadata__: metadata, ...Object.fromEntries(entries) }));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(header.length));
+  const data = Object.values(tensors).map(({ values }) => Buffer.from(values.buffer));
+  writeFileSync(path, Buffer.concat([length, header, ...data]));
+}
+
+/** Writes a PEFT folder of rank 4; `inputs` other than the model's own make an adapter of another model. */
+export function writeLora(
+  folder: string,
+  { seed = 1, inputs = 0 }: { seed?: number; inputs?: number } = {},
+): string {
+  mkdirSync(folder, { recursive: true });
+  const tensors = attentionProjections().flatMap(({ name, out, in: own }) => [
+    [`base_model.model.${name}.lora_A.weight`, someValues([4, inputs || own], seed)],
+    [`base_model.model.${name}.lora_B.weight`, someValues([out, 4], seed + 1)],
+  ]);
+  writeSafetensors(join(folder, "adapter_model.safetensors"), Object.fromEntries(tensors));
+  const config = { peft_type: "LORA", r: 4, lora_alpha: 8, target_modules: ["q_proj", "k_proj"] };
+  writeFileSync(join(folder, "adapter_config.json"), JSON.stringify(config));
+  return folder;
+}
+
+/** Writes a LyCORIS file of whole factors. */
+export function writeLokr(path: string, seed = 1): string {
+  const tensors = attentionProjections().flatMap(({ name, out, in: inputs }) => {
+    const prefix = `lycoris_${name.replaceAll(".", "_")}`;
+    return [
+      [`${prefix}.alpha`, { shape: [], values: new Float32Array([64]) }],
+      [`${prefix}.lokr_w1`, someValues([2, 2], seed)],
+      [`${prefix}.lokr_w2`, someValues([out / 2, inputs / 2], seed + 1)],
+    ];
+  });
+  const config = JSON.stringify({ linear_dim: 64, linear_alpha: 128, factor: 2 });
+  const metadata = { algo: "lokr", format: "lycoris", lokr_config: config };
+  writeSafetensors(path, Object.fromEntries(tensors), metadata);
+  return path;
+}
