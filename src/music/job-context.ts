@@ -56,7 +56,7 @@ export async function readySlot({
   if (request.model !== null && request.model !== used) {
     warnings.push(`model ${JSON.stringify(request.model)} is not loaded; ${used} was used`);
   }
-  if (request.analysis === null && !supportedTaskTypes(isTurbo).includes(request.taskType)) {
+  if (request.analysis === null && !supportedTaskTypes(used, isTurbo).includes(request.taskType)) {
     warnings.push(
       `${used} is a turbo model, made for other tasks than ${request.taskType}: use a base model`,
     );

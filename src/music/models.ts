@@ -1,14 +1,18 @@
 /** What clients learn of the models and how they switch them (reference/music-http.md 5.1 and 5.2). */
 import type { CallOptions } from "../engine/addon.js";
+import { embeddedModel } from "../engine/checkpoints.js";
 import { EngineError } from "../engine/errors.js";
 import type { MusicEngine } from "../engine/types.js";
 import { HttpError, RequestError } from "./errors.js";
 import { TASK_TYPES, type TaskType } from "./request/schema.js";
 import type { ModelSwitch } from "./request/service.js";
 
-/** What a model is made for. Others are not refused: what comes of them is for the client to judge. */
-export function supportedTaskTypes(isTurbo: boolean): readonly TaskType[] {
-  return isTurbo ? ["text2music", "cover", "repaint"] : TASK_TYPES;
+/**
+ * What a model is made for: turbo models for three tasks, but the embedded one, whose training data shows all six.
+ * Others are not refused: what comes of them is for the client to judge.
+ */
+export function supportedTaskTypes(name: string, isTurbo: boolean): readonly TaskType[] {
+  return isTurbo && name !== embeddedModel ? ["text2music", "cover", "repaint"] : TASK_TYPES;
 }
 
 /** The models that a task can select, the default first. */
@@ -28,7 +32,7 @@ export function modelInventory(engine: MusicEngine) {
   return {
     models: installedModels(engine).map((model) => ({
       ...model,
-      supported_task_types: supportedTaskTypes(turboNames.has(model.name)),
+      supported_task_types: supportedTaskTypes(model.name, turboNames.has(model.name)),
     })),
     default_model: defaultModelName(engine),
     lm_models: languageModels(engine),

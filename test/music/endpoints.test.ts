@@ -43,7 +43,7 @@ describe("the service endpoints", () => {
       name: "carillon-nano",
       is_default: true,
       is_loaded: true,
-      supported_task_types: ["text2music", "cover", "repaint"],
+      supported_task_types: ["text2music", "cover", "repaint", "lego", "extract", "complete"],
     });
     expect(data).to.include.all.keys("default_model", "lm_models", "loaded_lm_model", "llm_initialized");
   });
