@@ -64,6 +64,12 @@ describe("request bodies", () => {
       expect(body.fields).to.deep.equal({ prompt: "café" });
     });
 
+    it("lets a form repeat the names of lists, and takes the last of others", async () => {
+      const form = "track_classes=drums&track_classes=bass&prompt=x&prompt=y&audio_codes=1";
+      const { body } = await send(form, "application/x-www-form-urlencoded");
+      expect(body.fields).to.deep.equal({ track_classes: ["drums", "bass"], prompt: "y", audio_codes: "1" });
+    });
+
     it("reads JSON and forms without a Content-Type", async () => {
       expect((await sendWithoutType(object)).body.fields).to.deep.equal({ prompt: "café" });
       expect((await sendWithoutType("prompt=x&a=")).body.fields).to.deep.equal({ prompt: "x", a: "" });
