@@ -11,6 +11,8 @@ const SAMPLE_RATE = 48_000;
 const SOURCE_SECONDS = 4;
 /** How far a fade may reach beyond a repaint window (reference/engine.md 8.5). */
 const FADE_SECONDS = 0.05;
+/** Nine latent frames: so far the decoder hears (reference/engine.md 14.2). */
+const DECODER_REACH_SECONDS = 0.4;
 
 const quick = {
   prompt: "a song",
@@ -134,16 +136,24 @@ describe("the six task types over HTTP", () => {
       original = await decodeAudio({ path: source, name: "source", maxSeconds: 600 });
     });
 
-    /** The largest difference between song and source over `seconds` of the source, which the song holds `later`. */
-    function difference(song: Float32Array, seconds: [from: number, to: number], later = 0): number {
+    /**
+     * The largest difference between a song and another, the source, over `seconds` of that, which the song holds
+     * `later`.
+     */
+    function difference(
+      song: Float32Array,
+      seconds: [from: number, to: number],
+      later = 0,
+      another = original,
+    ): number {
       let largest = 0;
+      const [from, to] = seconds.map((time) => Math.round(time * SAMPLE_RATE)) as [number, number];
+      const shift = Math.round(later * SAMPLE_RATE);
       for (const channel of [0, 1]) {
         const a = song.subarray((channel * song.length) / 2);
-        const b = original.subarray((channel * original.length) / 2);
-        const [from, to] = seconds.map((time) => Math.round(time * SAMPLE_RATE)) as [number, number];
+        const b = another.subarray((channel * another.length) / 2);
         for (let i = from; i < to; i++) {
-          const shifted = a[i + Math.round(later * SAMPLE_RATE)] as number;
-          largest = Math.max(largest, Math.abs(shifted - (b[i] as number)));
+          largest = Math.max(largest, Math.abs((a[i + shift] as number) - (b[i] as number)));
         }
       }
       return largest;
@@ -158,6 +168,15 @@ describe("the six task types over HTTP", () => {
         expect(difference(song, [1, 2])).to.be.greaterThan(0.01);
       });
     }
+
+    it("aggressive: renders the source outside its window as the codec does, whatever comes inside", async () => {
+      const window = { repainting_start: 3, repainting_end: 4, repaint_mode: "aggressive" };
+      const repaint = { task_type: "repaint", ...window, src_audio_path: source };
+      const [one, two] = [await audioOf(repaint), await audioOf({ ...repaint, seed: 8 })];
+      const outside: [number, number] = [0, 3 - DECODER_REACH_SECONDS];
+      expect(difference(one, outside, 0, two)).to.be.lessThan(1e-4);
+      expect(difference(one, [3, 4], 0, two)).to.be.greaterThan(0.01);
+    });
 
     it("repaints to the end where none is set, and all of it by default", async () => {
       const repaint = { task_type: "repaint", src_audio_path: source };
