@@ -42,7 +42,14 @@ import { NO_UPLOADS } from "./music/uploads.js";
 
 export { type Config, ConfigError, loadConfig } from "./config.js";
 export { DirectoryInUseError } from "./directory-lock.js";
-export type { CallOptions, Progress, RenderResult } from "./engine/addon.js";
+export type {
+  CallOptions,
+  Progress,
+  RenderResult,
+  TrainingCall,
+  TrainingEvent,
+  TrainingResult,
+} from "./engine/addon.js";
 export { EngineError } from "./engine/errors.js";
 export type {
   FormatRequest,
@@ -55,6 +62,7 @@ export type {
   SampleRequest,
   SlotState,
   SongSheet,
+  TrainingRequest,
 } from "./engine/types.js";
 export { type JobOptions, makeSongs } from "./music/job.js";
 export type { TaskProgress } from "./music/progress.js";

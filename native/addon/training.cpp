@@ -91,7 +91,12 @@ class EventObject {
         .object_;
   }
   Napi::Value operator()(const training_event::Skipped& event) {
-    return set("kind", "skipped").set("epoch", event.epoch).set("step", event.step).object_;
+    return set("kind", "skipped")
+        .set("epoch", event.epoch)
+        .set("step", event.step)
+        .set("notFinite", event.not_finite)
+        .set("parameters", event.parameters)
+        .object_;
   }
   Napi::Value operator()(const training_event::Epoch& event) {
     return set("kind", "epoch")

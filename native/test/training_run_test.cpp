@@ -271,6 +271,8 @@ TEST("training run: a step whose gradient is not finite is left out, and the run
   const Trained run(options);
   EXPECT(run.result.completed);
   EXPECT_EQ(run.all<Skipped>().size(), size_t{6});
+  const Skipped skipped = run.all<Skipped>().front();
+  EXPECT(skipped.not_finite > 0 && skipped.not_finite <= skipped.parameters);
   EXPECT_EQ(run.all<Step>().size(), size_t{6});
   EXPECT_EQ(run.result.steps, int64_t{6});
   const Safetensors adapter = Safetensors::open(run.result.path + "/adapter/adapter_model.safetensors");

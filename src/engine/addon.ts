@@ -304,8 +304,8 @@ export type TrainingEvent =
   | { kind: "resumed"; epoch: number; step: number }
   /** After an optimiser step; `loss` is the mean of its micro-batches. */
   | { kind: "step"; epoch: number; step: number; loss: number; learningRate: number; gradientNorm: number }
-  /** An optimiser step left out because a gradient was not finite. */
-  | { kind: "skipped"; epoch: number; step: number }
+  /** An optimiser step left out because gradients were not finite: those of `notFinite` of all `parameters`. */
+  | { kind: "skipped"; epoch: number; step: number; notFinite: number; parameters: number }
   | { kind: "epoch"; epoch: number; seconds: number; loss: number }
   | { kind: "checkpoint"; epoch: number; path: string }
   | { kind: "notice"; text: string };

@@ -7,6 +7,18 @@
 #include <cmath>
 
 namespace carillon {
+namespace {
+
+/// Of each gradient, as float64 scalars.
+std::vector<at::Tensor> squared_norms(const std::vector<at::Tensor>& parameters) {
+  std::vector<at::Tensor> squares;
+  for (const auto& parameter : parameters) {
+    if (parameter.grad().defined()) squares.push_back(parameter.grad().square().sum(at::kDouble));
+  }
+  return squares;
+}
+
+}  // namespace
 
 AdamW::AdamW(std::vector<at::Tensor> parameters) : parameters_(std::move(parameters)) {
   for (const auto& parameter : parameters_) {
@@ -32,11 +44,13 @@ void AdamW::step(int64_t step, double learning_rate) {
 }
 
 double gradient_norm(const std::vector<at::Tensor>& parameters) {
-  std::vector<at::Tensor> squares;
-  for (const auto& parameter : parameters) {
-    if (parameter.grad().defined()) squares.push_back(parameter.grad().square().sum(at::kDouble));
-  }
+  const auto squares = squared_norms(parameters);
   return squares.empty() ? 0.0 : at::stack(squares).sum().sqrt().item<double>();
+}
+
+int64_t count_not_finite(const std::vector<at::Tensor>& parameters) {
+  const auto squares = squared_norms(parameters);
+  return squares.empty() ? 0 : at::stack(squares).isfinite().logical_not().sum().item<int64_t>();
 }
 
 void clip_gradients(const std::vector<at::Tensor>& parameters, double norm, double limit) {

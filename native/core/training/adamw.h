@@ -26,6 +26,9 @@ class AdamW {
 /// The Euclidean norm of all gradients together; not finite where any of them is not.
 double gradient_norm(const std::vector<at::Tensor>& parameters);
 
+/// How many parameters have a gradient whose norm is not finite.
+int64_t count_not_finite(const std::vector<at::Tensor>& parameters);
+
 /// Scales the gradients, whose norm is `norm`, so that it is at most `limit`.
 void clip_gradients(const std::vector<at::Tensor>& parameters, double norm, double limit);
 

@@ -144,7 +144,10 @@ double TrainingRun::micro_step(const std::vector<int64_t>& order, int64_t batch)
 void TrainingRun::optimizer_step(double loss) {
   const double norm = gradient_norm(parameters_);
   if (!std::isfinite(norm)) {
-    emit(training_event::Skipped{.epoch = position_.epoch + 1, .step = position_.step});
+    emit(training_event::Skipped{.epoch = position_.epoch + 1,
+                                 .step = position_.step,
+                                 .not_finite = count_not_finite(parameters_),
+                                 .parameters = static_cast<int64_t>(parameters_.size())});
     return;
   }
   clip_gradients(parameters_, norm, kGradientNormLimit);

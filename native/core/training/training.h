@@ -56,9 +56,10 @@ struct Step {
   int64_t epoch, step;
   double loss, learning_rate, gradient_norm;
 };
-/// An optimiser step left out because a gradient was not finite.
+/// An optimiser step left out because gradients were not finite: those of `not_finite` of all `parameters`.
 struct Skipped {
   int64_t epoch, step;
+  int64_t not_finite, parameters;
 };
 struct Epoch {
   int64_t epoch;

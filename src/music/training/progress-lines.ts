@@ -36,7 +36,7 @@ export function linesOf(
         ? [`Epoch ${event.epoch}/${run.epochs}, Step ${event.step}, Loss: ${event.loss.toFixed(4)}`]
         : [];
     case "skipped":
-      return [`⚠️ Non-finite gradients; skipping optimizer step`];
+      return [`⚠️ Non-finite gradients (${event.notFinite}/${event.parameters}); skipping optimizer step`];
     case "epoch": {
       const seconds = event.seconds.toFixed(1);
       return [`✅ Epoch ${event.epoch}/${run.epochs} in ${seconds}s, Loss: ${event.loss.toFixed(4)}`];

@@ -76,9 +76,7 @@ export function trainingStatus(record: RunRecord | null, nowMs: number) {
   };
 }
 
-export type TrainingStatus = Omit<ReturnType<typeof trainingStatus>, "adapter_type"> & {
-  adapter_type: AdapterDesign["kind"] | null;
-};
+export type TrainingStatus = ReturnType<typeof trainingStatus>;
 
 export function isActive(state: RunState): boolean {
   return state === "starting" || state === "running" || state === "stopping";

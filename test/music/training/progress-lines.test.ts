@@ -38,7 +38,9 @@ describe("progress lines of training", () => {
   });
 
   it("tell of skipped steps and of the end", () => {
-    expect(linesOf({ kind: "skipped", epoch: 1, step: 3 }, run)[0]).to.match(/^⚠️ Non-finite gradients/);
+    expect(linesOf({ kind: "skipped", epoch: 1, step: 3, notFinite: 2, parameters: 64 }, run)).to.deep.equal([
+      "⚠️ Non-finite gradients (2/64); skipping optimizer step",
+    ]);
     expect(completedLine("lora", "/o/final")).to.equal("✅ Training complete! LoRA saved to /o/final");
     expect(completedLine("lokr", "/o/final")).to.equal("✅ Training complete! LoKr saved to /o/final");
     expect(failedLine("no room")).to.equal("❌ Training failed: no room");

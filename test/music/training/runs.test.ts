@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
 import { expect } from "chai";
+import type { TrainingStatus } from "../../../src/music/training/status.js";
 import { shortSong } from "../live-server.js";
 import {
   type Kind,
   longRun,
-  type Status,
   shortRun,
   startTrainingServer,
   type Trainer,
@@ -341,7 +341,7 @@ describe("training runs", () => {
   });
 });
 
-function expectFinishedNumbers(status: Status): void {
+function expectFinishedNumbers(status: TrainingStatus): void {
   expect(status.current_loss).to.be.a("number").above(0);
   expect(status.learning_rate).to.be.a("number").above(0);
   expect(status.grad_norm).to.be.a("number");

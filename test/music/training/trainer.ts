@@ -2,14 +2,12 @@
 import { mkdirSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { trainingStatus } from "../../../src/music/training/status.js";
+import type { TrainingStatus } from "../../../src/music/training/status.js";
 import { type Client, type LiveServer, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 import { writeSampleSet } from "./sample-files.js";
 
 const POLL_INTERVAL_MS = 10;
-
-export type Status = ReturnType<typeof trainingStatus>;
 
 /** A run that takes moments. */
 export const shortRun = {
@@ -43,7 +41,7 @@ export class Trainer {
     return this.client.post(`/v1/training/${kind}`, parameters);
   }
 
-  async status(): Promise<Status> {
+  async status(): Promise<TrainingStatus> {
     return (await this.client.get("/v1/training/status")).body.data;
   }
 
@@ -52,7 +50,7 @@ export class Trainer {
   }
 
   /** Polls until `condition` holds of the status. */
-  async until(condition: (status: Status) => boolean): Promise<Status> {
+  async until(condition: (status: TrainingStatus) => boolean): Promise<TrainingStatus> {
     for (;;) {
       const status = await this.status();
       if (condition(status)) return status;
@@ -61,12 +59,12 @@ export class Trainer {
   }
 
   /** The status once no run is under way. */
-  ended(): Promise<Status> {
+  ended(): Promise<TrainingStatus> {
     return this.until((status) => !status.is_training);
   }
 
   /** Runs to the end, which is expected to be `completed`. */
-  async complete(parameters: object, kind: Kind = "start"): Promise<Status> {
+  async complete(parameters: object, kind: Kind = "start"): Promise<TrainingStatus> {
     const { status: code, body } = await this.start(parameters, kind);
     if (code !== 200) throw new Error(`refused with ${code}: ${body.detail}`);
     const status = await this.ended();
