@@ -325,18 +325,26 @@ describe("training runs", () => {
       expect((await song()).equals(before)).to.equal(true);
     });
 
-    it("make adapters that are exported", async () => {
-      await trained("made");
-      const { body } = await server.client.post("/v1/training/export", {
-        export_path: "exported",
-        lora_output_dir: "made",
-      });
+    it("make adapters that are exported, heard, and let go of", async () => {
+      const plan = { ...shortRun, train_epochs: 20, learning_rate: 0.05 };
+      await trainer.complete({ ...plan, output_dir: "heard" });
+      const paths = { export_path: "exported", lora_output_dir: "heard" };
+      const { body } = await server.client.post("/v1/training/export", paths);
       expect(body.data).to.deep.equal({
         message: "LoRA exported successfully",
         export_path: trainer.path("exported"),
-        source: trainer.path("made/final"),
+        source: trainer.path("heard/final"),
       });
-      expect(trainer.weights("exported", "").equals(trainer.weights("made"))).to.equal(true);
+      const before = await song();
+      for (const lora_path of ["exported", "exported/adapter", "heard/final"].map((name) =>
+        trainer.path(name),
+      )) {
+        const loaded = await server.client.post("/v1/lora/load", { lora_path });
+        expect(loaded.status, JSON.stringify(loaded.body)).to.equal(200);
+        expect((await song()).equals(before)).to.equal(false);
+        expect((await server.client.post("/v1/lora/unload", {})).status).to.equal(200);
+        expect((await song()).equals(before)).to.equal(true);
+      }
     });
   });
 });
