@@ -52,12 +52,16 @@ export type {
 } from "./engine/addon.js";
 export { EngineError } from "./engine/errors.js";
 export type {
+  ActingAdapter,
+  AdapterState,
   FormatRequest,
+  LoadedAdapter,
   Metadata,
   ModelEntry,
   MusicEngine,
   Plan,
   PlanRequest,
+  Rendering,
   RenderRequest,
   SampleRequest,
   SlotState,
