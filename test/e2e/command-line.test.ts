@@ -1,9 +1,10 @@
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
+import { writeLora } from "../music/adapter-files.js";
 import { writeRecording } from "../music/recordings.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { ServedProcess, spawnCli } from "./served-process.js";
@@ -50,6 +51,24 @@ describe("the command line", () => {
     expect([failed.code, failed.stderr]).to.satisfy(
       ([code, text]: [number, string]) => code === 1 && text.includes("src_audio does not exist"),
     );
+  });
+
+  it("renders under an adapter, whose scale 0 is no adapter at all", async () => {
+    const style = writeLora(join(directory, "style"));
+    const song = async (name: string, ...more: string[]) => {
+      const out = join(directory, name);
+      const args = ["--duration", "10", "--steps", "1", "--seed", "5", "--out", out, ...more];
+      const { code, stderr } = await carillon(["generate", "a short song", ...args]);
+      expect(code, stderr).to.equal(0);
+      return readFileSync(out);
+    };
+    const base = await song("base.wav");
+    expect((await song("styled.wav", "--lora", style)).equals(base)).to.equal(false);
+    expect((await song("resting.wav", "--lora", style, "--lora-scale", "0")).equals(base)).to.equal(true);
+    const out = join(directory, "none.wav");
+    const { code, stderr } = await carillon(["generate", "x", "--lora", "absent", "--out", out]);
+    expect(code).to.equal(1);
+    expect(stderr).to.include("absent: there is no such file or folder");
   });
 
   it("says what is wrong with an argument, and writes nothing", async () => {
