@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import fc from "fast-check";
 import { RequestError } from "../../src/music/errors.js";
 import type { Fields } from "../../src/music/request/fields.js";
 import {
@@ -198,5 +199,52 @@ describe("training requests", () => {
     expect(refusalOf(parseAdapterExport, { lora_output_dir: "out" })).to.include("export_path");
     expect(refusalOf(parseAdapterExport, { export_path: "mine" })).to.include("lora_output_dir");
     expect(parseTensorDirectory({ tensor_dir: "t" })).to.equal("t");
+  });
+
+  it("are within every range, or refused in one line, whatever comes", () => {
+    const fieldNames = [
+      ...[
+        "train_epochs",
+        "train_batch_size",
+        "learning_rate",
+        "training_shift",
+        "training_seed",
+        "cfg_ratio",
+      ],
+      ...["lora_rank", "lora_alpha", "lora_dropout", "lokr_linear_dim", "lokr_linear_alpha", "lokr_factor"],
+    ];
+    const value = fc.oneof(
+      fc.integer({ min: -3, max: 520 }),
+      fc.double(),
+      fc.double().map(String),
+      fc.constantFrom("nan", "-inf", "1e999", "", null, true, [], {}),
+      fc.string(),
+    );
+    const body = fc.dictionary(fc.constantFrom(...fieldNames), value);
+    fc.assert(
+      fc.property(body, fc.constantFrom(...kinds), (fields, [, parse]) => {
+        let values: Record<string, unknown>;
+        try {
+          values = parse({ ...fields, tensor_dir: "t" }) as Record<string, unknown>;
+        } catch (error) {
+          expect(error).to.be.instanceOf(RequestError);
+          expect((error as RequestError).detail).to.match(/^[^\n]{1,200}$/);
+          return;
+        }
+        const within = (name: string, low: number, high: number) =>
+          expect(values[name] ?? low, name)
+            .to.be.a("number")
+            .within(low, high);
+        for (const name of ["epochs", "batchSize"]) within(name, 1, 2 ** 31 - 1);
+        within("learningRate", Number.MIN_VALUE, Number.MAX_VALUE);
+        within("shift", Number.MIN_VALUE, Number.MAX_VALUE);
+        within("seed", 0, Number.MAX_SAFE_INTEGER);
+        for (const name of ["dropout", "conditionDropout"]) within(name, 0, 1);
+        for (const name of ["rank", "dimension"]) within(name, 1, 256);
+        within("alpha", 1, 512);
+        within("factor", -1, 8);
+        expect(values.factor).to.not.equal(0);
+      }),
+    );
   });
 });

@@ -166,8 +166,12 @@ export class Training {
       timestepSampling: request.timestepSampling,
       conditionDropout: request.conditionDropout ?? undefined,
     };
-    this.log.info({ adapter, samples: samples.length, output: outputDirectory }, "training starts");
-    return new TrainingRun(plan, (call) => this.engine.train(options, call));
+    const run = new TrainingRun(plan, (call) => this.engine.train(options, call));
+    this.log.info(
+      { run: run.record.id, adapter, samples: samples.length, output: outputDirectory },
+      "training starts",
+    );
+    return run;
   }
 
   #logEnd({ record, failure }: TrainingRun): void {
