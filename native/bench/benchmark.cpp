@@ -8,6 +8,8 @@ namespace carillon::bench {
 const std::vector<Benchmark>& benchmarks() {
   static const std::vector<Benchmark> all = {
       {"dit-step", "one evaluation of the DiT, 400 condition tokens, batch 1", "latent frames", 750, prepare_dit_step},
+      {"train-step", "loss, gradients and step of a LoRA of rank 64, batch 1", "latent frames", 750,
+       prepare_train_step},
       {"vae-decode", "latents to a stereo waveform", "latent frames", 128, prepare_vae_decode},
       {"lm-decode", "one audio code after a prompt of 400 tokens, batch 1", "codes", 48, prepare_lm_decode},
       {"lm-decode-cfg", "one audio code of a conditional and an unconditional row", "codes", 48, prepare_lm_decode_cfg},

@@ -29,6 +29,7 @@ struct Benchmark {
 const std::vector<Benchmark>& benchmarks();
 
 Repetition prepare_dit_step(const Settings& settings);
+Repetition prepare_train_step(const Settings& settings);
 Repetition prepare_vae_decode(const Settings& settings);
 Repetition prepare_lm_decode(const Settings& settings);
 Repetition prepare_lm_decode_cfg(const Settings& settings);

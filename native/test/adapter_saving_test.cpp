@@ -62,8 +62,7 @@ std::pair<double, double> overfit(const Dit& dit, const TrainableAdapter& adapte
                                 .times = at::full({1}, 0.5),
                                 .context = random_tensor({1, 16, 2 * kTinyLatent}, 3),
                                 .encoder_states = random_tensor({1, 6, kTinyEncoder}, 4)};
-  std::vector<at::Tensor> parameters;
-  for (const auto& [name, tensor] : adapter.parameters()) parameters.push_back(tensor);
+  const std::vector<at::Tensor> parameters = tensors_of(adapter.parameters());
   AdamW optimizer(parameters);
   const double first = flow_matching_loss(dit, batch).item<double>();
   for (int64_t step = 0; step < steps; ++step) {

@@ -33,12 +33,6 @@ at::Tensor flat_gradient(const TrainableAdapter& adapter) {
   return at::cat(rows);
 }
 
-std::vector<at::Tensor> parameters_of(const TrainableAdapter& adapter) {
-  std::vector<at::Tensor> tensors;
-  for (const auto& [name, tensor] : adapter.parameters()) tensors.push_back(tensor);
-  return tensors;
-}
-
 /// An adapter somewhere on its way: every parameter moved from its first value.
 void disturb(const TrainableAdapter& adapter) {
   uint64_t seed = 100;
@@ -230,7 +224,7 @@ TEST("batches: the loss of unequal samples is that of each, weighted by its leng
   const auto parts = make_parts(samples, draw_law(), 5, kPlacement);
   const double together = loss_of(model, parts, 1.0);
   const at::Tensor gradient = flat_gradient(adapter);
-  clear_gradients(parameters_of(adapter));
+  clear_gradients(tensors_of(adapter.parameters()));
 
   // The same draws, one sample at a time.
   double alone = 0;
@@ -263,7 +257,7 @@ TEST("batches: four micro-batches of one accumulate to the gradient of one of fo
   const Part four = make_parts(samples, draw_law(), 0, kPlacement)[0];
   loss_of(model, {four}, 1.0);
   const at::Tensor together = flat_gradient(adapter);
-  clear_gradients(parameters_of(adapter));
+  clear_gradients(tensors_of(adapter.parameters()));
   for (int64_t i = 0; i < 4; ++i) {
     const auto row = [&](const at::Tensor& t) { return t.narrow(0, i, 1); };
     loss_of(model,
@@ -303,9 +297,9 @@ TEST("trainable adapter: a new one changes nothing, bit for bit, and its model i
        {AdapterDesign(LoraDesign{}), AdapterDesign(LokrDesign{.weight_decompose = false})}) {
     const TrainableAdapter adapter(model.dit, design, 1);
     EXPECT_EQ(loss(), base);
-    AdamW optimizer(parameters_of(adapter));
+    AdamW optimizer(tensors_of(adapter.parameters()));
     for (int64_t step = 0; step < 3; ++step) {
-      clear_gradients(parameters_of(adapter));
+      clear_gradients(tensors_of(adapter.parameters()));
       loss_of(model, {part}, 1.0);
       optimizer.step(step, 0.01);
     }
@@ -357,7 +351,7 @@ TEST("layer checkpointing: losses and gradients are the same, bit for bit, dropo
     adapter.set_dropout(77);
     const double loss = loss_of(model, parts, 1.0);
     const at::Tensor gradient = flat_gradient(adapter);
-    clear_gradients(parameters_of(adapter));
+    clear_gradients(tensors_of(adapter.parameters()));
     EXPECT_EQ(loss_of(model, parts, 1.0, run_layer_checkpointed), loss);
     EXPECT(at::equal(flat_gradient(adapter), gradient));
   }

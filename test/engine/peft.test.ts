@@ -12,7 +12,8 @@ import { engineOptions, trainingRequest } from "./training-request.js";
 const python = process.env.CARILLON_PEER_PYTHON ?? "python3";
 const program = fileURLToPath(new URL("peft_check.py", import.meta.url));
 
-describe("a trained LoRA in PEFT", () => {
+describe("a trained LoRA in PEFT", function () {
+  this.timeout(300_000); // a cold import of torch and peft alone takes long
   let directory: string;
 
   before(async function () {

@@ -21,12 +21,6 @@ constexpr double kGradientNormLimit = 1.0;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-std::vector<at::Tensor> tensors_of(const NamedTensors& named) {
-  std::vector<at::Tensor> tensors;
-  for (const auto& [name, tensor] : named) tensors.push_back(tensor);
-  return tensors;
-}
-
 double condition_dropout(const TrainingOptions& options, const DitConfig& model) {
   constexpr double kGuidedModels = 0.15;
   return options.condition_dropout.value_or(model.is_turbo ? 0.0 : kGuidedModels);
@@ -71,13 +65,16 @@ TrainingRun::TrainingRun(const TrainingOptions& options, std::function<void(cons
       learning_rate_(LearningRate::plan(options.learning_rate, total_steps_)) {}
 
 TrainingResult TrainingRun::execute() {
-  for (const auto& path : options_.samples) inspect_sample(path, model_.config);
-  emit(training_event::Loaded{static_cast<int64_t>(options_.samples.size())});
+  for (const auto& path : options_.samples) {
+    if (control_.is_cancelled()) break;  // the first epoch sees it too
+    inspect_sample(path, model_.config);
+  }
+  on_event_(training_event::Loaded{static_cast<int64_t>(options_.samples.size())});
   if (options_.resume_from) restore(*options_.resume_from);
-  emit(training_event::Started{.device = options_.placement.device.is_cuda() ? "cuda" : "cpu",
-                               .precision = options_.placement.dtype == at::kBFloat16 ? "bf16-mixed" : "32-true",
-                               .trainable_parameters = adapter_.parameter_count(),
-                               .total_steps = total_steps_});
+  on_event_(training_event::Started{.device = options_.placement.device.is_cuda() ? "cuda" : "cpu",
+                                    .precision = options_.placement.dtype == at::kBFloat16 ? "bf16-mixed" : "32-true",
+                                    .trainable_parameters = adapter_.parameter_count(),
+                                    .total_steps = total_steps_});
   while (position_.epoch < options_.epochs) {
     if (!run_epoch()) {
       const std::string name =
@@ -92,10 +89,10 @@ void TrainingRun::restore(const std::string& folder) {
   const RestoredTraining restored = restore_training(folder, identity_, adapter_, optimizer_);
   position_ = restored.position;
   if (!restored.is_exact) {
-    emit(training_event::Notice{"the samples, their batches or the seed are not those of " + folder +
-                                ": going on from the beginning of epoch " + std::to_string(position_.epoch + 1)});
+    on_event_(training_event::Notice{"the samples, their batches or the seed are not those of " + folder +
+                                     ": going on from the beginning of epoch " + std::to_string(position_.epoch + 1)});
   }
-  emit(training_event::Resumed{position_.epoch, position_.step});
+  on_event_(training_event::Resumed{position_.epoch, position_.step});
 }
 
 bool TrainingRun::run_epoch() {
@@ -144,10 +141,10 @@ double TrainingRun::micro_step(const std::vector<int64_t>& order, int64_t batch)
 void TrainingRun::optimizer_step(double loss) {
   const double norm = gradient_norm(parameters_);
   if (!std::isfinite(norm)) {
-    emit(training_event::Skipped{.epoch = position_.epoch + 1,
-                                 .step = position_.step,
-                                 .not_finite = count_not_finite(parameters_),
-                                 .parameters = static_cast<int64_t>(parameters_.size())});
+    on_event_(training_event::Skipped{.epoch = position_.epoch + 1,
+                                      .step = position_.step,
+                                      .not_finite = count_not_finite(parameters_),
+                                      .parameters = static_cast<int64_t>(parameters_.size())});
     return;
   }
   clip_gradients(parameters_, norm, kGradientNormLimit);
@@ -161,11 +158,11 @@ void TrainingRun::optimizer_step(double loss) {
                           {"loss", json_number(loss)},
                           {"learning_rate", json_number(rate)},
                           {"gradient_norm", json_number(norm)}}));
-  emit(training_event::Step{.epoch = position_.epoch + 1,
-                            .step = position_.step,
-                            .loss = loss,
-                            .learning_rate = rate,
-                            .gradient_norm = norm});
+  on_event_(training_event::Step{.epoch = position_.epoch + 1,
+                                 .step = position_.step,
+                                 .loss = loss,
+                                 .learning_rate = rate,
+                                 .gradient_norm = norm});
 }
 
 void TrainingRun::finish_epoch(double seconds) {
@@ -176,10 +173,10 @@ void TrainingRun::finish_epoch(double seconds) {
   }
   const double loss = position_.epoch_loss_sum / static_cast<double>(position_.epoch_steps);
   position_ = {.epoch = epoch, .step = position_.step};
-  emit(training_event::Epoch{.epoch = epoch, .seconds = seconds, .loss = loss});
+  on_event_(training_event::Epoch{.epoch = epoch, .seconds = seconds, .loss = loss});
   if (epoch % options_.save_every_epochs == 0) {
     const std::string path = save_checkpoint("epoch_" + std::to_string(epoch) + "_loss_" + fixed(loss, 4));
-    emit(training_event::Checkpoint{.epoch = epoch, .path = path});
+    on_event_(training_event::Checkpoint{.epoch = epoch, .path = path});
   }
 }
 
@@ -214,7 +211,5 @@ std::string TrainingRun::run_json() const {
                       {"timestep_sampling", json_string(sampling[static_cast<int>(options_.timestep_sampling)])},
                       {"condition_dropout", json_number(law_.condition_dropout)}});
 }
-
-void TrainingRun::emit(const TrainingEvent& event) { on_event_(event); }
 
 }  // namespace carillon

@@ -46,7 +46,6 @@ class TrainingRun {
   std::string save_checkpoint(const std::string& name);
   std::string save_final();
   std::string run_json() const;
-  void emit(const TrainingEvent& event);
 
   const TrainingOptions options_;
   const std::function<void(const TrainingEvent&)> on_event_;

@@ -4,6 +4,12 @@
 
 namespace carillon {
 
+std::vector<at::Tensor> tensors_of(const NamedTensors& named) {
+  std::vector<at::Tensor> tensors;
+  for (const auto& [name, tensor] : named) tensors.push_back(tensor);
+  return tensors;
+}
+
 at::Tensor uniform_parameter(at::IntArrayRef shape, double bound, at::Generator& generator, at::Device device) {
   at::Tensor values = at::empty(shape, at::kFloat).uniform_(-bound, bound, generator);
   return values.to(device).requires_grad_();

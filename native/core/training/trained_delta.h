@@ -11,6 +11,8 @@ namespace carillon {
 
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
+std::vector<at::Tensor> tensors_of(const NamedTensors& named);
+
 /// The change of one projection under training. It begins as exactly nothing.
 class TrainedDelta {
  public:
