@@ -1,6 +1,9 @@
 #include "addon/renderer.h"
 
+#include <initializer_list>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "addon/adapter.h"
 #include "addon/call.h"
@@ -12,9 +15,51 @@
 namespace carillon::addon {
 namespace {
 
+/// The value of `key`, one of a few words; a TypeError that lists them for any other.
+template <typename Value>
+Value choice_of(const Napi::Object& object, const char* key,
+                std::initializer_list<std::pair<const char*, Value>> choices) {
+  const auto text = text_of(object, key);
+  std::string words;
+  for (const auto& [word, value] : choices) {
+    if (text == word) return value;
+    words += (words.empty() ? "" : ", ") + std::string(word);
+  }
+  throw Napi::TypeError::New(object.Env(), std::string(key) + " must be one of " + words);
+}
+
+/// What the job's task works on and how.
+void read_task(const Napi::Object& object, RenderJob& job) {
+  job.task = choice_of<Task>(object, "task",
+                             {{"text2music", Task::kText2Music},
+                              {"cover", Task::kCover},
+                              {"repaint", Task::kRepaint},
+                              {"lego", Task::kLego},
+                              {"extract", Task::kExtract},
+                              {"complete", Task::kComplete}});
+  if (has(object, "sourceAudio")) job.source_audio = audio_of(object, "sourceAudio");
+  if (has(object, "referenceAudio")) job.reference_audio = audio_of(object, "referenceAudio");
+  if (has(object, "window")) {
+    const auto window = object_of(object, "window");
+    job.window = {number_of(window, "startSeconds"), number_of(window, "endSeconds")};
+  }
+  const auto repaint = object_of(object, "repaint");
+  job.repaint_mode = choice_of<RepaintMode>(repaint, "mode",
+                                            {{"conservative", RepaintMode::kConservative},
+                                             {"balanced", RepaintMode::kBalanced},
+                                             {"aggressive", RepaintMode::kAggressive}});
+  job.repaint_strength = number_of(repaint, "strength");
+  job.chunk_mask =
+      choice_of<ChunkMask>(object, "chunkMask", {{"explicit", ChunkMask::kExplicit}, {"auto", ChunkMask::kAuto}});
+  job.cover_strength = number_of(object, "coverStrength");
+  job.cover_noise_strength = number_of(object, "coverNoiseStrength");
+}
+
 RenderJob job_of(const Napi::Object& object) {
   RenderJob job;
+  read_task(object, job);
   job.text_token_ids = ids_of(object, "textTokenIds");
+  if (has(object, "plainTextTokenIds")) job.plain_text_token_ids = ids_of(object, "plainTextTokenIds");
   job.lyric_token_ids = ids_of(object, "lyricTokenIds");
   job.frames = integer_of(object, "frames");
   if (const auto codes = optional_array(object, "audioCodes")) {
@@ -24,9 +69,8 @@ RenderJob job_of(const Napi::Object& object) {
   job.inference_steps = static_cast<int>(integer_of(object, "inferenceSteps"));
   job.shift = number_of(object, "shift");
   if (has(object, "timesteps")) job.timesteps = numbers_of(object, "timesteps");
-  const auto method = text_of(object, "inferMethod");
-  if (method != "ode" && method != "sde") throw Napi::TypeError::New(object.Env(), "inferMethod must be ode or sde");
-  job.infer_method = method == "sde" ? InferMethod::kSde : InferMethod::kOde;
+  job.infer_method =
+      choice_of<InferMethod>(object, "inferMethod", {{"ode", InferMethod::kOde}, {"sde", InferMethod::kSde}});
   job.guidance.scale = number_of(object, "guidanceScale");
   job.guidance.by_angle = flag_of(object, "useAdg");
   job.guidance.interval_start = number_of(object, "cfgIntervalStart");
@@ -77,6 +121,7 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
                                           InstanceMethod<&RendererObject::prepare_sample>("prepareSample"),
                                           InstanceMethod<&RendererObject::load_adapter>("loadAdapter"),
                                           InstanceMethod<&RendererObject::apply_adapter>("applyAdapter"),
+                                          InstanceMethod<&RendererObject::encode_codes>("encodeCodes"),
                                           InstanceMethod<&RendererObject::close>("close")});
     const auto object = constructor.New({});
     object.Set("info", info_of(env, renderer->info()));
@@ -132,6 +177,15 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
       }
       renderer->apply_adapter(loaded.adapter, scale);
       return [](Napi::Env env) { return env.Undefined(); };
+    });
+  }
+
+  Napi::Value encode_codes(const Napi::CallbackInfo& info) {
+    const auto audio = audio_of(info[0], "audio");
+    return Call::start(info.Env(), Lane::render(), info[1], [renderer = renderer_, audio](const Control& control) {
+      require_open(renderer);
+      const auto codes = renderer->encode_codes(audio, control);
+      return [codes](Napi::Env env) { return id_array(env, codes); };
     });
   }
 

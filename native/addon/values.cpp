@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace carillon::addon {
@@ -59,6 +60,12 @@ std::optional<Napi::Array> optional_array(const Napi::Object& object, const char
   const auto value = object.Get(key);
   if (!value.IsArray()) wrong_type(object.Env(), key, "an array");
   return value.As<Napi::Array>();
+}
+
+Napi::Object object_of(const Napi::Object& object, const char* key) {
+  const auto value = object.Get(key);
+  if (!value.IsObject()) wrong_type(object.Env(), key, "an object");
+  return value.As<Napi::Object>();
 }
 
 at::Tensor audio_of(const Napi::Value& value, const char* key) {

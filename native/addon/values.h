@@ -29,6 +29,7 @@ std::vector<uint64_t> seeds_of(const Napi::Object& object, const char* key);
 /// An Array property; nullopt where it is absent.
 std::optional<Napi::Array> optional_array(const Napi::Object& object, const char* key);
 bool has(const Napi::Object& object, const char* key);
+Napi::Object object_of(const Napi::Object& object, const char* key);
 
 /// Planar stereo in a Float32Array as [2, samples] float32. A copy, made at once: the lane reads it long after the
 /// caller may have changed or transferred its array.

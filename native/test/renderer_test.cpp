@@ -1,66 +1,16 @@
 // Whole songs from a tiny checkpoint set: what a job promises, from prompt ids to samples.
-#include "core/tasks/renderer.h"
-
 #include <ATen/ATen.h>
 
 #include <atomic>
 #include <limits>
-#include <optional>
 
-#include "core/runtime/error.h"
 #include "core/tasks/postprocess.h"
-#include "test/tiny_ace_step.h"
-#include "test/tiny_qwen3.h"
-#include "test/tiny_vae.h"
+#include "test/tiny_renderer.h"
 
 using namespace carillon;
 using namespace carillon::test;
 
 namespace {
-
-const Placement kFloat32{at::kCPU, at::kFloat};
-constexpr int64_t kFrames = 130, kSamplesPerFrame = 1920;
-
-Renderer::Directories write_checkpoints(const TinySize& size = {}) {
-  return {write_tiny_ace_step(size), write_tiny_vae(Spelling::kWeightNorm, kTinyLatent),
-          write_qwen3(tiny_qwen3_weights(""))};
-}
-
-Renderer load(const Renderer::Directories& directories, const Renderer::Residency& residency = {},
-              const Placement& placement = kFloat32) {
-  return Renderer(directories, placement, residency, Control());
-}
-
-RenderJob plain_job(std::vector<uint64_t> seeds = {3}) {
-  RenderJob job;
-  job.text_token_ids = {1, 2, 3};
-  job.lyric_token_ids = {4, 5};
-  job.frames = kFrames;
-  job.seeds = std::move(seeds);
-  job.inference_steps = 2;
-  return job;
-}
-
-std::vector<int32_t> some_codes(int32_t first) {
-  std::vector<int32_t> codes(kFrames / 5);
-  for (size_t i = 0; i < codes.size(); ++i) codes[i] = (first + static_cast<int32_t>(i) * 2477) % 64000;
-  return codes;
-}
-
-at::Tensor first_song(Renderer& renderer, const RenderJob& job) { return renderer.render(job, Control()).audio.at(0); }
-
-double distance(const at::Tensor& a, const at::Tensor& b) { return ((a - b).norm() / b.norm()).item<double>(); }
-
-/// The code of the Error that `action` throws; none if it throws nothing.
-template <typename Action>
-std::optional<ErrorCode> code_thrown(const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.code();
-  }
-  return std::nullopt;
-}
 
 /// Cancels once `stage` has been reported.
 class CancelIn {

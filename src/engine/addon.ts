@@ -93,14 +93,17 @@ export interface RenderJob {
   frames: number;
   /** One array per item, all of one length, or absent for none. With text2music and cover only. */
   audioCodes?: Int32Array[] | undefined;
-  /** Planar stereo at the checkpoint's sample rate, within -1 .. 1. Every task but text2music needs it, or codes. */
+  /**
+   * Planar stereo at the checkpoint's sample rate, within -1 .. 1; copied by the call. Every task but text2music
+   * needs it, except that codes stand in for it in a cover.
+   */
   sourceAudio?: Float32Array | undefined;
-  /** Planar stereo at the checkpoint's sample rate: whose timbre to take. */
+  /** Planar stereo at the checkpoint's sample rate, copied by the call: whose timbre to take. */
   referenceAudio?: Float32Array | undefined;
   /** repaint and lego: what to generate, in seconds of the source; it may begin before 0 and end beyond the source. */
   window?: { startSeconds: number; endSeconds: number } | undefined;
   repaint: { mode: "conservative" | "balanced" | "aggressive"; strength: number };
-  /** explicit: the model is told the window; auto: it is told to decide itself. */
+  /** explicit: the model is told the window; auto: it is told that every frame is open to change. */
   chunkMask: "explicit" | "auto";
   /** 0 .. 1: share of the steps that read the task's own conditions; the others read those of text2music. */
   coverStrength: number;
@@ -120,7 +123,10 @@ export interface RenderJob {
 }
 
 export interface RenderResult {
-  /** Per item: planar stereo at 48 kHz, left channel then right, normalised to -1 dB peak. */
+  /**
+   * Per item: planar stereo at 48 kHz, left channel then right, normalised to -1 dB peak, except where a window
+   * leaves something of the source: that keeps its own level.
+   */
   audio: Float32Array[];
   /** Samples of one channel. */
   samplesPerChannel: number;

@@ -2,7 +2,14 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 namespace carillon {
+
+int64_t rendered_frames(const AceStep& model, int64_t frames) {
+  constexpr int64_t kFewestFrames = 128;
+  return std::max(frames, std::min(kFewestFrames, model.max_frames()));
+}
 
 at::Tensor make_context(const AceStep& model, const ContextInputs& inputs) {
   at::Tensor source = inputs.source;

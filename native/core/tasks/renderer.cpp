@@ -7,7 +7,10 @@
 
 #include "core/adapters/merge.h"
 #include "core/runtime/error.h"
+#include "core/tasks/check_job.h"
 #include "core/tasks/postprocess.h"
+#include "core/tasks/repaint.h"
+#include "core/tasks/task_inputs.h"
 #include "core/tasks/text2music.h"
 
 namespace carillon {
@@ -34,7 +37,16 @@ void require_match(const char* what, int64_t found, int64_t expected) {
                                       std::to_string(expected) + "; these checkpoints do not belong together");
 }
 
+/// Of Stage::kConditions: recordings, prompts, and what the model makes of both.
+constexpr int64_t kConditionParts = 3;
+
 }  // namespace
+
+/// The prompts of a job, and the text prompt of text2music where it follows.
+struct Renderer::JobPrompts {
+  PromptStates task;
+  std::optional<PromptStates> plain;
+};
 
 Renderer::Renderer(const Directories& directories, const Placement& placement, const Residency& residency,
                    const Control& control)
@@ -60,6 +72,7 @@ Renderer::Renderer(const Directories& directories, const Placement& placement, c
            .frames_per_code = model->config.pool_window_size,
            .codebook_size = model->tokenizer.codebook_size(),
            .max_frames = model->max_frames(),
+           .timbre_frames = model->config.timbre_fix_frame,
            .parameter_count = model->parameter_count + text_encoder->parameter_count() + vae->parameter_count(),
            .unused_tensors = {}};
   const auto add_unused = [&](const std::string& directory, const std::vector<std::string>& names) {
@@ -97,8 +110,91 @@ void Renderer::apply_adapter(std::shared_ptr<const Adapter> adapter, double stre
   adapter_strength_ = strength;
 }
 
-at::Tensor Renderer::encode_latents(const at::Tensor& audio, const Control& control) {
-  return encode_posterior(audio, control).mean.transpose(1, 2);
+RenderResult Renderer::render(const RenderJob& job, const Control& control) {
+  const c10::InferenceMode inference;
+  check_render_job(job, info_);
+  RenderResult result;
+  Stopwatch stopwatch;
+  control.report(Stage::kConditions, 0, kConditionParts);
+  const Recordings recordings =
+      encode_recordings(vae_, job, info_, control.part(Stage::kConditions, 0, kConditionParts));
+  control.report(Stage::kConditions, 1, kConditionParts);
+  const JobPrompts prompts = read_prompts(job, control);
+  control.report(Stage::kConditions, 2, kConditionParts);
+  auto model = model_.acquire(control);
+  const DenoiseJob denoising = prepare(*model, job, recordings, prompts);
+  const int64_t frames = recordings.source ? recordings.source->frames : text2music_frames(*model, job);
+  control.report(Stage::kConditions, kConditionParts, kConditionParts);
+  result.timings.conditions = stopwatch.lap();
+
+  NoiseStreams noise(job.seeds);
+  at::Tensor latents = denoise(model->dit, denoising, noise, control);
+  // Where no fade joins the window to its surroundings, the decoder does.
+  if (denoising.repaint && denoising.repaint->crossfade_frames == 0) latents = blend_edges(latents, *denoising.repaint);
+  model.reset();  // before the VAE arrives, where the two do not fit together
+  result.timings.denoise = stopwatch.lap();
+
+  result.audio = decode(latents.narrow(1, 0, frames), control);
+  for (at::Tensor& audio : result.audio) finish(audio, job, recordings.source);
+  result.samples_per_channel = frames * info_.samples_per_frame;
+  result.timings.decode = stopwatch.lap();
+  return result;
+}
+
+Renderer::JobPrompts Renderer::read_prompts(const RenderJob& job, const Control& control) {
+  const auto text_encoder = text_encoder_.acquire(control);
+  JobPrompts prompts{carillon::read_prompts(*text_encoder, job.text_token_ids, job.lyric_token_ids), {}};
+  if (job.cover_strength < 1.0) {
+    prompts.plain = carillon::read_prompts(*text_encoder, job.plain_text_token_ids, job.lyric_token_ids);
+  }
+  return prompts;
+}
+
+DenoiseJob Renderer::prepare(const AceStep& model, const RenderJob& job, const Recordings& recordings,
+                             const JobPrompts& prompts) {
+  const auto states_of = [&](const PromptStates& read) {
+    return carillon::encode_conditions(model, read, recordings.timbre_latents).states;
+  };
+  DenoiseJob denoising =
+      denoise_job(model, task_inputs(model, job, recordings.source, info_.samples_per_frame), states_of(prompts.task),
+                  prompts.plain ? states_of(*prompts.plain) : at::Tensor(), static_cast<int64_t>(job.seeds.size()));
+  denoising.schedule = render_schedule(job, model.config.is_turbo);
+  denoising.method = job.infer_method;
+  denoising.guidance = job.guidance;
+  denoising.cover_strength = job.cover_strength;
+  denoising.cover_noise_strength = job.cover_noise_strength;
+  return denoising;
+}
+
+std::vector<at::Tensor> Renderer::decode(const at::Tensor& latents, const Control& control) {
+  const auto vae = vae_.acquire(control);
+  const int64_t items = latents.size(0);
+  std::vector<at::Tensor> audio;
+  for (int64_t item = 0; item < items; ++item) {
+    const at::Tensor one = latents.narrow(0, item, 1).transpose(1, 2);
+    audio.push_back(vae->decode(one, control.part(Stage::kDecode, item, items))[0]);
+  }
+  return audio;
+}
+
+void Renderer::finish(at::Tensor& audio, const RenderJob& job, const std::optional<Source>& source) const {
+  if (!source || !source->keeps_samples(info_.samples_per_frame)) return normalize_peak(audio);
+  const RepaintHold hold = repaint_hold(job.repaint_mode, job.repaint_strength);
+  const auto fade = static_cast<int64_t>(hold.crossfade_seconds * static_cast<double>(info_.sample_rate));
+  keep_outside(audio, hold.keeps_waveform ? source->audio : audio.clone(), source->window.begin, source->window.end,
+               fade);
+}
+
+std::vector<int32_t> Renderer::encode_codes(const at::Tensor& audio, const Control& control) {
+  const c10::InferenceMode inference;
+  check_recording("the audio", audio, info_);
+  control.report(Stage::kConditions, 0, 1);
+  const at::Tensor heard = is_silent(audio) ? at::Tensor() : encode_latents(*vae_.acquire(control), audio, control);
+  const auto model = model_.acquire(control);
+  const at::Tensor latents =
+      heard.defined() ? heard.to(info_.placement.device) : model->silence_of(audio.size(1) / info_.samples_per_frame);
+  const at::Tensor codes = model->tokenizer.tokenize(latents, model->silence).indices.to(at::kCPU, at::kInt);
+  return {codes.const_data_ptr<int32_t>(), codes.const_data_ptr<int32_t>() + codes.numel()};
 }
 
 Vae::Posterior Renderer::encode_posterior(const at::Tensor& audio, const Control& control) {
@@ -111,7 +207,7 @@ PackedStates Renderer::encode_conditions(const std::vector<int32_t>& text_token_
                                          const Control& control) {
   const c10::InferenceMode inference;
   control.check();
-  const PromptStates prompts = read_prompts(*text_encoder_.acquire(control), text_token_ids, lyric_token_ids);
+  const PromptStates prompts = carillon::read_prompts(*text_encoder_.acquire(control), text_token_ids, lyric_token_ids);
   control.check();
   return carillon::encode_conditions(*model_.acquire(control), prompts, timbre_latents);
 }
@@ -123,60 +219,6 @@ at::Tensor Renderer::silent_context(int64_t frames, const Control& control) {
   return make_context(
       *model,
       {.source = silence, .chunk_mask = at::ones_like(silence), .is_cover = at::zeros({1}, at::kBool), .hints = {}});
-}
-
-DenoiseJob Renderer::prepare(const AceStep& model, const RenderJob& job, const PromptStates& prompts,
-                             const Control& control) {
-  constexpr int64_t kParts = 3;
-  control.report(Stage::kConditions, 1, kParts);
-  DenoiseJob denoising;
-  denoising.schedule = render_schedule(job, model.config.is_turbo);
-  denoising.conditions.context = make_context(model, text2music_source(model, job));
-  control.report(Stage::kConditions, 2, kParts);
-  const auto batch = static_cast<int64_t>(job.seeds.size());
-  denoising.conditions.encoder_states =
-      carillon::encode_conditions(model, prompts, at::Tensor()).states.expand({batch, -1, -1});
-  denoising.null_condition = model.null_condition;
-  denoising.method = job.infer_method;
-  denoising.guidance = job.guidance;
-  control.report(Stage::kConditions, kParts, kParts);
-  return denoising;
-}
-
-std::vector<at::Tensor> Renderer::decode(const at::Tensor& latents, const Control& control) {
-  const auto vae = vae_.acquire(control);
-  const int64_t items = latents.size(0);
-  std::vector<at::Tensor> audio;
-  for (int64_t item = 0; item < items; ++item) {
-    at::Tensor waveform =
-        vae->decode(latents.narrow(0, item, 1).transpose(1, 2), control.part(Stage::kDecode, item, items))[0];
-    normalize_peak(waveform);
-    audio.push_back(std::move(waveform));
-  }
-  return audio;
-}
-
-RenderResult Renderer::render(const RenderJob& job, const Control& control) {
-  const c10::InferenceMode inference;
-  check_render_job(job);
-  RenderResult result;
-  Stopwatch stopwatch;
-  control.report(Stage::kConditions, 0, 3);
-  const PromptStates prompts = read_prompts(*text_encoder_.acquire(control), job.text_token_ids, job.lyric_token_ids);
-  auto model = model_.acquire(control);
-  const DenoiseJob denoising = prepare(*model, job, prompts, control);
-  const int64_t frames = text2music_frames(*model, job);
-  result.timings.conditions = stopwatch.lap();
-
-  NoiseStreams noise(job.seeds);
-  const at::Tensor latents = denoise(model->dit, denoising, noise, control);
-  model.reset();  // before the VAE arrives, where the two do not fit together
-  result.timings.denoise = stopwatch.lap();
-
-  result.audio = decode(latents.narrow(1, 0, frames), control);
-  result.samples_per_channel = frames * info_.samples_per_frame;
-  result.timings.decode = stopwatch.lap();
-  return result;
 }
 
 }  // namespace carillon

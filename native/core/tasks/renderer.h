@@ -10,6 +10,7 @@
 #include "core/runtime/placement.h"
 #include "core/runtime/resident.h"
 #include "core/tasks/prompts.h"
+#include "core/tasks/recordings.h"
 #include "core/tasks/render_job.h"
 #include "core/vae/vae.h"
 
@@ -40,10 +41,14 @@ class Renderer {
   /// Throws kBadArgument, kNotFinite, kCancelled.
   RenderResult render(const RenderJob& job, const Control& control);
 
-  /// The latents of audio [channels, samples] float32, an incomplete last frame dropped: [1, T, C] float32 on
-  /// the CPU, the mean of the VAE's posterior. Reports Stage::kConditions; throws kBadArgument below one frame.
-  at::Tensor encode_latents(const at::Tensor& audio, const Control& control);
-  /// The whole posterior of the same audio, [1, C, T].
+  /// Audio codes of a recording [channels, samples] float32, one for every frames_per_code frames, the last perhaps
+  /// for fewer. Reports Stage::kConditions; throws kBadArgument as check_recording does.
+  std::vector<int32_t> encode_codes(const at::Tensor& audio, const Control& control);
+
+  // The steps of preparing a sample for training.
+
+  /// The VAE's posterior of audio [channels, samples] float32, an incomplete last frame dropped: [1, C, T] float32 on
+  /// the CPU. Reports Stage::kConditions; throws kBadArgument below one frame.
   Vae::Posterior encode_posterior(const at::Tensor& audio, const Control& control);
   /// What the DiT attends to for one song, [1, L, E] on the model's device; prompts.h says what `timbre_latents` may
   /// be. Checks for cancellation; throws kBadArgument for a token id outside the vocabulary.
@@ -64,8 +69,12 @@ class Renderer {
 
  private:
   AceStep load_model(const std::string& directory, const Placement& placement, const Control& control) const;
-  DenoiseJob prepare(const AceStep& model, const RenderJob& job, const PromptStates& prompts, const Control& control);
+  struct JobPrompts;
+  JobPrompts read_prompts(const RenderJob& job, const Control& control);
+  DenoiseJob prepare(const AceStep& model, const RenderJob& job, const Recordings& recordings,
+                     const JobPrompts& prompts);
   std::vector<at::Tensor> decode(const at::Tensor& latents, const Control& control);
+  void finish(at::Tensor& audio, const RenderJob& job, const std::optional<Source>& source) const;
 
   // Before the models: loading one looks at the adapter.
   std::vector<AdapterTarget> adapter_targets_;

@@ -2,12 +2,8 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
-
 namespace carillon {
 namespace {
-
-constexpr int64_t kFewestFrames = 128;
 
 /// Latents of the job's codes, completed with silence: [B, frames, C].
 at::Tensor code_hints(const AceStep& model, const RenderJob& job, int64_t frames) {
@@ -25,14 +21,13 @@ int64_t text2music_frames(const AceStep& model, const RenderJob& job) {
 }
 
 ContextInputs text2music_source(const AceStep& model, const RenderJob& job) {
-  const auto batch = static_cast<int64_t>(job.seeds.size());
-  const int64_t frames = std::max(text2music_frames(model, job), std::min(kFewestFrames, model.max_frames()));
-  const at::Tensor source = model.silence_of(frames).expand({batch, -1, -1});
+  const int64_t frames = rendered_frames(model, text2music_frames(model, job));
   const bool has_codes = !job.audio_codes.empty();
+  const at::Tensor source = has_codes ? code_hints(model, job, frames) : model.silence_of(frames);
   return {.source = source,
           .chunk_mask = at::ones_like(source),
-          .is_cover = at::full({batch}, has_codes, source.options().dtype(at::kBool)),
-          .hints = has_codes ? code_hints(model, job, frames) : at::Tensor()};
+          .is_cover = at::full({source.size(0)}, has_codes, source.options().dtype(at::kBool)),
+          .hints = has_codes ? source : at::Tensor()};
 }
 
 }  // namespace carillon

@@ -4,7 +4,10 @@
 #include "core/diffusion/guidance.h"
 #include "core/diffusion/sampler.h"
 #include "core/runtime/error.h"
-#include "core/tasks/context.h"
+#include "core/tasks/cover.h"
+#include "core/tasks/repaint.h"
+#include "core/tasks/stems.h"
+#include "core/tasks/task_inputs.h"
 #include "test/parity/case.h"
 
 namespace carillon::parity {
@@ -59,18 +62,38 @@ AceStep load_reference_model(const Case& golden) {
   return AceStep::load(golden.checkpoint_directory, config, golden.placement, Control());
 }
 
-DenoiseJob denoise_job(const Case& golden, const AceStep& model) {
-  const Json& params = golden.params;
-  const at::Tensor source = golden.input("src_latents"), mask = golden.input("chunk_masks");
-  DenoiseJob job;
-  const PackedStates states = model.encoder.encode(condition_inputs(golden, "text"));
-  job.conditions.encoder_states = states.states;
-  if (model.config.one_sided_windows) job.conditions.encoder_mask = states.mask;
+/// The context as jobs make it of such a source. A batch that mixes covers with others, which no job does, and one
+/// with given hints are put together here.
+ContextInputs context_inputs(const Case& golden) {
+  const at::Tensor source = golden.input("src_latents"), chunk_mask = golden.input("chunk_masks");
   const at::Tensor is_cover = golden.input("is_covers").to(at::kBool);
-  const at::Tensor hints = golden.has_input("lm_hints") ? golden.input("lm_hints") : at::Tensor();
-  job.conditions.context =
-      make_context(model, {.source = source, .chunk_mask = mask, .is_cover = is_cover, .hints = hints});
-  job.null_condition = model.null_condition;
+  const bool has_hints = golden.has_input("lm_hints");
+  if (!is_cover.any().item<bool>()) return stems_source(source, chunk_mask.select(2, 0));
+  if (is_cover.all().item<bool>() && !has_hints && chunk_mask.eq(1).all().item<bool>()) return cover_source(source);
+  return {.source = source,
+          .chunk_mask = chunk_mask,
+          .is_cover = is_cover,
+          .hints = has_hints ? golden.input("lm_hints") : at::Tensor()};
+}
+
+std::optional<Repaint> repaint_of(const Case& golden) {
+  if (!golden.has_input("repaint_mask")) return std::nullopt;
+  return hold_outside(golden.input("src_latents").to(at::kFloat), golden.input("repaint_mask").to(at::kBool),
+                      {.injection_ratio = golden.params.get_double("repaint_injection_ratio", 0.0),
+                       .crossfade_frames = golden.params.get_int("repaint_crossfade_frames", 0),
+                       .crossfade_seconds = 0,
+                       .keeps_waveform = false});
+}
+
+DenoiseJob job_of(const Case& golden, const AceStep& model) {
+  const Json& params = golden.params;
+  const TaskInputs inputs{context_inputs(golden), repaint_of(golden)};
+  const PackedStates states = model.encoder.encode(condition_inputs(golden, "text"));
+  const at::Tensor plain_states = golden.has_input("non_cover_text_hidden_states")
+                                      ? model.encoder.encode(condition_inputs(golden, "non_cover_text")).states
+                                      : at::Tensor();
+  DenoiseJob job = denoise_job(model, inputs, states.states, plain_states, golden.input("src_latents").size(0));
+  if (model.config.one_sided_windows) job.conditions.encoder_mask = states.mask;
   job.schedule = reference_schedule(params, model.dit.is_turbo());
   if (params.get_string("infer_method", "ode") == "sde") job.method = InferMethod::kSde;
   job.guidance = {.scale = params.get_double("guidance_scale", 1.0),
@@ -78,21 +101,7 @@ DenoiseJob denoise_job(const Case& golden, const AceStep& model) {
                   .interval_start = params.get_double("cfg_interval_start", 0.0),
                   .interval_end = params.get_double("cfg_interval_end", 1.0)};
   job.cover_strength = params.get_double("audio_cover_strength", 1.0);
-  if (golden.has_input("non_cover_text_hidden_states")) {
-    const at::Tensor silence = model.silence_of(source.size(1)).expand_as(source);
-    job.conditions_after_cover = {
-        model.encoder.encode(condition_inputs(golden, "non_cover_text")).states,
-        make_context(model,
-                     {.source = silence, .chunk_mask = mask, .is_cover = at::zeros_like(is_cover), .hints = {}})};
-  }
   job.cover_noise_strength = params.get_double("cover_noise_strength", 0.0);
-  job.cover_source = source;
-  if (golden.has_input("repaint_mask")) {
-    job.repaint = {.mask = golden.input("repaint_mask").to(at::kBool),
-                   .clean = source.to(at::kFloat),
-                   .injection_ratio = params.get_double("repaint_injection_ratio", 0.0),
-                   .crossfade_frames = params.get_int("repaint_crossfade_frames", 0)};
-  }
   return job;
 }
 
@@ -105,7 +114,7 @@ void sampler(Case& golden) {
   }
   const AceStep model = load_reference_model(golden);
   NoiseStreams noise(seeds);
-  golden.compare("latents", denoise(model.dit, denoise_job(golden, model), noise, Control()));
+  golden.compare("latents", denoise(model.dit, job_of(golden, model), noise, Control()));
 }
 
 [[maybe_unused]] const bool registered[] = {

@@ -1,0 +1,53 @@
+#include "core/tasks/recordings.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "core/tasks/reference_audio.h"
+
+namespace carillon {
+namespace {
+
+Source read_source(const RenderJob& job, const RendererInfo& info) {
+  WindowPlace place = place_window(job.window, job.source_audio.size(1), info.sample_rate);
+  const at::Tensor audio = at::constant_pad_nd(job.source_audio, {place.left, place.right});
+  const int64_t frames = audio.size(1) / info.samples_per_frame, samples = frames * info.samples_per_frame;
+  place.begin = std::min(place.begin, samples - 1);
+  place.end = std::clamp(place.end, place.begin + 1, samples);
+  return {.audio = audio, .latents = {}, .frames = frames, .window = place};
+}
+
+}  // namespace
+
+bool is_silent(const at::Tensor& audio) {
+  constexpr float kQuietest = 1e-6f;
+  const auto [low, high] = at::aminmax(audio);
+  return -low.item<float>() < kQuietest && high.item<float>() < kQuietest;
+}
+
+at::Tensor encode_latents(const Vae& vae, const at::Tensor& audio, const Control& control) {
+  return vae.encode(audio.unsqueeze(0), control).mean.transpose(1, 2);
+}
+
+Recordings encode_recordings(const Resident<Vae>& vae, const RenderJob& job, const RendererInfo& info,
+                             const Control& control) {
+  Recordings recordings;
+  if (reads_source(job)) recordings.source = read_source(job, info);
+  const bool encodes_source = recordings.source && !is_silent(recordings.source->audio);
+  const bool encodes_reference = job.reference_audio.defined();
+  if (!encodes_source && !encodes_reference) return recordings;
+
+  const auto loaded = vae.acquire(control);
+  if (encodes_source) {
+    recordings.source->latents =
+        encode_latents(*loaded, recordings.source->audio, control.part(Stage::kConditions, 0, 2));
+  }
+  if (encodes_reference) {
+    const at::Tensor heard = timbre_excerpt(job.reference_audio, info.timbre_frames * info.samples_per_frame);
+    recordings.timbre_latents = encode_latents(*loaded, heard, control.part(Stage::kConditions, 1, 2));
+  }
+  return recordings;
+}
+
+}  // namespace carillon

@@ -1,0 +1,43 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+
+#include "core/runtime/control.h"
+#include "core/runtime/resident.h"
+#include "core/tasks/render_job.h"
+#include "core/tasks/window.h"
+#include "core/vae/vae.h"
+
+namespace carillon {
+
+/// The recording that a task works on.
+struct Source {
+  at::Tensor audio;    // [channels, samples]: the recording, with silence where the window reaches beyond it
+  at::Tensor latents;  // [1, frames, C] float32 on the CPU; undefined where the audio is silent
+  int64_t frames;      // whole latent frames of the audio
+  WindowPlace window;  // in samples of the audio, within its whole frames
+
+  /// True where the output keeps samples of the source.
+  bool keeps_samples(int64_t samples_per_frame) const {
+    return window.begin > 0 || window.end < frames * samples_per_frame;
+  }
+};
+
+/// What a job was given to hear.
+struct Recordings {
+  std::optional<Source> source;  // where the task reads one
+  at::Tensor timbre_latents;     // [1, frames, C] float32 on the CPU; undefined without a reference
+};
+
+/// True for audio whose peak is below 1e-6: the silence table stands for it.
+bool is_silent(const at::Tensor& audio);
+
+/// Mean of the VAE's posterior for audio [channels, samples]: [1, frames, C] float32 on the CPU.
+at::Tensor encode_latents(const Vae& vae, const at::Tensor& audio, const Control& control);
+
+/// Encodes what the job's task reads, each recording once. Takes the VAE only if there is something to encode.
+Recordings encode_recordings(const Resident<Vae>& vae, const RenderJob& job, const RendererInfo& info,
+                             const Control& control);
+
+}  // namespace carillon

@@ -1,0 +1,325 @@
+// Whole songs of every task from a tiny checkpoint set: what a source, a window and a reference do to them.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "core/tasks/postprocess.h"
+#include "test/tiny_renderer.h"
+
+using namespace carillon;
+using namespace carillon::test;
+
+namespace {
+
+constexpr Task kSourceTasks[] = {Task::kCover, Task::kRepaint, Task::kLego, Task::kExtract, Task::kComplete};
+constexpr RepaintMode kModes[] = {RepaintMode::kConservative, RepaintMode::kBalanced, RepaintMode::kAggressive};
+constexpr double kWindowStart = 0.4, kWindowEnd = 0.6;
+
+at::Tensor seconds_of(const at::Tensor& audio, double start, double end) {
+  return audio.slice(1, static_cast<int64_t>(start * kSampleRate), static_cast<int64_t>(end * kSampleRate));
+}
+
+/// The task in a window on a recording of 1 second.
+RenderJob windowed_job(Task task, const Window& window = {kWindowStart, kWindowEnd}) {
+  RenderJob job = source_job(task, {3}, 25);
+  job.window = window;
+  return job;
+}
+
+/// What is left of audio after a way through the VAE.
+at::Tensor through_the_codec(Renderer& renderer, const std::string& vae_directory, const at::Tensor& audio) {
+  const Vae vae = Vae::load(vae_directory, kFloat32, Control());
+  return vae.decode(renderer.encode_posterior(audio, Control()).mean, Control())[0];
+}
+
+}  // namespace
+
+TEST("tasks: each renders a song as long as its source, the same every time, and from the source") {
+  Renderer renderer = load(write_checkpoints());
+  for (const Task task : kSourceTasks) {
+    const RenderJob job = source_job(task);
+    const RenderResult result = renderer.render(job, Control());
+    EXPECT_EQ(result.samples_per_channel, kSourceFrames * kSamplesPerFrame);
+    const at::Tensor& audio = result.audio.at(0);
+    EXPECT((audio.sizes() == at::IntArrayRef{2, kSourceFrames * kSamplesPerFrame}));
+    EXPECT(audio.is_contiguous() && audio.scalar_type() == at::kFloat);
+    EXPECT_NEAR(audio.abs().max().item<double>(), kPeakAmplitude, 1e-6);
+    EXPECT(first_song(renderer, job).equal(audio));
+    RenderJob other = job;
+    other.source_audio = recording(kSourceFrames, 61);
+    // Repainting all of a source hears nothing of it.
+    if (task != Task::kRepaint) EXPECT(distance(first_song(renderer, other), audio) > 1e-3);
+  }
+}
+
+TEST("tasks: an item of a batch is what it is alone") {
+  Renderer renderer = load(write_checkpoints());
+  for (const Task task : kSourceTasks) {
+    RenderJob both = source_job(task, {3, 4}), alone = source_job(task, {4});
+    if (task == Task::kRepaint) both.window = alone.window = Window{0.1, 0.2};
+    const RenderResult pair = renderer.render(both, Control());
+    EXPECT(distance(pair.audio.at(1), first_song(renderer, alone)) < 1e-3);
+    EXPECT(distance(pair.audio[1], pair.audio[0]) > 1e-3);
+  }
+}
+
+TEST("tasks: lego without a window, extract and complete differ in words alone") {
+  Renderer renderer = load(write_checkpoints());
+  const at::Tensor extracted = first_song(renderer, source_job(Task::kExtract));
+  EXPECT(first_song(renderer, source_job(Task::kComplete)).equal(extracted));
+  EXPECT(first_song(renderer, source_job(Task::kLego)).equal(extracted));
+  EXPECT(!first_song(renderer, source_job(Task::kCover)).equal(extracted));
+}
+
+TEST("tasks: a silent source is heard as text2music hears silence") {
+  Renderer renderer = load(write_checkpoints());
+  RenderJob job = source_job(Task::kComplete);
+  job.source_audio = at::zeros_like(job.source_audio);
+  RenderJob unsourced = plain_job();
+  unsourced.frames = kSourceFrames;
+  EXPECT(first_song(renderer, job).equal(first_song(renderer, unsourced)));
+}
+
+TEST("tasks: of a source that ends within a frame the song leaves that out") {
+  Renderer renderer = load(write_checkpoints());
+  RenderJob job = source_job(Task::kExtract);
+  job.source_audio = recording(41, 60).slice(1, 0, 41 * kSamplesPerFrame - 1);
+  EXPECT_EQ(first_song(renderer, job).size(1), 40 * kSamplesPerFrame);
+}
+
+TEST("repaint, lego: outside the window the song is the source within the codec's error, inside it is new") {
+  const Renderer::Directories directories = write_checkpoints();
+  Renderer renderer = load(directories);
+  const at::Tensor source = recording(60, 60);
+  const at::Tensor decoded = through_the_codec(renderer, directories.vae, source);
+  for (const Task task : {Task::kRepaint, Task::kLego}) {
+    for (const RepaintMode mode : kModes) {
+      if (task == Task::kLego && mode != RepaintMode::kBalanced) continue;  // the same way
+      RenderJob job = windowed_job(task, {1.0, 1.4});
+      job.source_audio = source;
+      job.repaint_mode = mode;
+      const at::Tensor song = first_song(renderer, job);
+      EXPECT_EQ(song.size(1), source.size(1));
+      // A decoder reaches 9 frames, 0.36 s, beyond the window; spliced waveforms fade over 0.05 s at most.
+      const bool spliced = mode != RepaintMode::kAggressive;
+      const double reach = spliced ? 0.05 : 0.36;
+      for (const auto& [start, end] : {std::pair(0.0, 1.0 - reach), std::pair(1.4 + reach, 2.4)}) {
+        const at::Tensor outside = seconds_of(song, start, end);
+        if (spliced) EXPECT(outside.equal(seconds_of(source, start, end)));
+        if (!spliced) EXPECT(distance(outside, seconds_of(decoded, start, end)) < 1e-4);
+      }
+      EXPECT(distance(seconds_of(song, 1.0, 1.4), seconds_of(source, 1.0, 1.4)) > 0.1);
+    }
+  }
+}
+
+TEST("repaint: the source outside a window keeps its level, loud or quiet") {
+  Renderer renderer = load(write_checkpoints());
+  for (const double level : {0.01, 9.0}) {
+    RenderJob job = windowed_job(Task::kRepaint);
+    job.source_audio = (job.source_audio * level).clamp(-1.0, 1.0);
+    const at::Tensor song = first_song(renderer, job);
+    EXPECT(seconds_of(song, 0.0, 0.35).equal(seconds_of(job.source_audio, 0.0, 0.35)));
+    EXPECT(song.abs().max().item<double>() <= 1.0 + 1e-6);
+  }
+}
+
+TEST("repaint: stronger repainting fades over less of the source") {
+  Renderer renderer = load(write_checkpoints());
+  RenderJob job = windowed_job(Task::kRepaint);
+  const auto changed_before = [&](double strength) {
+    job.repaint_strength = strength;
+    const at::Tensor changed = first_song(renderer, job).ne(job.source_audio).any(0).nonzero();
+    return static_cast<int64_t>(kWindowStart * kSampleRate) - changed.min().item<int64_t>();
+  };
+  EXPECT_EQ(changed_before(0.0), 2400);
+  EXPECT_EQ(changed_before(0.5), 1200);
+  EXPECT_EQ(changed_before(1.0), 0);
+}
+
+TEST("repaint: a window beyond either end makes the song longer") {
+  Renderer renderer = load(write_checkpoints());
+  const at::Tensor source = windowed_job(Task::kRepaint).source_audio;
+  const at::Tensor earlier = first_song(renderer, windowed_job(Task::kRepaint, {-0.5, 0.5}));
+  EXPECT_EQ(earlier.size(1), 37 * kSamplesPerFrame);
+  EXPECT(seconds_of(earlier, 1.05, 1.48).equal(seconds_of(source, 0.55, 0.98)));  // 37.5 frames: the half is left out
+  const at::Tensor later = first_song(renderer, windowed_job(Task::kRepaint, {0.5, 2.0}));
+  EXPECT_EQ(later.size(1), 2 * kSampleRate);
+  EXPECT(seconds_of(later, 0.0, 0.45).equal(seconds_of(source, 0.0, 0.45)));
+  EXPECT(seconds_of(later, 1.0, 2.0).abs().max().item<double>() > 1e-3);
+  const at::Tensor both = first_song(renderer, windowed_job(Task::kRepaint, {-1.0, 2.0}));
+  EXPECT_EQ(both.size(1), 3 * kSampleRate);
+  EXPECT_NEAR(both.abs().max().item<double>(), kPeakAmplitude, 1e-6);  // nothing is left of the source
+}
+
+TEST("repaint: the song depends on what surrounds the window, and on what the model is told of it") {
+  Renderer renderer = load(write_checkpoints());
+  RenderJob job = windowed_job(Task::kRepaint);
+  const auto window_of = [&] { return seconds_of(first_song(renderer, job), kWindowStart, kWindowEnd); };
+  const at::Tensor told = window_of();
+  job.chunk_mask = ChunkMask::kAuto;
+  EXPECT(distance(window_of(), told) > 1e-3);
+  job.chunk_mask = ChunkMask::kExplicit;
+  job.source_audio = recording(25, 61);
+  EXPECT(distance(window_of(), told) > 1e-3);
+  RenderJob whole = source_job(Task::kRepaint), open = whole;
+  open.chunk_mask = ChunkMask::kAuto;
+  EXPECT(first_song(renderer, whole).equal(first_song(renderer, open)));
+}
+
+TEST("cover: the source acts through its audio codes alone") {
+  Renderer renderer = load(write_checkpoints());
+  RenderJob cover = source_job(Task::kCover);
+  cover.source_audio = recording(kFrames, 60);
+  const std::vector<int32_t> codes = renderer.encode_codes(cover.source_audio, Control());
+  EXPECT_EQ(codes.size(), size_t{kFrames / 5});
+  const at::Tensor song = first_song(renderer, cover);
+  for (const Task task : {Task::kText2Music, Task::kCover}) {
+    RenderJob coded = plain_job();
+    coded.task = task;
+    coded.audio_codes = {codes};
+    EXPECT(first_song(renderer, coded).equal(song));
+  }
+}
+
+TEST("cover: strength shares the steps out between the cover and text2music") {
+  Renderer renderer = load(write_checkpoints());
+  RenderJob cover = source_job(Task::kCover);
+  cover.inference_steps = 8;
+  const at::Tensor whole = first_song(renderer, cover);
+  cover.plain_text_token_ids = {1, 2, 9, 8};
+  EXPECT(first_song(renderer, cover).equal(whole));
+  cover.cover_strength = 0.7;  // 5 of 8 steps
+  const at::Tensor some = first_song(renderer, cover);
+  cover.cover_strength = 5.0 / 8;
+  EXPECT(first_song(renderer, cover).equal(some));
+  cover.cover_strength = 0.75;
+  EXPECT(!first_song(renderer, cover).equal(some));
+  cover.cover_strength = 0.0;
+  RenderJob plain = plain_job();
+  plain.inference_steps = 8;
+  plain.frames = kSourceFrames;
+  plain.text_token_ids = cover.plain_text_token_ids;
+  EXPECT(first_song(renderer, cover).equal(first_song(renderer, plain)));
+}
+
+TEST("cover: noise strength starts nearer to the source, in fewer steps") {
+  Renderer renderer = load(write_checkpoints({.is_turbo = true}));
+  RenderJob cover = source_job(Task::kCover);
+  cover.inference_steps = 8;
+  const auto steps_of = [&](double strength) {
+    cover.cover_noise_strength = strength;
+    int64_t steps = 0;
+    const Control control(nullptr, [&](const Progress& progress) {
+      if (progress.stage == Stage::kDenoise) steps = progress.total;
+    });
+    renderer.render(cover, control);
+    return steps;
+  };
+  EXPECT_EQ(steps_of(0.0), 8);
+  EXPECT_EQ(steps_of(0.4), 3);
+  EXPECT_EQ(steps_of(1.0), 1);
+}
+
+TEST("reference: another timbre is another song, for every item and after the cover switch") {
+  Renderer renderer = load(write_checkpoints());
+  RenderJob job = plain_job({3, 4});
+  job.frames = kSourceFrames;
+  const std::vector<at::Tensor> without = renderer.render(job, Control()).audio;
+  job.reference_audio = recording(20, 70);
+  const std::vector<at::Tensor> with = renderer.render(job, Control()).audio;
+  for (size_t item = 0; item < 2; ++item) EXPECT(distance(with[item], without[item]) > 1e-3);
+  EXPECT(renderer.render(job, Control()).audio[1].equal(with[1]));
+  job.reference_audio = recording(1, 71).slice(1, 0, 100);  // however short
+  EXPECT(distance(first_song(renderer, job), with[0]) > 1e-3);
+
+  RenderJob cover = source_job(Task::kCover);
+  cover.plain_text_token_ids = {1, 2};
+  cover.cover_strength = 0.0;
+  const at::Tensor plain = first_song(renderer, cover);
+  cover.reference_audio = recording(20, 70);
+  EXPECT(distance(first_song(renderer, cover), plain) > 1e-3);
+}
+
+TEST("tasks: what leaves the device between stages changes no sample") {
+  const Renderer::Directories directories = write_checkpoints();
+  Renderer resident = load(directories), offloaded = load(directories, {.model = false, .text_encoder_and_vae = false});
+  RenderJob repaint = windowed_job(Task::kRepaint), cover = source_job(Task::kCover);
+  repaint.reference_audio = recording(20, 70);
+  cover.plain_text_token_ids = {1, 2};
+  cover.cover_strength = 0.5;
+  for (const RenderJob& job : {repaint, cover}) {
+    EXPECT(first_song(offloaded, job).equal(first_song(resident, job)));
+  }
+  const at::Tensor audio = recording(33, 1);
+  EXPECT(offloaded.encode_codes(audio, Control()) == resident.encode_codes(audio, Control()));
+}
+
+TEST("tasks: bfloat16 renders each, the same every time") {
+  Renderer renderer = load(write_checkpoints(), {}, {at::kCPU, at::kBFloat16});
+  for (const Task task : kSourceTasks) {
+    RenderJob job = source_job(task);
+    if (task == Task::kRepaint) job.window = Window{0.1, 0.2};
+    job.plain_text_token_ids = {1, 2};
+    job.cover_strength = 0.5;
+    job.reference_audio = recording(20, 70);
+    const at::Tensor song = first_song(renderer, job);
+    EXPECT(song.isfinite().all().item<bool>());
+    EXPECT(first_song(renderer, job).equal(song));
+  }
+}
+
+TEST("tasks: encoding a recording is part of the conditions: it reports, and ends when told to") {
+  Renderer renderer = load(write_checkpoints());
+  RenderJob job = source_job(Task::kCover);
+  job.reference_audio = recording(20, 70);
+  std::vector<double> shares;
+  renderer.render(job, Control(nullptr, [&](const Progress& progress) {
+                    if (progress.stage == Stage::kConditions)
+                      shares.push_back(static_cast<double>(progress.done) / progress.total);
+                  }));
+  EXPECT_EQ(shares.front(), 0.0);
+  EXPECT_EQ(shares.back(), 1.0);
+  EXPECT(std::is_sorted(shares.begin(), shares.end()));
+  EXPECT(shares.size() > 5);
+
+  std::atomic<bool> cancelled = false;
+  const Control cancelling(&cancelled, [&](const Progress& progress) {
+    EXPECT(progress.stage == Stage::kConditions);
+    if (progress.done > 0) cancelled = true;
+  });
+  EXPECT(code_thrown([&] { renderer.render(job, cancelling); }) == ErrorCode::kCancelled);
+  cancelled = true;
+  EXPECT(code_thrown([&] { renderer.encode_codes(job.source_audio, cancelling); }) == ErrorCode::kCancelled);
+}
+
+TEST("codes: a recording has one for every five frames or part of them") {
+  Renderer renderer = load(write_checkpoints());
+  const at::Tensor audio = recording(33, 1);
+  const std::vector<int32_t> codes = renderer.encode_codes(audio, Control());
+  EXPECT_EQ(codes.size(), size_t{7});
+  for (const int32_t code : codes) EXPECT(code >= 0 && code < 64000);
+  EXPECT(renderer.encode_codes(recording(33, 2), Control()) != codes);
+  EXPECT_EQ(renderer.encode_codes(at::zeros_like(audio), Control()).size(), size_t{7});
+  EXPECT_THROWS(renderer.encode_codes(recording(1, 1).slice(1, 1), Control()), "less than one latent frame");
+  EXPECT_THROWS(renderer.encode_codes(recording(kTinySilence + 1, 1), Control()), "silence table");
+}
+
+TEST("renderer: what training reads of a song is what rendering reads") {
+  const Renderer::Directories directories = write_checkpoints();
+  Renderer renderer = load(directories);
+  const AceStep model = AceStep::load(directories.model, kFloat32, Control());
+  const at::Tensor latents = renderer.encode_posterior(recording(33, 1), Control()).mean.transpose(1, 2);
+  EXPECT((latents.sizes() == at::IntArrayRef{1, 33, kTinyLatent}));
+  const PackedStates plain = renderer.encode_conditions({1, 2, 3}, {4, 5}, {}, Control());
+  EXPECT((plain.states.sizes() == at::IntArrayRef{1, 6, kTinyEncoder}));  // lyrics, timbre, text
+  EXPECT(plain.mask.all().item<bool>());
+  const at::Tensor timbre = model.silence_of(kTinyTimbreFrames);
+  EXPECT(renderer.encode_conditions({1, 2, 3}, {4, 5}, timbre, Control()).states.equal(plain.states));
+  const at::Tensor other = renderer.encode_conditions({1, 2, 3}, {4, 5}, latents, Control()).states;
+  EXPECT(!other.select(1, 2).equal(plain.states.select(1, 2)));
+  EXPECT(other.slice(1, 3).equal(plain.states.slice(1, 3)));
+  const at::Tensor silence = model.silence_of(33);
+  EXPECT(renderer.silent_context(33, Control()).equal(at::cat({silence, at::ones_like(silence)}, 2)));
+}

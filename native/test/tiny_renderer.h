@@ -1,0 +1,82 @@
+#pragma once
+// A renderer of three tiny checkpoints, and jobs for it.
+#include <ATen/ATen.h>
+
+#include <optional>
+#include <vector>
+
+#include "core/runtime/error.h"
+#include "core/tasks/renderer.h"
+#include "test/tiny_ace_step.h"
+#include "test/tiny_qwen3.h"
+#include "test/tiny_vae.h"
+
+namespace carillon::test {
+
+inline const Placement kFloat32{at::kCPU, at::kFloat};
+constexpr int64_t kFrames = 130, kSamplesPerFrame = 1920, kSampleRate = 48000;
+constexpr int64_t kSourceFrames = 10;  // short: tiny networks take long, too
+
+inline Renderer::Directories write_checkpoints(const TinySize& size = {}) {
+  // A random encoder makes nearly the same latents of everything; so far apart, recordings differ in their codes, too.
+  const auto spread = [](Tensors& tensors) { tensors.at("encoder.conv2.weight_g").mul_(30); };
+  return {write_tiny_ace_step(size), write_tiny_vae(Spelling::kWeightNorm, kTinyLatent, spread),
+          write_qwen3(tiny_qwen3_weights(""))};
+}
+
+inline Renderer load(const Renderer::Directories& directories, const Renderer::Residency& residency = {},
+                     const Placement& placement = kFloat32) {
+  return Renderer(directories, placement, residency, Control());
+}
+
+/// text2music, 130 frames.
+inline RenderJob plain_job(std::vector<uint64_t> seeds = {3}) {
+  RenderJob job;
+  job.text_token_ids = {1, 2, 3};
+  job.lyric_token_ids = {4, 5};
+  job.frames = kFrames;
+  job.seeds = std::move(seeds);
+  job.inference_steps = 2;
+  return job;
+}
+
+/// A noise of `frames` latent frames, louder and softer.
+inline at::Tensor recording(int64_t frames, uint64_t seed) {
+  const at::Tensor level = random_tensor({2, frames, 1}, seed + 1, 0.2);
+  const at::Tensor noise = random_tensor({2, frames, kSamplesPerFrame}, seed);
+  return (level * noise).clamp(-1.0, 1.0).reshape({2, frames * kSamplesPerFrame});
+}
+
+/// The task on a recording.
+inline RenderJob source_job(Task task, std::vector<uint64_t> seeds = {3}, int64_t frames = kSourceFrames) {
+  RenderJob job = plain_job(std::move(seeds));
+  job.task = task;
+  job.frames = 0;
+  job.source_audio = recording(frames, 60);
+  return job;
+}
+
+inline std::vector<int32_t> some_codes(int32_t first) {
+  std::vector<int32_t> codes(kFrames / 5);
+  for (size_t i = 0; i < codes.size(); ++i) codes[i] = (first + static_cast<int32_t>(i) * 2477) % 64000;
+  return codes;
+}
+
+inline at::Tensor first_song(Renderer& renderer, const RenderJob& job) {
+  return renderer.render(job, Control()).audio.at(0);
+}
+
+inline double distance(const at::Tensor& a, const at::Tensor& b) { return ((a - b).norm() / b.norm()).item<double>(); }
+
+/// The code of the Error that `action` throws; none if it throws nothing.
+template <typename Action>
+std::optional<ErrorCode> code_thrown(const Action& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return std::nullopt;
+}
+
+}  // namespace carillon::test
