@@ -1,0 +1,194 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import type { Progress, TaskType } from "../../src/engine/addon.js";
+import { Engine } from "../../src/engine/engine.js";
+import type { PlanarAudio, RenderRequest } from "../../src/engine/types.js";
+
+const sampleRate = 48_000;
+const samplesPerFrame = 1920;
+
+/** Two tones that beat, different on either side. */
+function recording(seconds: number): PlanarAudio {
+  const samples = seconds * sampleRate;
+  return Float32Array.from({ length: 2 * samples }, (_, index) => {
+    const time = (index % samples) / sampleRate;
+    const hertz = index < samples ? 220 : 330;
+    return 0.4 * Math.sin(2 * Math.PI * hertz * time) * Math.sin(2 * Math.PI * 1.5 * time);
+  });
+}
+
+/** Both channels from `start` to `end`, in seconds. */
+function part(audio: PlanarAudio, start: number, end: number): PlanarAudio {
+  const channels = [audio.subarray(0, audio.length / 2), audio.subarray(audio.length / 2)];
+  const [from, to] = [Math.round(start * sampleRate), Math.round(end * sampleRate)];
+  return Float32Array.from(channels.flatMap((channel) => [...channel.subarray(from, to)]));
+}
+
+/** Whether two recordings are the same, sample for sample. */
+function same(left: Float32Array, right: Float32Array): boolean {
+  const bytes = ({ buffer, byteOffset, byteLength }: Float32Array) =>
+    Buffer.from(buffer, byteOffset, byteLength);
+  return bytes(left).equals(bytes(right));
+}
+
+describe("tasks on the embedded model", () => {
+  const source = recording(2);
+  const base: RenderRequest = {
+    slot: 1,
+    task: "text2music",
+    instruction: "",
+    trackName: "bass",
+    trackClasses: ["drums"],
+    globalCaption: "",
+    caption: "calm piano",
+    lyrics: "[Instrumental]",
+    language: "unknown",
+    metadata: { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null },
+    durationSeconds: 2,
+    audioCodes: null,
+    sourceAudio: source,
+    referenceAudio: null,
+    window: null,
+    repaint: { mode: "balanced", strength: 0.5 },
+    chunkMask: "explicit",
+    coverStrength: 1,
+    coverNoiseStrength: 0,
+    seeds: [7],
+    inferenceSteps: 2,
+    shift: 3,
+    timesteps: null,
+    inferMethod: "ode",
+    guidanceScale: 7,
+    useAdg: false,
+    cfgIntervalStart: 0,
+    cfgIntervalEnd: 1,
+  };
+  let directory: string;
+  let engine: Engine;
+
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), "carillon-tasks-"));
+    engine = new Engine(
+      {
+        checkpointsDirectory: directory,
+        slotModels: ["acestep-v15-turbo", null, null],
+        languageModel: "acestep-5Hz-lm-0.6B",
+        device: "cpu",
+        languageModelDevice: "cpu",
+        dtype: "auto",
+        flashAttention: true,
+        offload: false,
+        offloadModel: false,
+        offloadLanguageModel: false,
+      },
+      () => {},
+    );
+  });
+  after(async () => {
+    await engine.close();
+    await rm(directory, { recursive: true });
+  });
+
+  async function song(change: Partial<RenderRequest>): Promise<PlanarAudio> {
+    const { audio, samplesPerChannel } = await engine.render({ ...base, ...change }, {});
+    const [first = new Float32Array()] = audio;
+    expect(first).to.have.length(2 * samplesPerChannel);
+    expect(first.every(Number.isFinite)).to.equal(true);
+    return first;
+  }
+
+  async function failureOf(change: Partial<RenderRequest>): Promise<string> {
+    try {
+      await song(change);
+    } catch (error) {
+      const { code, message } = error as { code: string; message: string };
+      return `${code}: ${message}`;
+    }
+    return "it succeeded";
+  }
+
+  for (const task of ["cover", "repaint", "lego", "extract", "complete"] satisfies TaskType[]) {
+    it(`renders ${task} to the length of its source, the same for the same seed`, async () => {
+      const first = await song({ task });
+      expect(first).to.have.length(source.length);
+      expect(same(await song({ task }), first)).to.equal(true);
+    });
+  }
+
+  it("leaves the source outside a window as it is, and adds what a window has beyond its ends", async () => {
+    const inner = await song({ task: "repaint", window: { startSeconds: 0.8, endSeconds: 1.2 } });
+    expect(same(part(inner, 0, 0.75), part(source, 0, 0.75))).to.equal(true);
+    expect(same(part(inner, 1.25, 2), part(source, 1.25, 2))).to.equal(true);
+    expect(same(part(inner, 0.8, 1.2), part(source, 0.8, 1.2))).to.equal(false);
+    const longer = await song({ task: "repaint", window: { startSeconds: -0.4, endSeconds: 0.4 } });
+    expect(longer).to.have.length(2 * 60 * samplesPerFrame);
+    expect(same(part(longer, 0.9, 2.4), part(source, 0.5, 2))).to.equal(true);
+  });
+
+  it("writes the codes of a recording, and makes the same cover of both", async () => {
+    const long = recording(6);
+    const codes = await engine.encodeCodes(1, long, {});
+    expect(codes).to.have.length(30);
+    const covered = await song({ task: "cover", sourceAudio: long, durationSeconds: 6 });
+    const coded = await song({ task: "cover", sourceAudio: null, audioCodes: [codes], durationSeconds: 6 });
+    expect(same(coded, covered)).to.equal(true);
+  });
+
+  it("takes timbre from a reference, and shares steps out between a cover and its words alone", async () => {
+    const plain = await song({ task: "cover" });
+    expect(same(await song({ task: "cover", referenceAudio: recording(1) }), plain)).to.equal(false);
+    expect(same(await song({ task: "cover", coverStrength: 0.5 }), plain)).to.equal(false);
+    expect(same(await song({ task: "cover", coverNoiseStrength: 0.5 }), plain)).to.equal(false);
+  });
+
+  it("reads a recording as it was when work on it began", async () => {
+    const expected = await song({ task: "extract" });
+    const sourceAudio = source.slice();
+    const { audio } = await engine.render(
+      { ...base, task: "extract", sourceAudio },
+      { onProgress: () => sourceAudio.fill(0) },
+    );
+    expect(sourceAudio.every((sample) => sample === 0)).to.equal(true);
+    expect(same(audio[0] ?? sourceAudio, expected)).to.equal(true);
+  });
+
+  it("stops while it reads a recording", async () => {
+    const stop = new AbortController();
+    const progress: Progress[] = [];
+    const rendering = engine.render(
+      { ...base, task: "cover", sourceAudio: recording(60) },
+      {
+        signal: stop.signal,
+        onProgress: (report) => {
+          progress.push(report);
+          stop.abort();
+        },
+      },
+    );
+    const outcome = await rendering.catch((error: { code: string }) => error.code);
+    expect(outcome).to.equal("CANCELLED");
+    expect(progress.map(({ stage }) => stage)).to.not.include("decode");
+  });
+
+  it("refuses what it cannot work on, and says why", async () => {
+    expect(await failureOf({ task: "repaint", sourceAudio: null })).to.match(
+      /^BAD_ARGUMENT: repaint needs source audio/,
+    );
+    const beyond = { startSeconds: 3, endSeconds: 4 };
+    expect(await failureOf({ task: "repaint", window: beyond })).to.match(
+      /^BAD_ARGUMENT: .*does not touch the source/,
+    );
+    expect(await failureOf({ task: "cover", window: { startSeconds: 0, endSeconds: 1 } })).to.match(
+      /^BAD_ARGUMENT: cover works on the whole song/,
+    );
+    expect(await failureOf({ referenceAudio: new Float32Array(9600) })).to.match(
+      /^BAD_ARGUMENT: the reference audio is silent/,
+    );
+    expect(await failureOf({ task: "cover", sourceAudio: new Float32Array(9600).fill(Number.NaN) })).to.match(
+      /^BAD_ARGUMENT: the source audio holds a value that is not a number/,
+    );
+    expect(await failureOf({ referenceAudio: new Float32Array(3) })).to.contain("planar stereo");
+  });
+});
