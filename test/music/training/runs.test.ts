@@ -326,27 +326,31 @@ describe("training runs", () => {
       expect((await song()).equals(before)).to.equal(true);
     });
 
-    it("make adapters that are exported, heard, and let go of", async () => {
-      const plan = { ...shortRun, train_epochs: 20, learning_rate: 0.05 };
-      await trainer.complete({ ...plan, output_dir: "heard" });
-      const paths = { export_path: "exported", lora_output_dir: "heard" };
-      const { body } = await server.client.post("/v1/training/export", paths);
-      expect(body.data).to.deep.equal({
-        message: "LoRA exported successfully",
-        export_path: trainer.path("exported"),
-        source: trainer.path("heard/final"),
+    const exports: [kind: Kind, names: string[]][] = [
+      ["start", ["exported-start", "exported-start/adapter", "heard-start/final"]],
+      ["start_lokr", ["exported-start_lokr", "heard-start_lokr/final"]],
+    ];
+    for (const [kind, names] of exports) {
+      it(`${kind} makes an adapter that is exported, heard, and let go of`, async () => {
+        const plan = { ...shortLokr, train_epochs: 20, learning_rate: 0.05 };
+        await trained(`heard-${kind}`, plan, kind);
+        const paths = { export_path: `exported-${kind}`, lora_output_dir: `heard-${kind}` };
+        const { body } = await server.client.post("/v1/training/export", paths);
+        expect(body.data).to.deep.equal({
+          message: "LoRA exported successfully",
+          export_path: trainer.path(`exported-${kind}`),
+          source: trainer.path(`heard-${kind}/final`),
+        });
+        const before = await song();
+        for (const lora_path of names.map((name) => trainer.path(name))) {
+          const loaded = await server.client.post("/v1/lora/load", { lora_path });
+          expect(loaded.status, JSON.stringify(loaded.body)).to.equal(200);
+          expect((await song()).equals(before)).to.equal(false);
+          expect((await server.client.post("/v1/lora/unload", {})).status).to.equal(200);
+          expect((await song()).equals(before)).to.equal(true);
+        }
       });
-      const before = await song();
-      for (const lora_path of ["exported", "exported/adapter", "heard/final"].map((name) =>
-        trainer.path(name),
-      )) {
-        const loaded = await server.client.post("/v1/lora/load", { lora_path });
-        expect(loaded.status, JSON.stringify(loaded.body)).to.equal(200);
-        expect((await song()).equals(before)).to.equal(false);
-        expect((await server.client.post("/v1/lora/unload", {})).status).to.equal(200);
-        expect((await song()).equals(before)).to.equal(true);
-      }
-    });
+    }
   });
 });
 
