@@ -1,0 +1,85 @@
+import { mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { type Client, type LiveServer, startLiveServer } from "../live-server.js";
+import { writeRecording } from "../recordings.js";
+import { temporaryDirectory } from "../tasks.js";
+
+describe("automatic labels", () => {
+  let root: string;
+  let server: LiveServer;
+  let client: Client;
+
+  before(async () => {
+    root = realpathSync(temporaryDirectory());
+    mkdirSync(join(root, "music"));
+    writeRecording(join(root, "music/one.mp3"), { seconds: 2 });
+    writeRecording(join(root, "music/two.wav"), { seconds: 2 });
+    writeFileSync(join(root, "music/two.txt"), "la la la");
+    writeFileSync(join(root, "music/two.json"), '{"bpm": 77, "keyscale": "C major"}');
+    server = await startLiveServer(temporaryDirectory(), { SVC_TRAINING_ROOT: root });
+    client = server.client;
+  });
+  after(() => server.close());
+  beforeEach(() => client.post("/v1/dataset/scan", { audio_dir: "music" }));
+
+  it("describe what has no caption, and keep what people wrote", async () => {
+    const { status, body } = await client.post("/v1/dataset/auto_label", {});
+    expect(status, body.detail).to.equal(200);
+    expect(body.data.message).to.equal("✅ Labeled 2/2 samples");
+    expect(body.data.labeled_count).to.equal(2);
+    const [instrumental, song] = body.data.samples;
+    expect(instrumental).to.include({ labeled: true, lyrics: "[Instrumental]", language: "unknown" });
+    expect(instrumental.bpm).to.be.within(30, 300);
+    expect(song).to.include({ labeled: true, lyrics: "la la la", bpm: 77, keyscale: "C major" });
+    expect((await client.get("/v1/dataset/samples")).body.data.samples).to.deep.equal(body.data.samples);
+    const again = await client.post("/v1/dataset/auto_label", { only_unlabeled: true });
+    expect(again.body.data.samples[1]).to.include({ labeled: true, lyrics: "la la la" });
+  });
+
+  it("take words from the language model where asked, and leave metadata alone where asked", async () => {
+    const wish = { transcribe_lyrics: true, skip_metas: true };
+    const { samples } = (await client.post("/v1/dataset/auto_label", wish)).body.data;
+    expect(samples[0]).to.include({ bpm: null, keyscale: "", timesignature: "" });
+    const sample = (await client.get("/v1/dataset/sample/1")).body.data;
+    expect(sample).to.include({ bpm: 77, raw_lyrics: "la la la", timesignature: "" });
+    expect(sample.lyrics).to.equal(sample.formatted_lyrics || "la la la");
+  });
+
+  it("are made in the background and saved sample by sample", async () => {
+    const { data } = (await client.post("/v1/dataset/auto_label_async", { save_path: "sets/set.json" })).body;
+    expect(data).to.include({ message: "Auto-labeling started", total: 2 });
+    const refused = await client.post("/v1/dataset/auto_label", {});
+    expect([refused.status, refused.body.detail]).to.deep.equal([400, "Labeling already in progress"]);
+    const status = await finished(data.task_id);
+    expect(status).to.include({ status: "completed", current: 2, total: 2, save_path: "sets/set.json" });
+    expect(status).to.include({ last_updated_index: 1 });
+    expect(status.last_updated_sample).to.deep.equal(status.result.samples[1]);
+    const saved = JSON.parse(readFileSync(join(root, "sets/set.json"), "utf8"));
+    expect(saved.samples.every(({ labeled }: { labeled: boolean }) => labeled)).to.equal(true);
+    const lines = readFileSync(join(root, "sets/set.json.autolabel.jsonl"), "utf8").trim().split("\n");
+    expect(lines.map((line) => JSON.parse(line).index)).to.deep.equal([0, 1]);
+  });
+
+  it("are refused without a data set, for a bad path, and for a model that does not exist", async () => {
+    const refused = async (body: object, detail: string) => {
+      const answer = await client.post("/v1/dataset/auto_label", body);
+      expect(answer.body.detail).to.contain(detail);
+      expect(answer.status).to.equal(400);
+    };
+    await refused({ save_path: "/etc/set.json" }, "Rejected unsafe path");
+    await refused({ lm_model_path: "no-such-model" }, "no-such-model");
+    const unknown = await client.get("/v1/dataset/auto_label_status/none");
+    expect([unknown.status, unknown.body.detail]).to.deep.equal([404, "Task not found"]);
+  });
+
+  async function finished(id: string) {
+    for (;;) {
+      const { data } = (await client.get(`/v1/dataset/auto_label_status/${id}`)).body;
+      if (data.status !== "running") return data;
+      expect(data.progress).to.match(/^Labeling [12]\/2$/);
+      await sleep(20);
+    }
+  }
+});
