@@ -179,6 +179,16 @@ describe("the data set endpoints", () => {
       expect(info.body.data).to.include({ dataset_name: "mine", num_samples: 2, custom_tag: "zydeco" });
     });
 
+    it("prepare what an adapter can be trained on", async () => {
+      const wish = { tensor_dir: "tensors", lora_output_dir: "lora", train_epochs: 1, lora_rank: 2 };
+      const started = await client.post("/v1/training/start", wish);
+      expect(started.status, started.body.detail).to.equal(200);
+      const status = async () => (await client.get("/v1/training/status")).body.data;
+      while ((await status()).is_training) await sleep(20);
+      expect(await status()).to.include({ state: "completed", error: null });
+      expect(existsSync(join(root, "lora/final"))).to.equal(true);
+    });
+
     it("prepare in the background while songs are made, and say how far they are", async () => {
       const song = client.makeOne(shortSong);
       const { data } = (await client.post("/v1/dataset/preprocess_async", { output_dir: "again" })).body;
