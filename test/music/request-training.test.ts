@@ -116,6 +116,7 @@ describe("training requests", () => {
       ["save_every_n_epochs", -1],
       ["learning_rate", 0],
       ["learning_rate", -1e-4],
+      ["learning_rate", 1e39],
       ["learning_rate", "nan"],
       ["learning_rate", "inf"],
       ["learning_rate", {}],

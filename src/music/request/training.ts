@@ -22,9 +22,15 @@ const MAX_COUNT = 2 ** 31 - 1;
 /** Of the discrete flow times; 0, which the formula cannot take, stands for it. */
 const DEFAULT_SHIFT = 3;
 
+/** Parameters are updated in float32. */
+const FLOAT32_MAX = 3.4028234663852886e38;
+const LEARNING_RATE_RULE = "must be above 0 and a float32";
+
 const count = within(strictInteger, 1, MAX_COUNT);
 const share = within(strictNumber, 0, 1);
-const learningRate = strictNumber.pipe(z.number().gt(0, "must be above 0"));
+const learningRate = strictNumber.pipe(
+  z.number().gt(0, LEARNING_RATE_RULE).max(FLOAT32_MAX, LEARNING_RATE_RULE),
+);
 const shift = strictNumber
   .pipe(z.number().min(0, "must be 0 or more"))
   .transform((value) => value || DEFAULT_SHIFT);
