@@ -14,7 +14,7 @@ namespace carillon {
 /// floating-point, finite and owned, so that the file may go; kBadCheckpoint names file and tensor otherwise.
 class ModuleTensors {
  public:
-  explicit ModuleTensors(const Safetensors& file, std::string module) : file_(file), module_(std::move(module)) {}
+  ModuleTensors(const Safetensors& file, std::string module) : file_(file), module_(std::move(module)) {}
 
   const std::map<std::string, std::string>& names() const { return names_; }  // part to the name in the file
   void add(const std::string& part, const std::string& name);
