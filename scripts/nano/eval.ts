@@ -10,7 +10,7 @@ import { loadConfig } from "../../src/index.js";
 import { cacheRoot } from "../setup/run.mjs";
 import type { PieceRecord } from "./dataset/record.js";
 import { analyse, type Manifest } from "./eval/analysis.js";
-import { heldOutSeeds, renderHeldOut, sibling, whiteNoise } from "./eval/held-out.js";
+import { heldOutSeeds, renderHeldOut, whiteNoise } from "./eval/held-out.js";
 import { reconstruct } from "./eval/reconstructions.js";
 import { openSinger } from "./eval/songs.js";
 import { type Column, evaluationTable } from "./eval/table.js";
@@ -18,19 +18,20 @@ import { type Column, evaluationTable } from "./eval/table.js";
 interface Options {
   prompts: number;
   seedPairs: number;
+  classifierPieces: number;
   out: string;
   thinking: boolean;
   model: boolean;
 }
 
-/** Held-out pieces beyond the prompts teach the genre classifier: 8 a genre, 20 seconds each. */
-const classifierPieces = 96;
+/** Held-out pieces beyond the prompts, cut short, teach the genre classifier. */
 const classifierSeconds = 20;
 const firstClassifierPiece = 600;
 
 const options = new Command()
   .option("--prompts <count>", "held-out prompts to render", Number, 48)
   .option("--seed-pairs <count>", "prompts to render with a second seed", Number, 8)
+  .option("--classifier-pieces <count>", "held-out pieces that teach the genre classifier", Number, 96)
   .option("--out <directory>", "pieces, songs and measurements", join(cacheRoot, "nano", "eval"))
   .option("--thinking", "let the language model plan each song", false)
   .option("--no-model", "the ceiling and the floor alone")
@@ -39,7 +40,7 @@ const options = new Command()
 
 const out = resolve(options.out);
 const records = await renderHeldOut(join(out, "pieces"), heldOutSeeds(options.prompts), {});
-const classifierSeeds = heldOutSeeds(classifierPieces, firstClassifierPiece);
+const classifierSeeds = heldOutSeeds(options.classifierPieces, firstClassifierPiece);
 const teachers = await renderHeldOut(join(out, "classifier"), classifierSeeds, {
   durationSeconds: classifierSeconds,
 });
@@ -93,7 +94,10 @@ function manifest(): Manifest {
     paths.map((path, index) => ({ name: `${name} ${index}`, path }));
   const paired = (name: string, ones: string[], others: string[]) =>
     others.map((other, index) => ({ name: `${name} ${index}`, one: ones[index] as string, other }));
-  const siblings = records.slice(0, options.seedPairs).map((_, index) => sibling(records, index)?.mix ?? "");
+  const prompted = records.slice(0, options.seedPairs);
+  const siblings = prompted.map(
+    ({ genre }) => teachers.find((teacher) => teacher.genre === genre)?.mix ?? "",
+  );
   return {
     training: teachers.map(({ mix, genre }) => ({ path: join(out, "classifier", mix), genre })),
     recordings: [...named("song", sung.songs), ...named("piece", pieces), ...named("noise", noises)],
@@ -102,7 +106,7 @@ function manifest(): Manifest {
       ...paired(
         "piece seeds",
         pieces,
-        siblings.map((mix) => join(out, "pieces", mix)),
+        siblings.map((mix) => join(out, "classifier", mix)),
       ),
       ...paired("noise seeds", noises, noises.slice(1, 1 + options.seedPairs)),
       ...paired("song reconstruction", pieces, reconstructions),

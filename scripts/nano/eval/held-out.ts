@@ -7,7 +7,6 @@ import { Random } from "../compose/random.js";
 import { DataSet } from "../dataset/data-set.js";
 import { ensureTokenizer } from "../dataset/data-tokenizer.js";
 import { type PieceRecord, splitOf } from "../dataset/record.js";
-import { genres } from "../genres/index.js";
 import { amplitude, type Stereo, sampleRate, scale, silence } from "../render/stereo.js";
 import { Synthesiser } from "../render/synthesiser.js";
 import { encodeWav } from "../render/wav.js";
@@ -19,11 +18,6 @@ export function heldOutSeeds(count: number, skip = 0): number[] {
     if (splitOf(seed) === "heldout") seeds.push(seed);
   }
   return seeds.slice(skip);
-}
-
-/** Another held-out piece of the same genre. */
-export function sibling(records: readonly PieceRecord[], index: number): PieceRecord | undefined {
-  return records[(index + genres.length) % records.length];
 }
 
 /** Renders what is not there yet. */
