@@ -84,8 +84,8 @@ TEST("render: a window is for repaint and lego, runs forwards and touches the so
     const auto refused = [&](Window window, const char* fragment) {
       expect_refused(source_job(task, {3}, 25), [&](RenderJob& job) { job.window = window; }, fragment);
     };
-    refused({-3, 0}, "does not touch the source, which has 1");
-    refused({1, 6}, "the window of 1 to 6 seconds does not touch the source");
+    refused({-3, -0.5}, "does not touch the source, which has 1");
+    refused({1.5, 6}, "the window of 1.5 to 6 seconds does not touch the source");
     refused({0.5, 0.5}, "ends before it begins");
     refused({0.9, 0.5}, "ends before it begins");
     refused({std::nan(""), 2}, "no numbers");

@@ -54,7 +54,7 @@ void check_window(const RenderJob& job, const RendererInfo& info) {
   const std::string window = "the window of " + text_of(start) + " to " + text_of(end) + " seconds";
   require(std::isfinite(start) && std::isfinite(end), window + " has no numbers for its ends");
   require(start < end, window + " ends before it begins");
-  require(start < seconds && end > 0.0, window + " does not touch the source, which has " + text_of(seconds));
+  require(start <= seconds && end >= 0.0, window + " does not touch the source, which has " + text_of(seconds));
   const WindowPlace place = place_window(job.window, samples, info.sample_rate);
   check_frames("the source with " + window, (place.left + samples + place.right) / info.samples_per_frame, info);
 }
