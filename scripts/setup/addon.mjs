@@ -17,6 +17,7 @@ const PRODUCTS = [
   "build/native/test/carillon-test",
   "build/native/test/carillon-parity",
   "build/native/bench/carillon-bench",
+  "build/native/eval/carillon-vae-roundtrip",
 ];
 
 export function buildAddon() {
