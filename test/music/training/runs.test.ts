@@ -221,10 +221,10 @@ describe("training runs", () => {
 
     for (const kind of ["start", "start_lokr"] as const) {
       it(`${kind} goes on from a stop to the adapter of an uninterrupted run, bit for bit`, async () => {
-        const plan = { ...shortLokr, lora_dropout: 0.1, gradient_accumulation: 2, train_epochs: 100 };
+        const plan = { ...shortLokr, lora_dropout: 0.1, gradient_accumulation: 2, train_epochs: 20 };
         const whole = await trained(`whole-${kind}`, plan, kind);
         await trainer.start({ ...plan, output_dir: `halted-${kind}` }, kind);
-        await trainer.until(({ current_step, is_training }) => current_step >= 5 || !is_training);
+        await trainer.until(({ current_step, is_training }) => current_step >= 3 || !is_training);
         await trainer.stop();
         const { state, output_path, current_step } = await trainer.ended();
         expect(state).to.equal("stopped");
