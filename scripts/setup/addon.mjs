@@ -18,6 +18,7 @@ const PRODUCTS = [
   "build/native/test/carillon-parity",
   "build/native/bench/carillon-bench",
   "build/native/eval/carillon-vae-roundtrip",
+  "build/native/pretraining/carillon-pretrain",
 ];
 
 export function buildAddon() {

@@ -10,6 +10,7 @@
 
 #include "core/checkpoint/json.h"
 #include "core/checkpoint/names.h"
+#include "core/checkpoint/parameters.h"
 #include "core/checkpoint/safetensors.h"
 #include "core/runtime/error.h"
 
@@ -23,7 +24,8 @@ struct Checkpoint::State {
     std::string stored_name;
   };
   std::string directory;
-  std::map<std::string, Entry> entries;  // by canonical name
+  std::map<std::string, Entry> entries;    // by canonical name
+  std::shared_ptr<Parameters> parameters;  // instead of entries, of a model in training
   std::mutex mutex;                      // guards used
   std::set<std::string> used;
 
@@ -114,6 +116,14 @@ Checkpoint Checkpoint::open(const std::string& directory) {
   return checkpoint;
 }
 
+Checkpoint Checkpoint::of(std::shared_ptr<Parameters> parameters) {
+  Checkpoint checkpoint;
+  checkpoint.state_ = std::make_shared<State>();
+  checkpoint.state_->directory = "weights in training";
+  checkpoint.state_->parameters = std::move(parameters);
+  return checkpoint;
+}
+
 const std::string& Checkpoint::directory() const { return state_->directory; }
 
 Weights Checkpoint::weights(const Placement& placement) const { return Weights(state_, placement, ""); }
@@ -141,10 +151,14 @@ Weights Weights::sub(const std::string& name) const { return Weights(state_, pla
 
 Weights Weights::as(at::ScalarType dtype) const { return Weights(state_, {placement_.device, dtype}, prefix_); }
 
-bool Weights::has(const std::string& name) const { return state_->entries.count(prefix_ + name) != 0; }
+bool Weights::has(const std::string& name) const {
+  const std::string full = prefix_ + name;
+  return state_->parameters ? state_->parameters->has(full) : state_->entries.count(full) != 0;
+}
 
 at::Tensor Weights::stored(const std::string& name) const {
   const std::string full = prefix_ + name;
+  if (state_->parameters && state_->parameters->has(full)) return state_->parameters->leaves().at(full);
   const auto entry = state_->entries.find(full);
   if (entry == state_->entries.end()) {
     fail(ErrorCode::kBadCheckpoint, state_->directory + ": tensor '" + full + "' is missing");
@@ -155,6 +169,7 @@ at::Tensor Weights::stored(const std::string& name) const {
 }
 
 at::Tensor Weights::stored(const std::string& name, at::IntArrayRef shape) const {
+  if (state_->parameters) return state_->parameters->leaf(prefix_ + name, shape);
   at::Tensor tensor = stored(name);
   if (tensor.sizes() != shape) {
     fail(ErrorCode::kBadCheckpoint, state_->directory + ": tensor '" + prefix_ + name + "' has shape " +
@@ -169,18 +184,14 @@ at::Tensor Weights::get(const std::string& name, at::IntArrayRef shape, std::opt
 
 at::Tensor Weights::get_rows(const std::vector<std::string>& names, const std::vector<int64_t>& rows,
                              at::IntArrayRef row_shape) const {
-  int64_t total = 0;
-  for (const int64_t count : rows) total += count;
-  std::vector<int64_t> shape = {total};
+  std::vector<int64_t> shape = {0};
   shape.insert(shape.end(), row_shape.begin(), row_shape.end());
-  at::Tensor all = at::empty(shape, at::TensorOptions().device(placement_.device).dtype(placement_.dtype));
-  int64_t first = 0;
+  std::vector<at::Tensor> parts;
   for (size_t i = 0; i < names.size(); ++i) {
     shape[0] = rows[i];
-    all.narrow(0, first, rows[i]).copy_(stored(names[i], shape));
-    first += rows[i];
+    parts.push_back(stored(names[i], shape).to(placement_.device, placement_.dtype));
   }
-  return all;
+  return at::cat(parts);
 }
 
 std::vector<int64_t> Weights::shape(const std::string& name) const { return stored(name).sizes().vec(); }

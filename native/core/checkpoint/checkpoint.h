@@ -10,6 +10,7 @@
 
 namespace carillon {
 
+class Parameters;
 class Weights;
 
 /// The tensors of one checkpoint directory behind canonical names: those of the original ACE-Step layout
@@ -23,6 +24,8 @@ class Checkpoint {
  public:
   /// Throws kBadCheckpoint: no weights there, a shard missing or damaged, an indexed tensor absent.
   static Checkpoint open(const std::string& directory);
+  /// Weights in training: every tensor asked for is one of `parameters`, or made from them by differentiable steps.
+  static Checkpoint of(std::shared_ptr<Parameters> parameters);
 
   const std::string& directory() const;
   Weights weights(const Placement& placement) const;
@@ -71,6 +74,7 @@ class Weights {
 
   /// As stored, on the map; marks the tensor used.
   at::Tensor stored(const std::string& name) const;
+  /// The same of a known shape, or the leaf of a model in training.
   at::Tensor stored(const std::string& name, at::IntArrayRef shape) const;
 
   std::shared_ptr<Checkpoint::State> state_;

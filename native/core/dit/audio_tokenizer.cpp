@@ -35,8 +35,9 @@ AudioTokenizer::Tokens AudioTokenizer::tokenize(const at::Tensor& latents, const
   h = at::cat({special_token_.expand({batch * codes, 1, -1}), h}, 1);
   const at::Tensor pooled = pooler_(h).select(1, 0).reshape({batch, codes, -1});
 
-  const at::Tensor indices = fsq_.quantize(project_in_(pooled));
-  return {embed(indices), indices};
+  const at::Tensor z = project_in_(pooled), indices = fsq_.quantize(z);
+  if (!z.requires_grad()) return {embed(indices), indices};
+  return {project_out_(fsq_.straight_through(z)).to(dtype_), indices};
 }
 
 at::Tensor AudioTokenizer::embed(const at::Tensor& indices) const {

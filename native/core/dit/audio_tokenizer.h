@@ -21,7 +21,7 @@ class AudioTokenizer {
     at::Tensor indices;    // [B, N] int64
   };
   /// latents [B, T, C], best in float32 -> N = ceil(T / frames per code) codes. A last group that is not full is
-  /// completed with the first frames of `silence` [1, F, C].
+  /// completed with the first frames of `silence` [1, F, C]. In training gradients pass the quantiser straight through.
   Tokens tokenize(const at::Tensor& latents, const at::Tensor& silence) const;
 
   /// Indices [B, N] int64 -> [B, N, E] in the model's dtype. Throws kBadArgument outside the codebook.

@@ -16,13 +16,21 @@ Fsq::Fsq(std::vector<int64_t> levels) : levels_(std::move(levels)) {
   }
 }
 
+at::Tensor Fsq::top_levels(const at::Device& device) const { return at::tensor(levels_, at::kLong).to(device) - 1; }
+
+at::Tensor Fsq::bounded(const at::Tensor& z) const {
+  const at::Tensor soft = 1.0 + 1.0 / top_levels(z.device()).to(at::kFloat);
+  return (soft * (z.to(at::kFloat) / soft).tanh()).clamp(-1.0, 1.0);
+}
+
 at::Tensor Fsq::quantize(const at::Tensor& z) const {
-  const at::Tensor top = at::tensor(levels_, at::kLong).to(z.device()) - 1;
-  const at::Tensor soft = 1.0 + 1.0 / top.to(at::kFloat);
-  const at::Tensor wide = z.to(at::kFloat);
-  const at::Tensor bounded = (soft * (wide / soft).tanh()).clamp(-1.0, 1.0);
-  const at::Tensor level = (top * (bounded + 1.0) / 2.0 + 0.5).floor().to(at::kLong);
+  const at::Tensor level = (top_levels(z.device()) * (bounded(z) + 1.0) / 2.0 + 0.5).floor().to(at::kLong);
   return (level * at::tensor(basis_, at::kLong).to(z.device())).sum(-1);
+}
+
+at::Tensor Fsq::straight_through(const at::Tensor& z) const {
+  const at::Tensor soft = bounded(z);
+  return soft + (values(quantize(z)) - soft).detach();
 }
 
 at::Tensor Fsq::values(const at::Tensor& indices) const {

@@ -19,10 +19,16 @@ class Fsq {
 
   /// z [..., D] -> indices [...] int64.
   at::Tensor quantize(const at::Tensor& z) const;
+  /// The values of quantize(z) [..., D] float32 with a gradient: that of the soft clamp (a straight-through estimator,
+  /// Bengio et al., 2013), since rounding has none.
+  at::Tensor straight_through(const at::Tensor& z) const;
   /// indices [...] int64 -> values [..., D] float32. Throws kBadArgument for an index outside the codebook.
   at::Tensor values(const at::Tensor& indices) const;
 
  private:
+  at::Tensor top_levels(const at::Device& device) const;
+  at::Tensor bounded(const at::Tensor& z) const;
+
   std::vector<int64_t> levels_;
   std::vector<int64_t> basis_;
   int64_t codebook_size_ = 1;

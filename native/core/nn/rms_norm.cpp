@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <cmath>
@@ -76,8 +77,8 @@ at::Tensor fused_on_cpu(const at::Tensor& x, const at::Tensor& weight, double ep
 bool fits_fused(const at::Tensor& x, const at::Tensor& weight) {
   const bool type =
       x.scalar_type() == weight.scalar_type() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
-  return x.is_cpu() && type && x.stride(-1) == 1 && weight.is_contiguous() && x.numel() > 0 && !x.requires_grad() &&
-         !weight.requires_grad();
+  const bool differentiated = at::GradMode::is_enabled() && (x.requires_grad() || weight.requires_grad());
+  return x.is_cpu() && type && x.stride(-1) == 1 && weight.is_contiguous() && x.numel() > 0 && !differentiated;
 }
 
 }  // namespace

@@ -44,4 +44,12 @@ at::Tensor Qwen3Stack::embed(const at::Tensor& ids) const {
   return at::embedding(embeddings, index.to(embeddings.device()));
 }
 
+at::Tensor Qwen3Stack::encode(const at::Tensor& ids) const {
+  at::Tensor x = embed(ids);
+  const auto rotary =
+      nn::Rotary::make(ids.size(1), config.head_dim, config.rope_theta, {x.device(), x.scalar_type()});
+  for (const auto& layer : layers) x = layer(x, rotary, {.causal = true});
+  return norm(x);
+}
+
 }  // namespace carillon

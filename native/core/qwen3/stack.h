@@ -22,6 +22,9 @@ struct Qwen3Stack {
 
   /// ids [B, T] int64 -> [B, T, H]. Throws kBadArgument for an id outside the vocabulary.
   at::Tensor embed(const at::Tensor& ids) const;
+  /// Whole sequences from position 0, causal: ids [B, T] -> hidden states after the final norm, [B, T, H]. Right padding
+  /// cannot reach earlier tokens. Works under autograd.
+  at::Tensor encode(const at::Tensor& ids) const;
 };
 
 }  // namespace carillon

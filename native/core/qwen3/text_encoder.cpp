@@ -23,10 +23,7 @@ at::Tensor TextEncoder::encode(const at::Tensor& ids) const {
     fail(ErrorCode::kBadArgument,
          "token ids must be [B, T] with T in 1 .. " + std::to_string(config.max_position_embeddings));
   }
-  at::Tensor x = stack_.embed(ids);
-  const auto rotary = nn::Rotary::make(ids.size(1), config.head_dim, config.rope_theta, placement_);
-  for (const auto& layer : stack_.layers) x = layer(x, rotary, {.causal = true});
-  return stack_.norm(x);
+  return stack_.encode(ids);
 }
 
 at::Tensor TextEncoder::embed(const at::Tensor& ids) const {

@@ -1,0 +1,33 @@
+#include "core/checkpoint/parameters.h"
+
+#include <ATen/ATen.h>
+
+#include <sstream>
+
+#include "core/runtime/error.h"
+
+namespace carillon {
+
+at::Tensor Parameters::leaf(const std::string& name, at::IntArrayRef shape) {
+  if (!has(name)) set(name, initial_(name, shape));
+  const at::Tensor& leaf = leaves_.at(name);
+  if (leaf.sizes() != shape) {
+    std::ostringstream message;
+    message << "weight '" << name << "' has shape " << leaf.sizes() << ", expected " << shape;
+    fail(ErrorCode::kBadCheckpoint, message.str());
+  }
+  return leaf;
+}
+
+void Parameters::set(const std::string& name, const at::Tensor& value) {
+  leaves_[name] = value.detach().to(device_, at::kFloat, /*non_blocking=*/false, /*copy=*/true).contiguous();
+  leaves_[name].set_requires_grad(true);
+}
+
+int64_t Parameters::count() const {
+  int64_t count = 0;
+  for (const auto& [name, leaf] : leaves_) count += leaf.numel();
+  return count;
+}
+
+}  // namespace carillon

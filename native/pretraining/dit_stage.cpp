@@ -1,0 +1,107 @@
+#include "pretraining/dit_stage.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <cmath>
+
+#include "core/diffusion/flow_matching.h"
+#include "core/diffusion/schedule.h"
+#include "core/dit/audio_tokenizer.h"
+#include "core/dit/condition_encoder.h"
+#include "core/dit/dit.h"
+#include "core/qwen3/stack.h"
+
+namespace carillon::pretraining {
+namespace {
+
+constexpr double kFramesPerSecond = 25, kUnconditionalShare = 0.1;
+constexpr int kTurboSteps = 8;
+constexpr int64_t kTimeFrequencies = 256;  // of every published model; its config does not say
+constexpr int64_t kHeldOutItems = 16;
+
+}  // namespace
+
+DitStage::DitStage(const DitConfig& config, const Qwen3Config& text_config, const Pieces& pieces,
+                   const std::string& latents, std::shared_ptr<Parameters> tokenizer, int64_t batch,
+                   double longest_seconds, at::Device device)
+    : config_(config),
+      text_config_(text_config),
+      pieces_(pieces),
+      train_(latents, pieces_.train),
+      held_out_(latents, pieces_.held_out),
+      train_batches_(config, pieces_.train, train_, std::llround(longest_seconds * kFramesPerSecond)),
+      held_out_batches_(config, pieces_.held_out, held_out_, std::llround(longest_seconds * kFramesPerSecond)),
+      tokenizer_(std::move(tokenizer)),
+      batch_(batch),
+      device_(device) {}
+
+void DitStage::declare(Parameters& parameters, const DitConfig& config) {
+  for (const char* name : {"decoder.time_embed.linear_1.weight", "decoder.time_embed_r.linear_1.weight"}) {
+    parameters.leaf(name, {config.hidden_size, kTimeFrequencies});
+  }
+}
+
+at::Tensor DitStage::errors(const Weights& weights, const TaskBatch& batch, const at::Tensor& times,
+                            const at::Tensor& noise, const at::Tensor& unconditional) const {
+  const auto placed = [&](const at::Tensor& tensor) { return tensor.to(device_); };
+  at::Tensor source = placed(batch.source);
+  if (batch.is_cover.any().item<bool>()) {
+    const at::NoGradGuard no_grad;
+    const Weights codes = Checkpoint::of(tokenizer_).weights({device_, at::kFloat});
+    const auto tokenizer = AudioTokenizer::load(codes.sub("tokenizer"), config_);
+    const auto detokenizer = AudioDetokenizer::load(codes.sub("detokenizer"), config_);
+    const at::Tensor hints = detokenizer.hints(tokenizer.tokenize(source, placed(train_.silence())).quantized);
+    source = at::where(placed(batch.is_cover).view({-1, 1, 1}), hints.narrow(1, 0, source.size(1)), source);
+  }
+  const Qwen3Stack text = Qwen3Stack::load(weights.sub(kTextEncoder), text_config_, Control());
+  const ConditionEncoder encoder = ConditionEncoder::load(weights.sub("encoder"), config_);
+  const PackedStates conditions = encoder.encode({.text_hidden_states = text.encode(batch.text),
+                                                  .text_mask = placed(batch.text_mask),
+                                                  .lyric_embeddings = text.embed(batch.lyrics),
+                                                  .lyric_mask = placed(batch.lyric_mask),
+                                                  .timbre_latents = placed(batch.timbre),
+                                                  .timbre_items = at::arange(batch.timbre.size(0), at::kLong)});
+  const at::Tensor null_condition = weights.get("null_condition_emb", {1, 1, config_.encoder_hidden_size});
+  const at::Tensor states =
+      at::where(placed(unconditional).view({-1, 1, 1}), null_condition, conditions.states);
+
+  const Dit dit = Dit::load(weights.sub("decoder"), config_, Control());
+  const at::Tensor data = placed(batch.target), target = placed(noise) - data;
+  const at::Tensor velocity = dit.velocity(noised(data, placed(noise), placed(times)),
+                                           dit.embed_context(at::cat({source, placed(batch.chunk_mask)}, 2)),
+                                           dit.modulate(placed(times)), dit.attend_to(states, {}, conditions.mask));
+  const at::Tensor counted = placed(batch.counted);
+  return ((velocity - target).square() * counted).sum({1, 2}) /
+         (counted.sum({1, 2}) * static_cast<double>(data.size(2)));
+}
+
+Loss DitStage::loss(const Weights& weights, Draw& draw) const {
+  const TaskBatch batch = train_batches_.draw(batch_, draw);
+  const Schedule schedule = turbo_schedule(kTurboSteps);
+  std::vector<float> times;
+  std::vector<int64_t> unconditional;
+  for (int64_t item = 0; item < batch_; ++item) {
+    times.push_back(static_cast<float>(schedule[static_cast<size_t>(draw.below(std::ssize(schedule)))]));
+    unconditional.push_back(draw.uniform() < kUnconditionalShare);
+  }
+  const at::Tensor noise = draw.normal(batch.target.sizes());
+  return {errors(weights, batch, at::tensor(times), noise, at::tensor(unconditional).to(at::kBool)).mean(), {}};
+}
+
+Figures DitStage::measure(const Weights& weights) const {
+  const TaskBatch batch = held_out_batches_.first(kHeldOutItems);
+  const int64_t items = batch.target.size(0);
+  const Schedule schedule = turbo_schedule(kTurboSteps);
+  Draw draw(0, 0);
+  const at::Tensor noise = draw.normal(batch.target.sizes()), conditional = at::zeros({items}, at::kBool);
+  Figures figures;
+  for (const double time : schedule) {
+    const double error = errors(weights, batch, at::full({items}, time), noise, conditional).mean().item<double>();
+    figures["lossAt" + std::to_string(std::lround(time * 100))] = error;
+    figures["loss"] += error / static_cast<double>(schedule.size());
+  }
+  return figures;
+}
+
+}  // namespace carillon::pretraining

@@ -1,0 +1,41 @@
+#pragma once
+#include "core/checkpoint/config.h"
+#include "pretraining/latents.h"
+#include "pretraining/stage.h"
+#include "pretraining/task_batch.h"
+
+namespace carillon::pretraining {
+
+/// The text encoder's weights stand under this name beside those of the DiT.
+inline constexpr const char* kTextEncoder = "text_encoder";
+
+/// The DiT with its condition encoder and the text encoder: flow matching at the times that turbo models run,
+/// of every task type, some items without conditions. The audio tokenizer is given and stays as it is.
+class DitStage : public TrainingStage {
+ public:
+  DitStage(const DitConfig& config, const Qwen3Config& text_config, const Pieces& pieces, const std::string& latents,
+           std::shared_ptr<Parameters> tokenizer, int64_t batch, double longest_seconds, at::Device device);
+
+  /// Makes the leaves whose width no config states.
+  static void declare(Parameters& parameters, const DitConfig& config);
+
+  Loss loss(const Weights& weights, Draw& draw) const override;
+  /// loss: text2music of held-out pieces, mean over all turbo times; lossAt100 .. lossAt30: at each time in percent.
+  Figures measure(const Weights& weights) const override;
+
+ private:
+  /// Mean squared error of the velocity per item of a batch, [B].
+  at::Tensor errors(const Weights& weights, const TaskBatch& batch, const at::Tensor& times, const at::Tensor& noise,
+                    const at::Tensor& unconditional) const;
+
+  DitConfig config_;
+  Qwen3Config text_config_;
+  Pieces pieces_;
+  Latents train_, held_out_;
+  TaskBatches train_batches_, held_out_batches_;
+  std::shared_ptr<Parameters> tokenizer_;
+  int64_t batch_;
+  at::Device device_;
+};
+
+}  // namespace carillon::pretraining

@@ -1,0 +1,122 @@
+#include "pretraining/lm_stage.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+
+#include "core/checkpoint/json.h"
+#include "core/dit/audio_tokenizer.h"
+#include "core/nn/linear.h"
+#include "core/qwen3/stack.h"
+#include "core/runtime/error.h"
+
+namespace carillon::pretraining {
+namespace {
+
+constexpr double kUnconditionalShare = 0.1;
+constexpr int64_t kHeldOutItems = 32;
+constexpr int64_t kNotLearnt = -100;
+
+}  // namespace
+
+CodeTokens CodeTokens::read(const std::string& directory) {
+  const std::string path = directory + "/tokenizer.json";
+  CodeTokens tokens{-1, -1};
+  const Json tokenizer = Json::read_file(path);
+  for (const Json& token : tokenizer.at("added_tokens").as_array()) {
+    const std::string& content = token.at("content").as_string();
+    if (content == "<|audio_code_0|>") tokens.first_code = token.get_int("id");
+    if (content == "<|im_end|>") tokens.end_of_turn = token.get_int("id");
+  }
+  if (tokens.first_code < 0 || tokens.end_of_turn < 0) {
+    fail(ErrorCode::kBadCheckpoint, path + ": lacks <|audio_code_0|> or <|im_end|>");
+  }
+  return tokens;
+}
+
+LmStage::LmStage(const Qwen3Config& config, const CodeTokens& tokens, const DitConfig& dit_config,
+                 const Pieces& pieces, const std::string& latents, std::shared_ptr<Parameters> tokenizer,
+                 TokenIds unconditional_prompt, int64_t batch, at::Device device)
+    : config_(config),
+      tokens_(tokens),
+      pieces_(pieces),
+      unconditional_prompt_(std::move(unconditional_prompt)),
+      batch_(batch),
+      device_(device),
+      train_(encode(pieces.train, Latents(latents, pieces.train), dit_config, tokenizer)),
+      held_out_(encode(pieces.held_out, Latents(latents, pieces.held_out), dit_config, tokenizer)) {}
+
+LmStage::Codes LmStage::encode(const std::vector<Piece>& pieces, const Latents& latents, const DitConfig& config,
+                               const std::shared_ptr<Parameters>& parameters) const {
+  const at::NoGradGuard no_grad;
+  const Weights weights = Checkpoint::of(parameters).weights({device_, at::kFloat});
+  const AudioTokenizer tokenizer = AudioTokenizer::load(weights.sub("tokenizer"), config);
+  const at::Tensor silence = latents.silence().to(device_);
+  Codes codes;
+  for (const Piece& piece : pieces) {
+    const at::Tensor frames = latents.of(piece, kMix).unsqueeze(0).to(device_);
+    const at::Tensor indices = tokenizer.tokenize(frames, silence).indices[0].cpu().contiguous();
+    codes.emplace_back(indices.const_data_ptr<int64_t>(), indices.const_data_ptr<int64_t>() + indices.numel());
+  }
+  return codes;
+}
+
+LmStage::Sequence LmStage::sequence(const Request* request, const std::vector<int64_t>& codes) const {
+  Sequence sequence;
+  sequence.ids = request ? request->plan_prompt : unconditional_prompt_;
+  sequence.prompt = std::ssize(sequence.ids);
+  if (request) sequence.ids.insert(sequence.ids.end(), request->plan.begin(), request->plan.end());
+  sequence.codes = std::ssize(sequence.ids);
+  for (const int64_t code : codes) sequence.ids.push_back(tokens_.first_code + code);
+  sequence.ids.push_back(tokens_.end_of_turn);
+  return sequence;
+}
+
+LmStage::Entropy LmStage::entropy(const Weights& weights, const std::vector<Sequence>& batch) const {
+  int64_t longest = 0;
+  for (const Sequence& sequence : batch) longest = std::max(longest, std::ssize(sequence.ids));
+  const at::Tensor ids = at::zeros({std::ssize(batch), longest}, at::kLong);
+  const at::Tensor text = at::full_like(ids, kNotLearnt), codes = text.clone();
+  for (int64_t row = 0; row < std::ssize(batch); ++row) {
+    const Sequence& sequence = batch[static_cast<size_t>(row)];
+    const int64_t length = std::ssize(sequence.ids);
+    const at::Tensor values = at::tensor(sequence.ids, at::kLong);
+    ids[row].narrow(0, 0, length).copy_(values);
+    text[row].slice(0, sequence.prompt, sequence.codes).copy_(values.slice(0, sequence.prompt, sequence.codes));
+    codes[row].slice(0, sequence.codes, length).copy_(values.slice(0, sequence.codes, length));
+  }
+  const Qwen3Stack stack = Qwen3Stack::load(weights, config_, Control());
+  const at::Tensor hidden = stack.encode(ids.slice(1, 0, longest - 1));
+  const at::Tensor logits = nn::linear(hidden, stack.embeddings, {}).flatten(0, 1);
+  const auto mean = [&](const at::Tensor& targets) {
+    const at::Tensor next = targets.slice(1, 1).flatten().to(device_);
+    return at::cross_entropy_loss(logits, next, {}, at::Reduction::Mean, kNotLearnt);
+  };
+  return {mean(text), mean(codes)};
+}
+
+Loss LmStage::loss(const Weights& weights, Draw& draw) const {
+  std::vector<Sequence> batch;
+  for (int64_t item = 0; item < batch_; ++item) {
+    const auto index = static_cast<size_t>(draw.below(std::ssize(pieces_.train)));
+    // The first item always has a prompt, so that a batch has text to learn.
+    const bool conditional = item == 0 || draw.uniform() >= kUnconditionalShare;
+    const auto& requests = pieces_.train[index].requests;
+    const Request& request = requests[static_cast<size_t>(draw.below(std::ssize(requests)))];
+    batch.push_back(sequence(conditional ? &request : nullptr, train_[index]));
+  }
+  const Entropy found = entropy(weights, batch);
+  return {found.text + found.codes, {{"text", found.text}, {"codes", found.codes}}};
+}
+
+Figures LmStage::measure(const Weights& weights) const {
+  std::vector<Sequence> batch;
+  for (size_t i = 0; i < std::min<size_t>(kHeldOutItems, held_out_.size()); ++i) {
+    batch.push_back(sequence(&pieces_.held_out[i].requests[0], held_out_[i]));
+  }
+  const Entropy found = entropy(weights, batch);
+  return {{"text", found.text.item<double>()}, {"codes", found.codes.item<double>()}};
+}
+
+}  // namespace carillon::pretraining

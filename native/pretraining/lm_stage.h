@@ -1,0 +1,56 @@
+#pragma once
+#include <vector>
+
+#include "core/checkpoint/config.h"
+#include "pretraining/latents.h"
+#include "pretraining/stage.h"
+
+namespace carillon::pretraining {
+
+/// Ids that the language model's tokenizer gives to what it writes beside text.
+struct CodeTokens {
+  int64_t first_code;   // of audio code 0; the codes are contiguous
+  int64_t end_of_turn;  // <|im_end|>
+
+  /// Reads tokenizer.json. Throws kBadCheckpoint where a token is absent.
+  static CodeTokens read(const std::string& directory);
+};
+
+/// The language model: prompt, think block, audio codes, end of turn; only what it writes itself is learnt. Some
+/// items have the prompt of guidance's unconditional side. The audio tokenizer is given.
+class LmStage : public TrainingStage {
+ public:
+  LmStage(const Qwen3Config& config, const CodeTokens& tokens, const DitConfig& dit_config, const Pieces& pieces,
+          const std::string& latents, std::shared_ptr<Parameters> tokenizer, TokenIds unconditional_prompt,
+          int64_t batch, at::Device device);
+
+  Loss loss(const Weights& weights, Draw& draw) const override;
+  /// Cross-entropy in nats per token on held-out pieces: of think blocks and of audio codes.
+  Figures measure(const Weights& weights) const override;
+
+ private:
+  struct Sequence {
+    TokenIds ids;
+    int64_t prompt, codes;  // where the model's own writing begins, and its audio codes
+  };
+  using Codes = std::vector<std::vector<int64_t>>;
+  Codes encode(const std::vector<Piece>& pieces, const Latents& latents, const DitConfig& config,
+               const std::shared_ptr<Parameters>& tokenizer) const;
+  /// With `request`, or without any.
+  Sequence sequence(const Request* request, const std::vector<int64_t>& codes) const;
+
+  struct Entropy {
+    at::Tensor text, codes;  // means over the batch's tokens; NaN for none
+  };
+  Entropy entropy(const Weights& weights, const std::vector<Sequence>& batch) const;
+
+  Qwen3Config config_;
+  CodeTokens tokens_;
+  Pieces pieces_;
+  TokenIds unconditional_prompt_;
+  int64_t batch_;
+  at::Device device_;
+  Codes train_, held_out_;
+};
+
+}  // namespace carillon::pretraining

@@ -1,0 +1,58 @@
+#include "pretraining/pieces.h"
+
+#include <fstream>
+
+#include "core/checkpoint/json.h"
+#include "core/runtime/error.h"
+
+namespace carillon::pretraining {
+namespace {
+
+Request read_request(const Json& json) {
+  return {json.get_ints("textTokenIds"), json.get_ints("bareTextTokenIds"), json.get_ints("lyricTokenIds"),
+          json.get_ints("lmPromptTokenIds"), json.get_ints("lmThinkTokenIds")};
+}
+
+std::map<std::string, TokenIds> read_tasks(const Json& tasks) {
+  std::map<std::string, TokenIds> texts;
+  for (const char* name : {"cover", "repaint"}) texts[name] = tasks.get_ints(name);
+  for (const char* name : {"extract", "lego", "complete"}) {
+    const Json& by_track = tasks.at(name);
+    for (const auto& [track, ids] : by_track.as_object()) texts[name + (" " + track)] = by_track.get_ints(track);
+  }
+  return texts;
+}
+
+Piece read_piece(const Json& line, const std::string& directory) {
+  Piece piece;
+  piece.id = line.at("id").as_string();
+  piece.mix = directory + "/" + line.at("mix").as_string();
+  for (const auto& [track, path] : line.at("stems").as_object()) {
+    piece.stems[track] = directory + "/" + path.as_string();
+  }
+  piece.requests.push_back(read_request(line));
+  for (const Json& variant : line.at("variants").as_array()) piece.requests.push_back(read_request(variant));
+  piece.task_texts = read_tasks(line.at("tasks"));
+  return piece;
+}
+
+}  // namespace
+
+Pieces Pieces::read(const std::string& directory) {
+  const std::string path = directory + "/pieces.jsonl";
+  std::ifstream file(path);
+  if (!file) fail(ErrorCode::kBadCheckpoint, path + ": cannot be read; make the data set first");
+  Pieces pieces;
+  int64_t number = 0;
+  for (std::string text; std::getline(file, text);) {
+    const Json line = Json::parse(text, path + " (line " + std::to_string(++number) + ")");
+    auto& split = line.at("split").as_string() == "train" ? pieces.train : pieces.held_out;
+    split.push_back(read_piece(line, directory));
+  }
+  if (pieces.train.empty() || pieces.held_out.empty()) {
+    fail(ErrorCode::kBadCheckpoint, path + ": needs pieces of both splits, train and heldout");
+  }
+  return pieces;
+}
+
+}  // namespace carillon::pretraining

@@ -1,0 +1,107 @@
+#include "pretraining/run.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Context.h>
+
+#include <filesystem>
+
+#include "core/checkpoint/safetensors.h"
+#include "core/runtime/error.h"
+#include "core/runtime/placement.h"
+#include "pretraining/dit_stage.h"
+#include "pretraining/export.h"
+#include "pretraining/initial_weights.h"
+#include "pretraining/lm_stage.h"
+#include "pretraining/tokenizer_stage.h"
+#include "pretraining/train.h"
+#include "pretraining/vae_stage.h"
+
+namespace carillon::pretraining {
+namespace {
+
+std::string latents_of(const Options& options) { return options.work + "/latents"; }
+std::string vae_of(const Options& options) { return options.work + "/vae"; }
+
+/// Weights of a checkpoint folder that `--from` names, as the leaves of a stage.
+void start_from(Parameters& parameters, const Options& options) {
+  const auto read = [&](const std::string& file, const std::string& prefix) {
+    const Safetensors tensors = Safetensors::open(options.from + "/" + file);
+    for (const std::string& name : tensors.names()) {
+      const bool is_tokenizer = name.rfind("tokenizer.", 0) == 0 || name.rfind("detokenizer.", 0) == 0;
+      const bool fits = file != "model.safetensors" || is_tokenizer == (options.stage == "tokenizer");
+      if (fits) parameters.set(prefix + name, tensors.tensor(name));
+    }
+  };
+  if (options.stage == "vae") return read("vae/diffusion_pytorch_model.safetensors", "");
+  if (options.stage == "lm") return read("lm/model.safetensors", "");
+  read("model.safetensors", "");
+  if (options.stage == "dit") read("text_encoder/model.safetensors", std::string(kTextEncoder) + ".");
+}
+
+/// The averaged weights of the tokenizer stage, which later stages use and do not change.
+std::shared_ptr<Parameters> trained_tokenizer(const Options& options, at::Device device) {
+  auto parameters = std::make_shared<Parameters>(device, initial_weights(options.seed));
+  for (const auto& [name, tensor] : TrainState::read_average(state_path(options.work, "tokenizer"))) {
+    parameters->set(name, tensor);
+  }
+  return parameters;
+}
+
+}  // namespace
+
+std::unique_ptr<TrainingStage> make_stage(const Options& options, Parameters& parameters, at::Device device) {
+  const Pieces pieces = Pieces::read(options.data);
+  if (options.stage == "vae") {
+    const VaeConfig config = VaeConfig::read(options.model + "/vae");
+    VaeStage::declare(parameters, config);
+    return std::make_unique<VaeStage>(config, pieces, options.batch, options.crop_seconds, device);
+  }
+  const DitConfig config = DitConfig::read(options.model);
+  if (options.stage == "tokenizer") {
+    return std::make_unique<TokenizerStage>(config, pieces, latents_of(options), options.batch, options.crop_seconds,
+                                            device);
+  }
+  if (options.stage == "dit") {
+    DitStage::declare(parameters, config);
+    return std::make_unique<DitStage>(config, Qwen3Config::read(options.model + "/text_encoder"), pieces,
+                                      latents_of(options), trained_tokenizer(options, device), options.batch,
+                                      options.crop_seconds, device);
+  }
+  if (options.stage == "lm") {
+    if (options.unconditional_prompt.empty()) fail(ErrorCode::kBadArgument, "lm needs --unconditional-prompt");
+    const std::string directory = options.model + "/lm";
+    return std::make_unique<LmStage>(Qwen3Config::read(directory), CodeTokens::read(directory), config, pieces,
+                                     latents_of(options), trained_tokenizer(options, device),
+                                     options.unconditional_prompt, options.batch, device);
+  }
+  fail(ErrorCode::kBadArgument,
+       "unknown stage '" + options.stage + "': use vae, latents, tokenizer, dit, lm or export");
+}
+
+void run(const Options& options, const Report& report) {
+  // Products in TF32 where the device has it: training does not notice.
+  at::globalContext().setAllowTF32CuBLAS(true);
+  at::globalContext().setAllowTF32CuDNN(true);
+  std::filesystem::create_directories(options.work);
+  if (options.stage == "export") {
+    return export_checkpoint(options.model, options.work, latents_of(options), options.out);
+  }
+  if (options.stage == "latents") {
+    export_vae(options.model, options.work, vae_of(options));
+    return make_latents(Pieces::read(options.data), vae_of(options), latents_of(options),
+                        choose_placement(options.device, "auto"), report);
+  }
+  const at::Device device = choose_placement(options.device, "float32").device;
+  const auto parameters = std::make_shared<Parameters>(device, initial_weights(options.seed));
+  TrainState state(parameters);
+  const std::string path = state_path(options.work, options.stage);
+  if (std::filesystem::exists(path)) {
+    state.load(path);
+  } else if (!options.from.empty()) {
+    start_from(*parameters, options);
+  }
+  const auto stage = make_stage(options, *parameters, device);
+  train(*stage, state, path, options, report);
+}
+
+}  // namespace carillon::pretraining

@@ -1,0 +1,177 @@
+#include "pretraining/task_batch.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+namespace carillon::pretraining {
+namespace {
+
+constexpr double kTextToMusicShare = 0.55, kCoverShare = 0.12, kRepaintShare = 0.12;  // the rest: tasks on tracks
+constexpr double kTimbreShare = 0.25;                                                 // of items with a reference
+constexpr double kAutoMaskShare = 0.3, kBareTextShare = 0.15;
+constexpr double kAutoMask = 2.0;       // the model decides what to generate (reference engine.md 8.4)
+constexpr int64_t kFewestFrames = 128;  // as the renderer's
+constexpr int64_t kLengthNeighbours = 4;
+
+struct Padded {
+  at::Tensor ids, mask;
+};
+
+Padded pad(const std::vector<const TokenIds*>& rows) {
+  size_t longest = 0;
+  for (const TokenIds* row : rows) longest = std::max(longest, row->size());
+  const at::Tensor ids = at::zeros({static_cast<int64_t>(rows.size()), static_cast<int64_t>(longest)}, at::kLong);
+  const at::Tensor mask = at::zeros_like(ids, at::kBool);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto index = static_cast<int64_t>(i), length = static_cast<int64_t>(rows[i]->size());
+    ids[index].narrow(0, 0, length).copy_(at::tensor(*rows[i], at::kLong));
+    mask[index].narrow(0, 0, length).fill_(true);
+  }
+  return {ids, mask};
+}
+
+}  // namespace
+
+struct TaskBatches::Item {
+  at::Tensor target, source, chunk_mask, timbre;  // [T, C]; timbre [timbre_fix_frame, C]
+  bool is_cover = false;
+  const TokenIds* text;
+  const TokenIds* lyrics;
+};
+
+TaskBatches::TaskBatches(const DitConfig& config, const std::vector<Piece>& pieces, const Latents& latents,
+                         int64_t longest_frames)
+    : config_(config), latents_(latents), longest_frames_(longest_frames) {
+  for (const Piece& piece : pieces) by_length_.push_back(&piece);
+  std::stable_sort(by_length_.begin(), by_length_.end(), [&](const Piece* a, const Piece* b) {
+    return latents_.frames(*a) < latents_.frames(*b);
+  });
+}
+
+TaskBatches::Item TaskBatches::text2music(const Piece& piece, int64_t first, int64_t frames) const {
+  Item item;
+  item.target = latents_.of(piece, kMix).narrow(0, first, frames);
+  item.source = latents_.silence()[0].narrow(0, 0, frames);
+  item.chunk_mask = at::ones_like(item.target);
+  item.timbre = latents_.silence()[0].narrow(0, 0, config_.timbre_fix_frame);
+  item.text = &piece.requests[0].text;
+  item.lyrics = &piece.requests[0].lyrics;
+  return item;
+}
+
+void TaskBatches::make_repaint(Item& item, Draw& draw) const {
+  const int64_t frames = item.target.size(0);
+  const auto length = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(frames) * draw.uniform()));
+  const int64_t begin = draw.below(frames - length + 1);
+  const at::Tensor silence = item.source.narrow(0, begin, length);
+  item.source = item.target.clone();
+  item.source.narrow(0, begin, length).copy_(silence);
+  if (draw.uniform() < kAutoMaskShare) {
+    item.chunk_mask = at::full_like(item.target, kAutoMask);
+  } else {
+    item.chunk_mask = at::zeros_like(item.target);
+    item.chunk_mask.narrow(0, begin, length).fill_(1);
+  }
+}
+
+/// extract: the track out of the mix. lego: the track beside another one. complete: the mix around the track.
+void TaskBatches::make_track_task(Item& item, const Piece& piece, const std::string& task, int64_t first,
+                                  Draw& draw) const {
+  const int64_t frames = item.target.size(0);
+  const auto crop = [&](const std::string& track) { return latents_.of(piece, track).narrow(0, first, frames); };
+  const std::string name = task.substr(0, task.find(' ')), track = task.substr(task.find(' ') + 1);
+  const at::Tensor mix = item.target;
+  if (name == "complete") {
+    item.source = crop(track);
+  } else if (name == "extract") {
+    item.source = mix;
+    item.target = crop(track);
+  } else {
+    std::vector<std::string> others = latents_.tracks(piece);
+    std::erase(others, track);
+    item.source = others.empty() ? mix : crop(others[static_cast<size_t>(draw.below(std::ssize(others)))]);
+    item.target = crop(track);
+  }
+}
+
+at::Tensor TaskBatches::timbre_of(const Piece& piece, Draw& draw) const {
+  const at::Tensor mix = latents_.of(piece, kMix);
+  const int64_t wanted = config_.timbre_fix_frame, frames = mix.size(0);
+  if (frames < wanted) return mix.repeat({(wanted + frames - 1) / frames, 1}).narrow(0, 0, wanted);
+  return mix.narrow(0, draw.below(frames - wanted + 1), wanted);
+}
+
+TaskBatches::Item TaskBatches::any_task(const Piece& piece, Draw& draw) const {
+  const int64_t all = latents_.frames(piece), frames = std::min(all, longest_frames_);
+  const int64_t first = draw.uniform() < 0.5 ? 0 : draw.below(all - frames + 1);
+  Item item = text2music(piece, first, frames);
+  if (draw.uniform() < kTimbreShare) item.timbre = timbre_of(piece, draw);
+  const double choice = draw.uniform();
+  if (choice < kTextToMusicShare) {
+    const Request& request = piece.requests[static_cast<size_t>(draw.below(std::ssize(piece.requests)))];
+    item.text = draw.uniform() < kBareTextShare ? &request.bare_text : &request.text;
+    item.lyrics = &request.lyrics;
+    return item;
+  }
+  std::string task = choice < kTextToMusicShare + kCoverShare ? "cover" : "repaint";
+  if (choice >= kTextToMusicShare + kCoverShare + kRepaintShare) {
+    std::vector<std::string> track_tasks;
+    for (const auto& [name, ids] : piece.task_texts) {
+      if (name.find(' ') != std::string::npos) track_tasks.push_back(name);
+    }
+    if (track_tasks.empty()) return item;
+    task = track_tasks[static_cast<size_t>(draw.below(std::ssize(track_tasks)))];
+    make_track_task(item, piece, task, first, draw);
+  } else if (task == "repaint") {
+    make_repaint(item, draw);
+  } else {
+    item.is_cover = true;
+    item.source = item.target;
+  }
+  item.text = &piece.task_texts.at(task);
+  return item;
+}
+
+TaskBatch TaskBatches::collate(const std::vector<Item>& items) const {
+  int64_t longest = kFewestFrames;
+  for (const Item& item : items) longest = std::max(longest, item.target.size(0));
+  std::vector<at::Tensor> targets, sources, masks, counted, covers, timbres;
+  std::vector<const TokenIds*> texts, lyrics;
+  for (const Item& item : items) {
+    const int64_t frames = item.target.size(0), missing = longest - frames;
+    const at::Tensor silence = latents_.silence()[0].narrow(0, 0, missing);
+    targets.push_back(at::cat({item.target, silence}));
+    sources.push_back(at::cat({item.source, silence}));
+    masks.push_back(at::cat({item.chunk_mask, at::ones_like(silence)}));
+    counted.push_back(at::cat({at::ones({frames, 1}), at::zeros({missing, 1})}));
+    covers.push_back(at::full({}, item.is_cover, at::kBool));
+    timbres.push_back(item.timbre);
+    texts.push_back(item.text);
+    lyrics.push_back(item.lyrics);
+  }
+  const Padded text = pad(texts), lyric = pad(lyrics);
+  return {at::stack(targets), at::stack(sources), at::stack(masks), at::stack(covers), at::stack(counted),
+          text.ids,           text.mask,          lyric.ids,        lyric.mask,        at::stack(timbres)};
+}
+
+TaskBatch TaskBatches::draw(int64_t batch, Draw& draw) const {
+  const int64_t pieces = std::ssize(by_length_), reach = std::min(pieces, kLengthNeighbours * batch);
+  const int64_t nearby = draw.below(pieces - reach + 1);
+  std::vector<Item> items;
+  for (int64_t i = 0; i < batch; ++i) {
+    items.push_back(any_task(*by_length_[static_cast<size_t>(nearby + draw.below(reach))], draw));
+  }
+  return collate(items);
+}
+
+TaskBatch TaskBatches::first(int64_t batch) const {
+  std::vector<Item> items;
+  for (int64_t i = 0; i < std::min<int64_t>(batch, std::ssize(by_length_)); ++i) {
+    const Piece& piece = *by_length_[static_cast<size_t>(i)];
+    items.push_back(text2music(piece, 0, std::min(latents_.frames(piece), longest_frames_)));
+  }
+  return collate(items);
+}
+
+}  // namespace carillon::pretraining

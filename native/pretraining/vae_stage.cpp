@@ -1,0 +1,111 @@
+#include "pretraining/vae_stage.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/vae/networks.h"
+
+namespace carillon::pretraining {
+namespace {
+
+constexpr double kWaveformWeight = 10.0, kDivergenceWeight = 1e-3, kScaleWeight = 0.02;
+constexpr double kFirstSpread = -3.0;  // softplus of it is 0.05
+constexpr int64_t kHeldOutCrops = 24;
+
+struct Posterior {
+  at::Tensor mean, std;  // [B, C, frames]
+};
+
+Posterior encode(const Weights& weights, const VaeConfig& config, const at::Tensor& audio) {
+  SignalPool pool;
+  const Oobleck encoder = Oobleck::load_encoder(weights.sub("encoder"), config, /*time_major=*/false);
+  const auto halves = encoder.encode(audio, pool).chunk(2, 1);
+  return {halves[0], at::softplus(halves[1]) + 1e-4};
+}
+
+at::Tensor decode(const Weights& weights, const VaeConfig& config, const at::Tensor& latents) {
+  SignalPool pool;
+  return Oobleck::load_decoder(weights.sub("decoder"), config, /*time_major=*/false).decode(latents, pool);
+}
+
+/// Of N(mean, std) from N(0, 1), per latent value.
+at::Tensor divergence(const Posterior& posterior) {
+  return (0.5 * (posterior.mean.square() + posterior.std.square() - 1) - posterior.std.log()).mean();
+}
+
+/// How far the channels are from mean 0 and variance 1 over the batch.
+at::Tensor scale_error(const at::Tensor& mean) {
+  const at::Tensor by_channel = mean.transpose(0, 1).flatten(1);
+  return by_channel.mean(1).square().mean() + (by_channel.var(1) - 1).square().mean();
+}
+
+}  // namespace
+
+VaeStage::VaeStage(const VaeConfig& config, const Pieces& pieces, int64_t batch, double crop_seconds,
+                   at::Device device)
+    : config_(config),
+      batch_(batch),
+      crop_samples_(std::max<int64_t>(2, std::llround(crop_seconds * static_cast<double>(config.sampling_rate) /
+                                                      static_cast<double>(config.samples_per_frame()))) *
+                    config.samples_per_frame()),
+      device_(device),
+      spectral_(config.sampling_rate, device) {
+  for (const Piece& piece : pieces.train) {
+    train_.push_back(Wav::open(piece.mix));
+    train_.push_back(train_.back());  // mixes weigh as much as stems together would with two of them
+    for (const auto& [track, path] : piece.stems) train_.push_back(Wav::open(path));
+  }
+  std::vector<at::Tensor> crops;
+  const auto count = std::min<int64_t>(kHeldOutCrops, static_cast<int64_t>(pieces.held_out.size()));
+  for (int64_t i = 0; i < count; ++i) {
+    const Wav wav = Wav::open(pieces.held_out[static_cast<size_t>(i)].mix);
+    crops.push_back(wav.read(std::max<int64_t>(0, (wav.samples() - crop_samples_) / 2), crop_samples_));
+  }
+  held_out_ = at::stack(crops);
+}
+
+void VaeStage::declare(Parameters& parameters, const VaeConfig& config) {
+  if (parameters.has("encoder.conv2.bias")) return;
+  at::Tensor bias = at::zeros({config.encoder_hidden_size});
+  bias.narrow(0, config.encoder_hidden_size / 2, config.encoder_hidden_size / 2).fill_(kFirstSpread);
+  parameters.set("encoder.conv2.bias", bias);
+}
+
+Loss VaeStage::loss(const Weights& weights, Draw& draw) const {
+  std::vector<at::Tensor> crops;
+  for (int64_t item = 0; item < batch_; ++item) {
+    const Wav& wav = train_[static_cast<size_t>(draw.below(static_cast<int64_t>(train_.size())))];
+    const at::Tensor crop = wav.read(draw.below(std::max<int64_t>(1, wav.samples() - crop_samples_)), crop_samples_);
+    crops.push_back(crop * (0.5 + 0.7 * draw.uniform()));  // loudness varies from piece to piece
+  }
+  const at::Tensor audio = at::stack(crops).to(device_);
+  const Posterior posterior = encode(weights, config_, audio);
+  const at::Tensor noise = draw.normal(posterior.mean.sizes()).to(device_);
+  const at::Tensor made = decode(weights, config_, posterior.mean + posterior.std * noise);
+  const at::Tensor spectral = spectral_(made, audio), waveform = (made - audio).abs().mean();
+  const at::Tensor kl = divergence(posterior), scale = scale_error(posterior.mean);
+  const at::Tensor total = spectral + kWaveformWeight * waveform + kDivergenceWeight * kl + kScaleWeight * scale;
+  return {total, {{"spectral", spectral}, {"waveform", waveform}, {"divergence", kl}, {"scaleError", scale}}};
+}
+
+Figures VaeStage::measure(const Weights& weights) const {
+  Draw draw(0, 0);
+  double distance = 0, floor = 0, difference = 0;
+  for (const at::Tensor& crop : held_out_.split(1)) {
+    const at::Tensor audio = crop.to(device_);
+    const at::Tensor made = decode(weights, config_, encode(weights, config_, audio).mean);
+    const at::Tensor noise = draw.normal(audio.sizes()).to(device_) * audio.square().mean().sqrt();
+    distance += log_mel_distance(made, audio, config_.sampling_rate).item<double>();
+    floor += log_mel_distance(noise, audio, config_.sampling_rate).item<double>();
+    difference += (made - audio).abs().mean().item<double>();
+  }
+  const auto count = static_cast<double>(held_out_.size(0));
+  return {{"logMel", distance / count},
+          {"whiteNoise", floor / count},
+          {"ratio", distance / floor},
+          {"waveform", difference / count}};
+}
+
+}  // namespace carillon::pretraining

@@ -1,0 +1,34 @@
+#pragma once
+#include <vector>
+
+#include "core/checkpoint/config.h"
+#include "pretraining/pieces.h"
+#include "pretraining/spectral.h"
+#include "pretraining/stage.h"
+#include "pretraining/wav.h"
+
+namespace carillon::pretraining {
+
+/// Both halves of the autoencoder, on random crops of mixes and stems: spectral and waveform distance, the divergence
+/// of the posterior from the normal, and a pull of the latents to unit scale, where flow matching has its noise.
+class VaeStage : public TrainingStage {
+ public:
+  VaeStage(const VaeConfig& config, const Pieces& pieces, int64_t batch, double crop_seconds, at::Device device);
+
+  /// Gives the posterior a small spread at first: with a large one the decoder would learn to ignore its input.
+  static void declare(Parameters& parameters, const VaeConfig& config);
+
+  Loss loss(const Weights& weights, Draw& draw) const override;
+  /// logMel: distance of held-out reconstructions; whiteNoise: that of white noise as loud as the music; ratio.
+  Figures measure(const Weights& weights) const override;
+
+ private:
+  VaeConfig config_;
+  int64_t batch_, crop_samples_;
+  at::Device device_;
+  SpectralLoss spectral_;
+  std::vector<Wav> train_;
+  at::Tensor held_out_;  // [crops, 2, samples]
+};
+
+}  // namespace carillon::pretraining

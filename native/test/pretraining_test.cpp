@@ -1,0 +1,195 @@
+// Training of the model's own weights: every stage learns, goes on where it was cut, and ends in a checkpoint.
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <limits>
+
+#include "core/checkpoint/safetensors.h"
+#include "core/dit/ace_step.h"
+#include "core/tasks/renderer.h"
+#include "core/vae/vae.h"
+#include "pretraining/export.h"
+#include "pretraining/initial_weights.h"
+#include "pretraining/run.h"
+#include "pretraining/train_state.h"
+#include "test/tiny_pretraining.h"
+
+using namespace carillon;
+using namespace carillon::pretraining;
+using namespace carillon::test;
+
+namespace {
+
+void silent(const std::string&) {}
+
+void run_stage(Options options, const std::string& stage, int64_t steps) {
+  options.stage = stage;
+  options.steps = steps;
+  run(options, silent);
+}
+
+/// Everything that `stage` needs, barely trained.
+Options prepared_for(const std::string& stage) {
+  const Options options = tiny_options();
+  if (stage == "vae") return options;
+  run_stage(options, "vae", 2);
+  run_stage(options, "latents", 0);
+  if (stage != "tokenizer") run_stage(options, "tokenizer", 2);
+  return options;
+}
+
+struct Learner {
+  std::shared_ptr<Parameters> parameters;
+  std::unique_ptr<TrainingStage> stage;
+  Weights weights;
+};
+
+Learner learner(Options options, const std::string& name) {
+  options.stage = name;
+  const auto parameters = std::make_shared<Parameters>(at::kCPU, initial_weights(options.seed));
+  auto stage = make_stage(options, *parameters, at::kCPU);
+  return {parameters, std::move(stage), Checkpoint::of(parameters).weights({at::kCPU, at::kFloat})};
+}
+
+/// Leaves that no gradient reaches in `batches` batches of every kind of item, one name a line.
+std::string unreached(const std::string& name, int64_t batches) {
+  const Learner model = learner(prepared_for(name), name);
+  for (int64_t step = 0; step < batches; ++step) {
+    Draw draw(1, step);
+    model.stage->loss(model.weights, draw).total.backward();
+  }
+  std::string names;
+  for (const auto& [leaf, tensor] : model.parameters->leaves()) {
+    if (!tensor.grad().defined() || !tensor.grad().any().item<bool>()) names += leaf + "\n";
+  }
+  return names;
+}
+
+/// Losses of the same batch before and after `steps` steps on it.
+std::pair<double, double> overfit(const std::string& name, int64_t steps, double learning_rate) {
+  const Learner model = learner(prepared_for(name), name);
+  TrainState state(model.parameters);
+  double first = 0, last = 0;
+  for (int64_t step = 0; step < steps; ++step) {
+    Draw draw(1, 0);
+    const at::Tensor loss = model.stage->loss(model.weights, draw).total;
+    last = loss.item<double>();
+    if (step == 0) first = last;
+    loss.backward();
+    state.update(learning_rate, 0);
+  }
+  return {first, last};
+}
+
+}  // namespace
+
+TEST("pretraining: gradients reach every weight of the VAE") { EXPECT_EQ(unreached("vae", 2), ""); }
+
+TEST("pretraining: gradients reach every weight of the audio tokenizer") {
+  EXPECT_EQ(unreached("tokenizer", 2), "");
+}
+
+TEST("pretraining: gradients reach every weight of DiT, condition encoder and text encoder") {
+  // This family pools the first frame and keeps the token only in its files.
+  EXPECT_EQ(unreached("dit", 8), "encoder.timbre_encoder.special_token\n");
+}
+
+TEST("pretraining: gradients reach every weight of the language model") {
+  EXPECT_EQ(unreached("lm", 2), "");
+}
+
+TEST("pretraining: every stage learns a batch that it sees again and again") {
+  const auto expect_learnt = [](const char* stage, double rate, double share) {
+    const auto [first, last] = overfit(stage, 20, rate);
+    if (!(last < share * first)) {
+      fail_at(__FILE__, __LINE__, std::string(stage) + ": " + std::to_string(first) + " to " + std::to_string(last));
+    }
+  };
+  expect_learnt("vae", 3e-3, 0.8);
+  expect_learnt("tokenizer", 3e-3, 0.9);
+  expect_learnt("dit", 3e-3, 0.9);
+  expect_learnt("lm", 1e-2, 0.5);
+}
+
+TEST("pretraining: a stage that was cut goes on as one that was not") {
+  const auto state_after = [](std::initializer_list<int64_t> runs) {
+    const Options options = prepared_for("dit");
+    for (const int64_t steps : runs) run_stage(options, "dit", steps);
+    return Safetensors::open(state_path(options.work, "dit"));
+  };
+  const Safetensors whole = state_after({4}), cut = state_after({1, 3, 4});
+  EXPECT_EQ(whole.names().size(), cut.names().size());
+  for (const std::string& name : whole.names()) {
+    if (!at::equal(whole.tensor(name), cut.tensor(name))) fail_at(__FILE__, __LINE__, name + " differs");
+  }
+}
+
+TEST("pretraining: a gradient that is not finite changes no weight") {
+  const auto parameters = std::make_shared<Parameters>(at::kCPU, initial_weights(1));
+  const at::Tensor leaf = parameters->leaf("layer.weight", {2, 2}), before = leaf.detach().clone();
+  TrainState state(parameters);
+  (leaf.sum() * std::numeric_limits<double>::infinity()).backward();
+  EXPECT(!state.update(0.1, 0).applied);
+  EXPECT(at::equal(leaf.detach(), before));
+  EXPECT_EQ(state.step(), 1);
+}
+
+TEST("pretraining: weights come back as they were, and compute what they did") {
+  const Options options = prepared_for("dit");
+  const Learner model = learner(options, "dit");
+  Draw draw(1, 0);
+  model.stage->loss(model.weights, draw);  // makes the leaves
+  const DitConfig config = DitConfig::read(options.model);
+  const at::Tensor state = at::randn({1, 12, 4}), context = at::randn({1, 12, 8}), conditions = at::randn({1, 3, 16});
+  const auto velocity = [&](const Weights& weights) {
+    const at::NoGradGuard no_grad;
+    const Dit dit = Dit::load(weights.sub("decoder"), config, Control());
+    return dit.velocity(state, dit.embed_context(context), dit.modulate(at::full({1}, 0.5)), dit.attend_to(conditions));
+  };
+  std::map<std::string, at::Tensor> tensors, halves;
+  for (const auto& [name, leaf] : model.parameters->leaves()) {
+    tensors[name] = leaf.detach();
+    halves[name] = leaf.detach().to(at::kBFloat16);
+  }
+  const auto exported = [&](const std::map<std::string, at::Tensor>& written) {
+    const std::string directory = fixture_directory();
+    save_safetensors(directory + "/model.safetensors", written);
+    return Checkpoint::open(directory).weights({at::kCPU, at::kFloat});
+  };
+  const at::Tensor trained = velocity(model.weights);
+  const auto error = [&](const Weights& weights) {
+    return (velocity(weights) - trained).abs().max().item<double>() / trained.abs().max().item<double>();
+  };
+  const Weights read = exported(tensors);
+  for (const auto& [name, tensor] : tensors) EXPECT(at::equal(read.get(name, tensor.sizes()), tensor));
+  EXPECT(error(read) < 1e-5);  // not 0: products round by where their operands lie in memory
+  EXPECT(error(exported(halves)) < 0.05);
+}
+
+TEST("pretraining: all stages together make a checkpoint that renders") {
+  Options options = prepared_for("dit");
+  run_stage(options, "dit", 2);
+  run_stage(options, "lm", 2);
+  options.out = options.work + "/out";
+  run_stage(options, "export", 0);
+  Renderer renderer({options.out, options.out + "/vae", options.out + "/text_encoder"}, {at::kCPU, at::kFloat}, {},
+                    Control());
+  EXPECT(renderer.info().unused_tensors.empty());
+  EXPECT_EQ(renderer.info().max_frames, 15000);
+  RenderJob job;
+  job.text_token_ids = {1, 5, 6};
+  job.lyric_token_ids = {1, 7};
+  job.frames = 150;
+  job.seeds = {1};
+  const RenderResult result = renderer.render(job, Control());
+  EXPECT_EQ(result.audio[0].size(1), 150 * 1920);
+  EXPECT(result.audio[0].any().item<bool>());
+}
+
+TEST("pretraining: a stage without those before it says what is missing") {
+  Options options = tiny_options();
+  EXPECT_THROWS(run_stage(options, "dit", 1), "latents");
+  EXPECT_THROWS(run_stage(options, "mastering", 1), "unknown stage 'mastering'");
+  EXPECT_THROWS(parse_options({"vae", "--batch", "many"}), "--batch takes a number");
+  EXPECT_THROWS(parse_options({"vae", "--epochs", "3"}), "unknown argument '--epochs'");
+}

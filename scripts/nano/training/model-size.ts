@@ -1,0 +1,67 @@
+/** How large the model is: everything else in its config.json files follows from this. */
+export interface ModelSize {
+  vae: {
+    latentChannels: number;
+    decoderChannels: number;
+    downsamplingRatios: number[];
+    channelMultiples: number[];
+  };
+  dit: TransformerSize & { slidingWindow: number };
+  encoders: { lyricLayers: number; timbreLayers: number; timbreFrames: number; tokenizerLayers: number };
+  /** Levels of the audio tokenizer's quantiser; their product is the number of audio codes. */
+  quantiserLevels: number[];
+  textEncoder: TransformerSize;
+  languageModel: TransformerSize;
+}
+
+interface TransformerSize {
+  width: number;
+  innerWidth: number;
+  layers: number;
+  heads: number;
+  keyValueHeads: number;
+  headWidth: number;
+}
+
+/** About 22 million weights, 45 MB in bfloat16. */
+const nano: ModelSize = {
+  vae: {
+    latentChannels: 24,
+    decoderChannels: 32,
+    downsamplingRatios: [8, 4, 6, 10],
+    channelMultiples: [1, 2, 4, 8],
+  },
+  dit: {
+    ...{ width: 256, innerWidth: 768, layers: 9, heads: 4, keyValueHeads: 2, headWidth: 64 },
+    slidingWindow: 128,
+  },
+  encoders: { lyricLayers: 1, timbreLayers: 1, timbreFrames: 250, tokenizerLayers: 1 },
+  quantiserLevels: [8, 8, 8, 8],
+  textEncoder: { width: 192, innerWidth: 512, layers: 2, heads: 4, keyValueHeads: 2, headWidth: 48 },
+  languageModel: { width: 192, innerWidth: 512, layers: 5, heads: 4, keyValueHeads: 2, headWidth: 48 },
+};
+
+/** As small as the architecture allows: shows that the recipe works, and nothing else. */
+const smoke: ModelSize = {
+  vae: {
+    latentChannels: 4,
+    decoderChannels: 4,
+    downsamplingRatios: [8, 4, 6, 10],
+    channelMultiples: [1, 2, 2, 2],
+  },
+  dit: {
+    ...{ width: 32, innerWidth: 48, layers: 2, heads: 2, keyValueHeads: 1, headWidth: 16 },
+    slidingWindow: 16,
+  },
+  encoders: { lyricLayers: 1, timbreLayers: 1, timbreFrames: 25, tokenizerLayers: 1 },
+  quantiserLevels: [4, 4, 4],
+  textEncoder: { width: 16, innerWidth: 24, layers: 1, heads: 2, keyValueHeads: 1, headWidth: 8 },
+  languageModel: { width: 16, innerWidth: 24, layers: 1, heads: 2, keyValueHeads: 1, headWidth: 8 },
+};
+
+export const modelSizes = { nano, smoke };
+export type ModelSizeName = keyof typeof modelSizes;
+
+export function audioCodeCount({ quantiserLevels }: ModelSize): number {
+  return quantiserLevels.reduce((product, levels) => product * levels, 1);
+}

@@ -1,0 +1,44 @@
+/** The stages of training in their order, and what each is told. */
+import { spawn } from "node:child_process";
+import { createWriteStream } from "node:fs";
+import { join } from "node:path";
+import type { ModelSizeName } from "./model-size.js";
+
+export const stageNames = ["vae", "latents", "tokenizer", "dit", "lm", "export"] as const;
+export type StageName = (typeof stageNames)[number];
+
+/** Options of native/pretraining/options.h, without the leading dashes. */
+export type StageOptions = Record<string, string | number>;
+
+const settings: Record<ModelSizeName, Partial<Record<StageName, StageOptions>>> = {
+  nano: {
+    vae: { batch: 8, "crop-seconds": 0.8, "learning-rate": 4e-4 },
+    tokenizer: { batch: 16, "crop-seconds": 4, "learning-rate": 5e-4 },
+    dit: { batch: 12, "crop-seconds": 40, "learning-rate": 5e-4 },
+    lm: { batch: 12, "learning-rate": 6e-4 },
+  },
+  smoke: {
+    vae: { batch: 2, "crop-seconds": 0.16 },
+    tokenizer: { batch: 2, "crop-seconds": 1 },
+    dit: { batch: 2, "crop-seconds": 6 },
+    lm: { batch: 2 },
+  },
+};
+
+export function optionsOf(size: ModelSizeName, stage: StageName): StageOptions {
+  return settings[size][stage] ?? {};
+}
+
+/** Runs one stage; its figures go to the standard output and to `<work>/<stage>.log`. */
+export async function runStage(program: string, stage: StageName, options: StageOptions): Promise<void> {
+  const words = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  const child = spawn(program, [stage, ...words], { stdio: ["ignore", "pipe", "inherit"] });
+  const log = createWriteStream(join(String(options.work), `${stage}.log`), { flags: "a" });
+  child.stdout.pipe(log);
+  child.stdout.pipe(process.stdout, { end: false });
+  const status = await new Promise<number | null>((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", resolve);
+  });
+  if (status !== 0) throw new Error(`stage ${stage} ended with exit code ${status}`);
+}

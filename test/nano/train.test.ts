@@ -1,0 +1,85 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { expect } from "chai";
+import { Engine } from "../../src/engine/engine.js";
+import type { RenderRequest } from "../../src/engine/types.js";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const program = process.env.CARILLON_PRETRAIN ?? join(root, "build/native/pretraining/carillon-pretrain");
+const seconds = 10;
+
+const request: RenderRequest = {
+  slot: 1,
+  task: "text2music",
+  instruction: "",
+  trackName: "",
+  trackClasses: [],
+  globalCaption: "",
+  caption: "calm piano",
+  lyrics: "[Instrumental]",
+  language: "unknown",
+  metadata: { bpm: 90, keyScale: "C major", timeSignature: "4", durationSeconds: seconds },
+  durationSeconds: seconds,
+  audioCodes: null,
+  sourceAudio: null,
+  referenceAudio: null,
+  window: null,
+  repaint: { mode: "balanced", strength: 0.5 },
+  chunkMask: "explicit",
+  coverStrength: 1,
+  coverNoiseStrength: 0,
+  seeds: [1],
+  inferenceSteps: 8,
+  shift: 3,
+  timesteps: null,
+  inferMethod: "ode",
+  guidanceScale: 1,
+  useAdg: false,
+  cfgIntervalStart: 0,
+  cfgIntervalEnd: 1,
+};
+
+describe("training carillon-nano", () => {
+  it("goes from an empty folder to a checkpoint that the engine renders with", async function () {
+    this.timeout(600_000);
+    const directory = await mkdtemp(join(tmpdir(), "carillon-train-"));
+    const [data, work] = [join(directory, "data"), join(directory, "work")];
+    const out = join(directory, "checkpoints", "trained");
+    const recipe = ["--import", "tsx", join(root, "scripts/nano/train.ts"), "--size", "smoke"];
+    recipe.push("--data", data, "--work", work, "--out", out, "--device", "cpu", "--program", program);
+    recipe.push("--pieces", "7", "--duration", "6", "--steps", "3");
+    const { stdout } = await promisify(execFile)(process.execPath, recipe, { cwd: root });
+    for (const stage of ["vae", "tokenizer", "dit", "lm"]) {
+      expect(stdout, stage).to.match(new RegExp(`"stage": "${stage}", "kind": "held out", "step": 3, .*\\d`));
+    }
+
+    const engine = new Engine(
+      {
+        checkpointsDirectory: join(directory, "checkpoints"),
+        slotModels: ["trained", null, null],
+        languageModel: join(out, "lm"),
+        device: "cpu",
+        languageModelDevice: "cpu",
+        dtype: "auto",
+        flashAttention: true,
+        offload: false,
+        offloadModel: false,
+        offloadLanguageModel: false,
+      },
+      (message) => expect(message).to.not.contain("nothing reads"),
+    );
+    try {
+      const { audio, samplesPerChannel } = await engine.render(request, {});
+      expect(samplesPerChannel).to.equal(seconds * 48_000);
+      expect(audio[0]?.some((sample) => sample !== 0)).to.equal(true);
+      expect(await engine.loadLanguageModel(null)).to.equal(join(out, "lm"));
+    } finally {
+      await engine.close();
+      await rm(directory, { recursive: true });
+    }
+  });
+});
