@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <vector>
 
 #include "core/checkpoint/safetensors.h"
@@ -109,6 +110,10 @@ void TrainState::load(const std::string& path) {
 }
 
 std::map<std::string, at::Tensor> TrainState::read_average(const std::string& path) {
+  const std::filesystem::path state = path;
+  if (!std::filesystem::exists(state)) {
+    fail(ErrorCode::kBadArgument, path + " is missing: run stage '" + state.stem().string() + "' first");
+  }
   const Safetensors file = Safetensors::open(path);
   std::map<std::string, at::Tensor> tensors;
   for (const std::string& stored : file.names()) {

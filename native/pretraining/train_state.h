@@ -34,7 +34,7 @@ class TrainState {
   void save(const std::string& path) const;
   /// Throws kBadCheckpoint.
   void load(const std::string& path);
-  /// Only the averaged weights of a saved state, by name.
+  /// Only the averaged weights of a saved state, by name. Throws kBadArgument where its stage has not run.
   static std::map<std::string, at::Tensor> read_average(const std::string& path);
 
  private:

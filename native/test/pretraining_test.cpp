@@ -188,7 +188,7 @@ TEST("pretraining: all stages together make a checkpoint that renders") {
 
 TEST("pretraining: a stage without those before it says what is missing") {
   Options options = tiny_options();
-  EXPECT_THROWS(run_stage(options, "dit", 1), "latents");
+  EXPECT_THROWS(run_stage(options, "dit", 1), "run stage 'tokenizer' first");
   EXPECT_THROWS(run_stage(options, "mastering", 1), "unknown stage 'mastering'");
   EXPECT_THROWS(parse_options({"vae", "--batch", "many"}), "--batch takes a number");
   EXPECT_THROWS(parse_options({"vae", "--epochs", "3"}), "unknown argument '--epochs'");
