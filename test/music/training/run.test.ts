@@ -25,7 +25,7 @@ class ScriptedTrainer {
 const plan: RunPlan = {
   adapterType: "lora",
   tensorDir: "sets/mine",
-  outputDirectory: "/root/out",
+  outputDirectory: "/data/out",
   config: { lora_rank: 4 },
   epochs: 10,
   gradientCheckpointing: false,
@@ -73,7 +73,7 @@ describe("a training run", () => {
       status: "ℹ️ a notice",
       training_log: "Starting...\nℹ️ a notice",
       tensor_dir: "sets/mine",
-      tensorboard_logdir: "/root/out/logs",
+      tensorboard_logdir: "/data/out/logs",
       current_loss: null,
       total_epochs: 10,
       adapter_type: "lora",
@@ -130,13 +130,13 @@ describe("a training run", () => {
 
   it("completes with the adapter's place", async () => {
     trainer.tell(started, step(1));
-    trainer.resolve({ outcome: "completed", path: "/root/out/final", steps: 1 });
+    trainer.resolve({ outcome: "completed", path: "/data/out/final", steps: 1 });
     await run.ended;
     expect(status()).to.include({
       is_training: false,
       state: "completed",
       status: "✅ Training complete! LoRA saved to /root/out/final",
-      output_path: "/root/out/final",
+      output_path: "/data/out/final",
       estimated_time_remaining: 0,
       error: null,
       current_step: 1,
@@ -148,7 +148,7 @@ describe("a training run", () => {
     run.stop();
     expect(status()).to.include({ state: "stopping", should_stop: true, status: "Stopping..." });
     expect(trainer.call.signal.aborted).to.equal(true);
-    trainer.resolve({ outcome: "stopped", path: "/root/out/checkpoints/stopped_epoch_1_step_1", steps: 1 });
+    trainer.resolve({ outcome: "stopped", path: "/data/out/checkpoints/stopped_epoch_1_step_1", steps: 1 });
     await run.ended;
     expect(status()).to.include({ state: "stopped", should_stop: false, current_step: 1, current_loss: 1 });
     expect(status().status).to.equal("⏹️ Training stopped by user");
