@@ -135,7 +135,7 @@ describe("a training run", () => {
     expect(status()).to.include({
       is_training: false,
       state: "completed",
-      status: "✅ Training complete! LoRA saved to /root/out/final",
+      status: "✅ Training complete! LoRA saved to /data/out/final",
       output_path: "/data/out/final",
       estimated_time_remaining: 0,
       error: null,
