@@ -6,14 +6,8 @@ import type { Progress } from "../../src/engine/addon.js";
 import { Checkpoints } from "../../src/engine/checkpoints.js";
 import { Engine } from "../../src/engine/engine.js";
 import { keyModes, languages } from "../../src/engine/think-fields.js";
-import type {
-  EngineOptions,
-  Metadata,
-  Plan,
-  PlanRequest,
-  RenderRequest,
-  SamplingOptions,
-} from "../../src/engine/types.js";
+import type { EngineOptions, Metadata, Plan, PlanRequest, SamplingOptions } from "../../src/engine/types.js";
+import { plainSong } from "./plain-song.js";
 
 const unknown: Metadata = { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null };
 const sampling: SamplingOptions = {
@@ -35,36 +29,6 @@ const planRequest: PlanRequest = {
   negativePrompt: "NO USER INPUT",
   sampling,
   seeds: [1, 2],
-};
-const renderRequest: RenderRequest = {
-  slot: 1,
-  task: "text2music",
-  instruction: "",
-  trackName: "",
-  trackClasses: [],
-  globalCaption: "",
-  caption: "calm piano",
-  lyrics: "[Instrumental]",
-  language: "unknown",
-  metadata: unknown,
-  durationSeconds: 1,
-  audioCodes: null,
-  sourceAudio: null,
-  referenceAudio: null,
-  window: null,
-  repaint: { mode: "balanced", strength: 0.5 },
-  chunkMask: "explicit",
-  coverStrength: 1,
-  coverNoiseStrength: 0,
-  seeds: [7],
-  inferenceSteps: 2,
-  shift: 3,
-  timesteps: null,
-  inferMethod: "ode",
-  guidanceScale: 7,
-  useAdg: false,
-  cfgIntervalStart: 0,
-  cfgIntervalEnd: 1,
 };
 /** Planar stereo. */
 const tone = (seconds: number): Float32Array =>
@@ -196,7 +160,7 @@ describe("engine on the embedded model", () => {
 
   it("renders planned codes to stereo of their length, the same for the same seed", async () => {
     const { audioCodes } = await engine.plan(planRequest, {});
-    const request = { ...renderRequest, audioCodes, seeds: [7, 8] };
+    const request = { ...plainSong, audioCodes, seeds: [7, 8] };
     const first = await engine.render(request, {});
     expect(first.samplesPerChannel).to.equal(secondsToSamples(2));
     expect(first.audio.map((samples) => samples.length)).to.deep.equal(
@@ -211,7 +175,7 @@ describe("engine on the embedded model", () => {
   it("renders without codes to the length asked for, in any slot", async () => {
     const progress: Progress[] = [];
     const result = await engine.render(
-      { ...renderRequest, slot: 2, durationSeconds: 1.5 },
+      { ...plainSong, slot: 2, durationSeconds: 1.5 },
       { onProgress: (p) => progress.push(p) },
     );
     expect(result.samplesPerChannel).to.equal(secondsToSamples(1.5));
@@ -236,16 +200,16 @@ describe("engine on the embedded model", () => {
   it("renders every task to the length of its source, and a repaint to that of its window", async () => {
     const sourceAudio = tone(2);
     for (const task of ["cover", "repaint", "lego", "extract", "complete"] as const) {
-      const result = await engine.render({ ...renderRequest, task, sourceAudio, durationSeconds: 9 }, {});
+      const result = await engine.render({ ...plainSong, task, sourceAudio, durationSeconds: 9 }, {});
       expect(result.samplesPerChannel, task).to.equal(secondsToSamples(2));
     }
     const window = { startSeconds: -1, endSeconds: 3 };
-    const longer = await engine.render({ ...renderRequest, task: "repaint", sourceAudio, window }, {});
+    const longer = await engine.render({ ...plainSong, task: "repaint", sourceAudio, window }, {});
     expect(longer.samplesPerChannel).to.equal(secondsToSamples(4));
-    const endless = { ...renderRequest, task: "repaint", sourceAudio } as const;
+    const endless = { ...plainSong, task: "repaint", sourceAudio } as const;
     const beyond = { startSeconds: -50_000, endSeconds: 50_000 };
     expect(await codeOf(engine.render({ ...endless, window: beyond }, {}))).to.equal("SONG_TOO_LONG");
-    expect(await codeOf(engine.render({ ...renderRequest, task: "cover" }, {}))).to.equal("BAD_ARGUMENT");
+    expect(await codeOf(engine.render({ ...plainSong, task: "cover" }, {}))).to.equal("BAD_ARGUMENT");
   });
 
   it("makes the same songs with models that leave their device between uses, and reads them again", async () => {
@@ -257,8 +221,8 @@ describe("engine on the embedded model", () => {
     try {
       const plan = await offloading.plan(planRequest, {});
       expect(plan).to.deep.include({ audioCodes: (await engine.plan(planRequest, {})).audioCodes });
-      const { audio } = await offloading.render(renderRequest, { onProgress: (p) => stages.push(p.stage) });
-      expect(audio[0]).to.have.length((await engine.render(renderRequest, {})).audio[0]?.length ?? 0);
+      const { audio } = await offloading.render(plainSong, { onProgress: (p) => stages.push(p.stage) });
+      expect(audio[0]).to.have.length((await engine.render(plainSong, {})).audio[0]?.length ?? 0);
       expect(stages).to.include("load");
     } finally {
       await offloading.close();
@@ -267,7 +231,7 @@ describe("engine on the embedded model", () => {
 
   it("crops ragged codes to the shortest and puts foreign ones into the codebook", async () => {
     const audioCodes = [Int32Array.from([1, 2, 3, 4, 5]), Int32Array.from([1, 99_999_999, -3])];
-    const result = await engine.render({ ...renderRequest, audioCodes, seeds: [7, 8] }, {});
+    const result = await engine.render({ ...plainSong, audioCodes, seeds: [7, 8] }, {});
     expect(result.samplesPerChannel).to.equal(secondsToSamples(3 / 5));
   });
 
@@ -278,9 +242,9 @@ describe("engine on the embedded model", () => {
       { signal: stop.signal, onProgress: ({ stage }) => stage === "codes" && stop.abort() },
     );
     expect(await codeOf(cancelled)).to.equal("CANCELLED");
-    const render = engine.render({ ...renderRequest, durationSeconds: 30 }, { signal: AbortSignal.abort() });
+    const render = engine.render({ ...plainSong, durationSeconds: 30 }, { signal: AbortSignal.abort() });
     expect(await codeOf(render)).to.equal("CANCELLED");
-    expect((await engine.render(renderRequest, {})).samplesPerChannel).to.equal(secondsToSamples(1));
+    expect((await engine.render(plainSong, {})).samplesPerChannel).to.equal(secondsToSamples(1));
   });
 
   it("keeps the old model where the new one is damaged", async () => {
@@ -290,7 +254,7 @@ describe("engine on the embedded model", () => {
     await truncate(join(directory, "damaged", "model.safetensors"), 1000);
     expect(await codeOf(engine.loadSlot(2, "damaged"))).to.equal("BAD_CHECKPOINT");
     expect(engine.slots()[1]?.model).to.equal("carillon-nano");
-    expect((await engine.render({ ...renderRequest, slot: 2 }, {})).audio).to.have.length(1);
+    expect((await engine.render({ ...plainSong, slot: 2 }, {})).audio).to.have.length(1);
   });
 
   it("swaps a slot's model", async () => {
@@ -303,7 +267,7 @@ describe("engine on the embedded model", () => {
         .filter(({ isLoaded }) => isLoaded)
         .map(({ name }) => name),
     ).to.deep.equal(["carillon-nano", "mine"]);
-    expect((await engine.render({ ...renderRequest, slot: 2 }, {})).audio).to.have.length(1);
+    expect((await engine.render({ ...plainSong, slot: 2 }, {})).audio).to.have.length(1);
   });
 
   it("swaps the language model without disturbing a plan in progress", async () => {
@@ -323,10 +287,10 @@ describe("engine on the embedded model", () => {
 
   it("refuses what it cannot do, each with its code", async () => {
     expect(await codeOf(engine.loadSlot(3, null))).to.equal("SLOT_UNAVAILABLE");
-    expect(await codeOf(engine.render({ ...renderRequest, slot: 4 }, {}))).to.equal("SLOT_UNAVAILABLE");
+    expect(await codeOf(engine.render({ ...plainSong, slot: 4 }, {}))).to.equal("SLOT_UNAVAILABLE");
     expect(await codeOf(engine.loadSlot(1, "acestep-v15-base"))).to.equal("MODEL_NOT_FOUND");
     expect(await codeOf(engine.loadLanguageModel("acestep-5Hz-lm-4B"))).to.equal("MODEL_NOT_FOUND");
-    expect(await codeOf(engine.render({ ...renderRequest, durationSeconds: 100_000 }, {}))).to.equal(
+    expect(await codeOf(engine.render({ ...plainSong, durationSeconds: 100_000 }, {}))).to.equal(
       "SONG_TOO_LONG",
     );
     const endless = { ...planRequest, lyrics: "la ".repeat(20_000) };
@@ -336,6 +300,6 @@ describe("engine on the embedded model", () => {
   it("refuses everything once closed", async () => {
     const other = new Engine(options, () => undefined);
     await other.close();
-    expect(await codeOf(other.render(renderRequest, {}))).to.equal("CLOSED");
+    expect(await codeOf(other.render(plainSong, {}))).to.equal("CLOSED");
   });
 });

@@ -5,6 +5,7 @@ import { expect } from "chai";
 import type { Progress, TaskType } from "../../src/engine/addon.js";
 import { Engine } from "../../src/engine/engine.js";
 import type { PlanarAudio, RenderRequest } from "../../src/engine/types.js";
+import { plainSong } from "./plain-song.js";
 
 const sampleRate = 48_000;
 const samplesPerFrame = 1920;
@@ -36,34 +37,11 @@ function same(left: Float32Array, right: Float32Array): boolean {
 describe("tasks on the embedded model", () => {
   const source = recording(2);
   const base: RenderRequest = {
-    slot: 1,
-    task: "text2music",
-    instruction: "",
+    ...plainSong,
     trackName: "bass",
     trackClasses: ["drums"],
-    globalCaption: "",
-    caption: "calm piano",
-    lyrics: "[Instrumental]",
-    language: "unknown",
-    metadata: { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null },
     durationSeconds: 2,
-    audioCodes: null,
     sourceAudio: source,
-    referenceAudio: null,
-    window: null,
-    repaint: { mode: "balanced", strength: 0.5 },
-    chunkMask: "explicit",
-    coverStrength: 1,
-    coverNoiseStrength: 0,
-    seeds: [7],
-    inferenceSteps: 2,
-    shift: 3,
-    timesteps: null,
-    inferMethod: "ode",
-    guidanceScale: 7,
-    useAdg: false,
-    cfgIntervalStart: 0,
-    cfgIntervalEnd: 1,
   };
   let directory: string;
   let engine: Engine;

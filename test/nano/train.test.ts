@@ -7,40 +7,19 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import { Engine } from "../../src/engine/engine.js";
 import type { RenderRequest } from "../../src/engine/types.js";
+import { plainSong } from "../engine/plain-song.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const program = process.env.CARILLON_PRETRAIN ?? join(root, "build/native/pretraining/carillon-pretrain");
 const seconds = 10;
 
 const request: RenderRequest = {
-  slot: 1,
-  task: "text2music",
-  instruction: "",
-  trackName: "",
-  trackClasses: [],
-  globalCaption: "",
-  caption: "calm piano",
-  lyrics: "[Instrumental]",
-  language: "unknown",
+  ...plainSong,
   metadata: { bpm: 90, keyScale: "C major", timeSignature: "4", durationSeconds: seconds },
   durationSeconds: seconds,
-  audioCodes: null,
-  sourceAudio: null,
-  referenceAudio: null,
-  window: null,
-  repaint: { mode: "balanced", strength: 0.5 },
-  chunkMask: "explicit",
-  coverStrength: 1,
-  coverNoiseStrength: 0,
   seeds: [1],
   inferenceSteps: 8,
-  shift: 3,
-  timesteps: null,
-  inferMethod: "ode",
   guidanceScale: 1,
-  useAdg: false,
-  cfgIntervalStart: 0,
-  cfgIntervalEnd: 1,
 };
 
 describe("training carillon-nano", () => {

@@ -1,0 +1,33 @@
+import type { RenderRequest } from "../../src/engine/types.js";
+
+/** A second of text2music with nothing special asked for. */
+export const plainSong: RenderRequest = {
+  slot: 1,
+  task: "text2music",
+  instruction: "",
+  trackName: "",
+  trackClasses: [],
+  globalCaption: "",
+  caption: "calm piano",
+  lyrics: "[Instrumental]",
+  language: "unknown",
+  metadata: { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null },
+  durationSeconds: 1,
+  audioCodes: null,
+  sourceAudio: null,
+  referenceAudio: null,
+  window: null,
+  repaint: { mode: "balanced", strength: 0.5 },
+  chunkMask: "explicit",
+  coverStrength: 1,
+  coverNoiseStrength: 0,
+  seeds: [7],
+  inferenceSteps: 2,
+  shift: 3,
+  timesteps: null,
+  inferMethod: "ode",
+  guidanceScale: 7,
+  useAdg: false,
+  cfgIntervalStart: 0,
+  cfgIntervalEnd: 1,
+};
