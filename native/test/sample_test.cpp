@@ -16,6 +16,7 @@ using namespace std::string_literals;
 namespace {
 
 constexpr int64_t kFrames = 5, kChannels = 6, kTokens = 4, kWidth = 8;
+constexpr const char* kPythonSample = "native/test/fixtures/python_sample.pt";  // from the root of the sources
 
 TrainingSample some_sample() {
   const auto random = [](at::IntArrayRef shape) {
@@ -61,7 +62,7 @@ std::string write_changed(const Change& change) {
 }  // namespace
 
 TEST("sample: a file that Python wrote is read, its strides and dtypes honoured") {
-  const TrainingSample sample = read_sample(CARILLON_FIXTURES "/python_sample.pt");
+  const TrainingSample sample = read_sample(kPythonSample);
   const at::Tensor latents = (at::arange(kChannels * kFrames, at::kFloat) / 8).view({kChannels, kFrames}).t();
   EXPECT(sample.target_latents.equal(latents) && sample.target_latents.is_contiguous());
   EXPECT(sample.attention_mask.equal(at::ones({kFrames}, at::kBool)));
@@ -73,7 +74,7 @@ TEST("sample: a file that Python wrote is read, its strides and dtypes honoured"
       {"duration", int64_t{70000}},       {"is_instrumental", true}, {"long", int64_t{1} << 40},
       {"lyrics", "[Instrumental]"s},      {"offset", int64_t{-3}}};
   EXPECT(sample.metadata == expected);
-  const SampleInfo info = inspect_sample(CARILLON_FIXTURES "/python_sample.pt", some_model());
+  const SampleInfo info = inspect_sample(kPythonSample, some_model());
   EXPECT(info.frames == kFrames && info.condition_tokens == kTokens);
 }
 
@@ -158,7 +159,7 @@ TEST("sample: a file that cannot be trained on names the key and the reason") {
 
 TEST("sample: a damaged file is read or refused, and nothing worse") {
   const std::string path = fresh_path();
-  for (const std::string& whole : {read_file(CARILLON_FIXTURES "/python_sample.pt"), [&] {
+  for (const std::string& whole : {read_file(kPythonSample), [&] {
                                      write_sample(path, some_sample());
                                      return read_file(path);
                                    }()}) {
