@@ -9,7 +9,7 @@
           "action_name": "cmake",
           "inputs": ["CMakeLists.txt"],
           "outputs": ["build/Release/carillon.node"],
-          "action": ["node", "scripts/setup/addon.mjs"],
+          "action": ["node", "scripts/setup/native.mjs"],
         }
       ],
     }

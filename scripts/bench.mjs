@@ -74,7 +74,7 @@ function checkpoints() {
 
 async function nativeProgram() {
   if (process.env.CARILLON_BUILD) return join(process.env.CARILLON_BUILD, "native/bench/carillon-bench");
-  await setUp();
+  await setUp({ programs: true });
   return join(projectRoot, "build/native/bench/carillon-bench");
 }
 

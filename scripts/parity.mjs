@@ -13,7 +13,7 @@ await main(async () => {
   if (!values.root) throw new SetupError("say which set to run: npm run parity -- --root DIR");
   const root = resolve(process.env.INIT_CWD ?? ".", values.root);
   if (!existsSync(join(root, "goldens"))) throw new SetupError(`${root} has no folder goldens`);
-  await setUp();
+  await setUp({ programs: true });
   const args = Object.entries({ ...values, root }).flatMap(([name, value]) => [`--${name}`, value]);
   const native = spawnSync(join(projectRoot, "build/native/test/carillon-parity"), args, {
     stdio: "inherit",

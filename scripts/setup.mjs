@@ -1,16 +1,19 @@
-/** Brings a fresh clone to where it can serve; does nothing where nothing is missing. */
+/**
+ * Brings a fresh clone to where it can serve; does nothing where nothing is missing. With `--programs` also the native
+ * programs: tests, benchmarks, training, evaluation.
+ */
 import { pathToFileURL } from "node:url";
 import { installPackages } from "./setup/packages.mjs";
 import { SetupError, say } from "./setup/run.mjs";
 
-export async function setUp() {
+export async function setUp({ programs = false } = {}) {
   installPackages();
   const { installAudioTools } = await import("./setup/system.mjs");
-  const { buildAddon } = await import("./setup/addon.mjs");
+  const { buildNative } = await import("./setup/native.mjs");
   const { makeEmbeddedModel } = await import("./setup/checkpoint.mjs");
   const { buildTypeScript } = await import("./setup/typescript.mjs");
   installAudioTools();
-  buildAddon();
+  buildNative({ programs });
   makeEmbeddedModel();
   buildTypeScript();
 }
@@ -26,4 +29,5 @@ export async function main(body) {
   }
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) await main(setUp);
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href)
+  await main(() => setUp({ programs: process.argv.includes("--programs") }));

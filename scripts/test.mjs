@@ -44,7 +44,7 @@ function mochaCounts(output) {
 }
 
 await main(async () => {
-  await setUp();
+  await setUp({ programs: true });
   installBrowser();
   const bin = (name) => join(projectRoot, "node_modules/.bin", name);
   const counts = [
