@@ -1,50 +1,67 @@
 /**
- * Pictures of recordings of the data set or of the model, to listen by looking: waveform, spectrogram, sections.
+ * Ten example prompts and pictures of what they become, to listen by looking: waveform and spectrogram.
  *
- *     node --import tsx scripts/nano/draw.ts --out DIR [--pieces 10] [--model]
+ *     node --import tsx scripts/nano/draw.ts            the generator's pieces, into the cache
+ *     node --import tsx scripts/nano/draw.ts --model    the model's songs, into docs/nano
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { Command } from "commander";
 import { cacheRoot } from "../setup/run.mjs";
 import type { PieceRecord } from "./dataset/record.js";
-import { heldOutSeeds, renderHeldOut } from "./eval/held-out.js";
+import { heldOutFolder, renderHeldOut } from "./eval/held-out.js";
+import { indexOf } from "./eval/picture-index.js";
 import { runPython } from "./eval/python.js";
-import { openSinger } from "./eval/songs.js";
+import { promptOf, Singer } from "./eval/songs.js";
 
+/** Held-out seeds of ten genres, among the first that `eval:nano` asks for. */
+const exampleSeeds = [174, 97, 20, 27, 118, 41, 300, 55, 62, 76];
+
+const evaluation = join(cacheRoot, "nano", "eval");
 const options = new Command()
-  .requiredOption("--out <directory>", "where the pictures go")
-  .option("--pieces <count>", "held-out prompts", Number, 10)
   .option("--model", "what the model makes of the prompts instead of the generator's pieces", false)
+  .option("--out <directory>", "where the pictures go")
   .parse()
-  .opts<{ out: string; pieces: number; model: boolean }>();
+  .opts<{ out?: string; model: boolean }>();
 
-const out = resolve(options.out);
-mkdirSync(out, { recursive: true });
-const pieces = join(cacheRoot, "nano", "eval", "pieces");
-const records = await renderHeldOut(pieces, heldOutSeeds(options.pieces), {});
+const shipped = fileURLToPath(new URL("../../docs/nano", import.meta.url));
+const out = resolve(options.out ?? (options.model ? shipped : join(evaluation, "pictures")));
+const heldOut = heldOutFolder(evaluation);
+const pieces = join(heldOut, "pieces");
+const records = await renderHeldOut({ directory: pieces, seeds: exampleSeeds });
 const paths = options.model ? await singAll(records) : records.map(({ mix }) => join(pieces, mix));
-const pictures = records.map((record, index) => ({
-  name: record.id,
-  path: paths[index],
-  title: titleOf(record),
-  sections: record.sections,
-}));
-const manifest = join(out, "pictures.json");
-writeFileSync(manifest, JSON.stringify(pictures, null, 1));
-runPython("pictures.py", [manifest, out]);
 
+mkdirSync(out, { recursive: true });
+const pictures = records.map((record, index) => ({
+  path: paths[index],
+  picture: join(out, pictureOf(record)),
+  title: record.caption,
+  // A prompt names sections and says nothing of when they begin.
+  sections: options.model ? [] : record.sections,
+}));
+const manifest = join(evaluation, "pictures.json");
+writeFileSync(manifest, JSON.stringify(pictures, null, 1));
+runPython("pictures.py", [manifest]);
+writeFileSync(join(out, "README.md"), indexOf(records, pictureOf, options.model));
+console.log(out);
+
+/** With the names that the evaluation gives: what it made already is not made again. */
 async function singAll(prompts: PieceRecord[]): Promise<string[]> {
-  const singer = await openSinger(join(out, "songs"), false);
+  const singer = new Singer(join(heldOut, "songs"));
   try {
     const songs: string[] = [];
-    for (const record of prompts) songs.push(await singer.sing(record, record.seed));
+    for (const record of prompts) {
+      const { id, seed } = record;
+      const song = await singer.sing(`direct/${id}-${seed}`, { ...promptOf(record), seed });
+      songs.push(song.path);
+    }
     return songs;
   } finally {
     await singer.close();
   }
 }
 
-function titleOf({ caption, bpm, keyScale, timeSignature, durationSeconds }: PieceRecord): string {
-  return `${caption}\n${bpm} bpm, ${keyScale}, ${timeSignature} beats a bar, ${durationSeconds} s`;
+function pictureOf({ genre }: PieceRecord): string {
+  return `${genre.replaceAll(" ", "-")}.png`;
 }

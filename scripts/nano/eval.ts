@@ -2,22 +2,22 @@
  * npm run eval:nano: what the model makes of held-out prompts, beside the generator's own pieces for the same
  * prompts (the ceiling) and white noise (the floor). Method and columns: eval/README.md.
  */
-import { rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Command } from "commander";
-import { Checkpoints, defaultModel } from "../../src/engine/checkpoints.js";
-import { loadConfig } from "../../src/index.js";
 import { cacheRoot } from "../setup/run.mjs";
 import type { PieceRecord } from "./dataset/record.js";
-import { analyse, type Manifest } from "./eval/analysis.js";
-import { heldOutSeeds, renderHeldOut, whiteNoise } from "./eval/held-out.js";
+import { analyse } from "./eval/analysis.js";
+import { heldOutFolder, heldOutSeeds, renderHeldOut, whiteNoise } from "./eval/held-out.js";
 import { reconstruct } from "./eval/reconstructions.js";
-import { openSinger } from "./eval/songs.js";
-import { type Column, evaluationTable } from "./eval/table.js";
+import { columnOf, manifestOf, type Recordings } from "./eval/recordings.js";
+import { promptOf, Singer, type Song } from "./eval/songs.js";
+import { evaluationTable } from "./eval/table.js";
 
 interface Options {
   prompts: number;
   seedPairs: number;
+  reconstructions: number;
   classifierPieces: number;
   out: string;
   thinking: boolean;
@@ -31,100 +31,109 @@ const firstClassifierPiece = 600;
 const options = new Command()
   .option("--prompts <count>", "held-out prompts to render", Number, 48)
   .option("--seed-pairs <count>", "prompts to render with a second seed", Number, 8)
-  .option("--classifier-pieces <count>", "held-out pieces that teach the genre classifier", Number, 96)
+  .option("--reconstructions <count>", "pieces to send through the autoencoder", Number, 24)
+  .option("--classifier-pieces <count>", "held-out pieces that teach the genre classifier", Number, 72)
   .option("--out <directory>", "pieces, songs and measurements", join(cacheRoot, "nano", "eval"))
-  .option("--thinking", "let the language model plan each song", false)
+  .option("--thinking", "a column more: songs that the language model plans", false)
   .option("--no-model", "the ceiling and the floor alone")
   .parse()
   .opts<Options>();
 
 const out = resolve(options.out);
-const records = await renderHeldOut(join(out, "pieces"), heldOutSeeds(options.prompts), {});
-const classifierSeeds = heldOutSeeds(options.classifierPieces, firstClassifierPiece);
-const teachers = await renderHeldOut(join(out, "classifier"), classifierSeeds, {
-  durationSeconds: classifierSeconds,
+const heldOut = heldOutFolder(out);
+const records = await renderHeldOut({
+  directory: join(heldOut, "pieces"),
+  seeds: heldOutSeeds(options.prompts),
 });
+const teachers = await renderHeldOut({
+  directory: join(heldOut, "classifier"),
+  seeds: heldOutSeeds(options.classifierPieces, firstClassifierPiece),
+  wishes: { durationSeconds: classifierSeconds },
+});
+const songs = options.model ? await singAll(records) : [];
+const columns = [...songs, pieceColumn(), noiseColumn()];
 
-const pieces = records.map(({ mix }) => join(out, "pieces", mix));
-const noises = records.map((record) => whiteNoise(join(out, "noise"), record));
-const sung = options.model ? await singAll(records) : { songs: [], others: [], model: "" };
-const reconstructions = options.model ? reconstructAll(pieces) : [];
-
-const analysis = analyse(manifest(), join(out, "analysis"));
-const table = evaluationTable(records, [
-  column(sung.model, "song", sung.songs.length),
-  column("held-out pieces (ceiling)", "piece", pieces.length),
-  column("white noise (floor)", "noise", noises.length),
-]);
+const training = teachers.map(({ mix, genre }) => ({ path: join(heldOut, "classifier", mix), genre }));
+const analysis = analyse(manifestOf(columns, training), join(out, "analysis"));
+const table = evaluationTable(
+  records,
+  columns.map((column) => columnOf(column, analysis)),
+);
 writeFileSync(join(out, "table.md"), `${table}\n`);
 console.log(table);
 
-/** One song a prompt, and a second seed's for the first prompts. */
-async function singAll(
-  prompts: PieceRecord[],
-): Promise<{ songs: string[]; others: string[]; model: string }> {
-  const directory = join(out, "songs");
-  rmSync(directory, { recursive: true, force: true });
-  const singer = await openSinger(directory, options.thinking);
-  try {
-    const songs: string[] = [];
+/** A song a prompt, and a second seed's for the first prompts. */
+async function singAll(prompts: PieceRecord[]): Promise<Recordings[]> {
+  const singer = new Singer(join(heldOut, "songs"));
+  const sing = (record: PieceRecord, seed: number, thinking: boolean): Promise<Song> =>
+    singer.sing(`${thinking ? "planned" : "direct"}/${record.id}-${seed}`, {
+      ...{ ...promptOf(record), seed, thinking },
+    });
+  const column = async (title: string, thinking: boolean): Promise<Recordings> => {
+    const made: Song[] = [];
     for (const record of prompts) {
-      songs.push(await singer.sing(record, record.seed));
-      process.stderr.write(`\rsong ${songs.length} of ${prompts.length}, ${singer.seconds().toFixed(0)} s `);
+      made.push(await sing(record, record.seed, thinking));
+      process.stderr.write(`\r${title}: song ${made.length} of ${prompts.length} `);
     }
-    const others: string[] = [];
-    for (const record of prompts.slice(0, options.seedPairs))
-      others.push(await singer.sing(record, record.seed + 1));
     process.stderr.write("\n");
-    return { songs, others, model: singer.model };
+    const others: Song[] = [];
+    for (const record of prompts.slice(0, options.seedPairs)) {
+      others.push(await sing(record, record.seed + 1, thinking));
+    }
+    return {
+      title,
+      paths: made.map(({ path }) => path),
+      computeSeconds: made.map(({ computeSeconds }) => computeSeconds),
+      siblings: others.map(({ path }, index) => [made[index]?.path as string, path]),
+      reconstructions: thinking ? [] : reconstructAll(singer.vaeDirectory),
+    };
+  };
+  try {
+    // The language model, once loaded, would fill the metadata of every song.
+    const direct = await column(singer.model, false);
+    if (!options.thinking) return [direct];
+    await singer.loadLanguageModel();
+    return [direct, await column(`${singer.model}, thinking`, true)];
   } finally {
     await singer.close();
   }
 }
 
-function reconstructAll(recordings: string[]): string[] {
-  const { vaeDirectory } = new Checkpoints(loadConfig(process.env).checkpointsDirectory).renderer(
-    defaultModel,
-  );
-  return reconstruct(vaeDirectory, recordings, join(out, "reconstructions"));
+function reconstructAll(vaeDirectory: string): [string, string][] {
+  const originals = records
+    .slice(0, options.reconstructions)
+    .map(({ id, mix }) => ({ id, path: piece(mix) }));
+  const copies = reconstruct(vaeDirectory, originals, join(heldOut, "reconstructions"));
+  return originals.map(({ path }, index) => [path, copies[index] as string]);
 }
 
-function manifest(): Manifest {
-  const named = (name: string, paths: string[]) =>
-    paths.map((path, index) => ({ name: `${name} ${index}`, path }));
-  const paired = (name: string, ones: string[], others: string[]) =>
-    others.map((other, index) => ({ name: `${name} ${index}`, one: ones[index] as string, other }));
-  const prompted = records.slice(0, options.seedPairs);
-  const siblings = prompted.map(
-    ({ genre }) => teachers.find((teacher) => teacher.genre === genre)?.mix ?? "",
-  );
+/** Two pieces of one genre stand for two seeds. */
+function pieceColumn(): Recordings {
+  const siblings = records.slice(0, options.seedPairs).flatMap(({ genre, mix }): [string, string][] => {
+    const teacher = teachers.find((other) => other.genre === genre);
+    return teacher === undefined ? [] : [[piece(mix), join(heldOut, "classifier", teacher.mix)]];
+  });
+  const paths = records.map(({ mix }) => piece(mix));
+  return { title: "held-out pieces (ceiling)", paths, computeSeconds: [], siblings, reconstructions: [] };
+}
+
+function noiseColumn(): Recordings {
+  const paths = records.map((record) => whiteNoise(join(heldOut, "noise"), record));
+  const pairs = (ones: string[], others: string[], count: number): [string, string][] =>
+    others.slice(0, count).map((other, index) => [ones[index] as string, other]);
   return {
-    training: teachers.map(({ mix, genre }) => ({ path: join(out, "classifier", mix), genre })),
-    recordings: [...named("song", sung.songs), ...named("piece", pieces), ...named("noise", noises)],
-    pairs: [
-      ...paired("song seeds", sung.songs, sung.others),
-      ...paired(
-        "piece seeds",
-        pieces,
-        siblings.map((mix) => join(out, "classifier", mix)),
-      ),
-      ...paired("noise seeds", noises, noises.slice(1, 1 + options.seedPairs)),
-      ...paired("song reconstruction", pieces, reconstructions),
-      ...paired("noise reconstruction", pieces, noises),
-    ],
+    title: "white noise (floor)",
+    paths,
+    computeSeconds: [],
+    siblings: pairs(paths, paths.slice(1), options.seedPairs),
+    reconstructions: pairs(
+      records.map(({ mix }) => piece(mix)),
+      paths,
+      options.reconstructions,
+    ),
   };
 }
 
-function column(title: string, name: string, count: number): Column {
-  const measurements = Array.from({ length: count }, (_, index) => analysis.recordings[`${name} ${index}`]);
-  const distances = (kind: string): number[] =>
-    Object.entries(analysis.pairs).flatMap(([pair, distance]) =>
-      pair.startsWith(`${name} ${kind} `) ? [distance] : [],
-    );
-  return {
-    title,
-    measurements: measurements.filter((measured) => measured !== undefined),
-    seedDistances: distances("seeds"),
-    reconstructionDistances: distances("reconstruction"),
-  };
+function piece(mix: string): string {
+  return join(heldOut, "pieces", mix);
 }

@@ -20,7 +20,7 @@ const measured = (values: Partial<Measurement>): Measurement => ({
 });
 
 const column = (title: string, measurements: Measurement[]): Column => ({
-  ...{ title, measurements, seedDistances: [], reconstructionDistances: [4, 6] },
+  ...{ title, measurements, computeSeconds: [], seedDistances: [], reconstructionDistances: [4, 6] },
 });
 
 describe("table of carillon-nano's evaluation", () => {

@@ -1,53 +1,57 @@
 """Measures recordings: a manifest in, measurements out, both JSON.
 
-    analyse.py MANIFEST OUT
+    analyse.py MANIFEST OUT CACHE
 
 The manifest: {"training": [{"path", "genre"}], "recordings": [{"name", "path"}],
                "pairs": [{"name", "one", "other"}]}
 Out: {"recordings": {name: {seconds, tempo, key, genre, loudness, ...}}, "pairs": {name: log-mel distance in dB}}
+What was measured before, of the same bytes by the same code, is read from CACHE, a directory.
 """
 
+import hashlib
 import json
 import sys
+from pathlib import Path
+
+import joblib
 
 import genre
-import signals
+import measured
+
+PROCESSES = 2
 
 
-def main(manifest_path, out_path):
-    with open(manifest_path, encoding="utf-8") as file:
-        manifest = json.load(file)
-    classifier = train_classifier(manifest["training"])
-    measured = {}
-    for index, recording in enumerate(manifest["recordings"]):
-        measured[recording["name"]] = measure(recording["path"], classifier)
-        print(f"\ranalysed {index + 1} of {len(manifest['recordings'])}", end="", file=sys.stderr)
-    print(file=sys.stderr)
-    pairs = {pair["name"]: distance(pair["one"], pair["other"]) for pair in manifest["pairs"]}
-    with open(out_path, "w", encoding="utf-8") as file:
-        json.dump({"recordings": measured, "pairs": pairs}, file, indent=1)
+def main(manifest_path, out_path, cache_path):
+    manifest = json.loads(Path(manifest_path).read_text(encoding="utf-8"))
+    memory = joblib.Memory(cache_path, verbose=0)
+    training, recordings, pairs = manifest["training"], manifest["recordings"], manifest["pairs"]
+    windows = run("genre windows", memory, measured.windows, [[entry["path"]] for entry in training + recordings])
+    levels = run("recordings", memory, measured.measure, [[entry["path"]] for entry in recordings])
+    distances = run("distances", memory, measured.distance, [[pair["one"], pair["other"]] for pair in pairs])
 
-
-def train_classifier(training):
-    recordings = [genre.windows(signals.load(entry["path"])[2]) for entry in training]
-    return genre.train(recordings, [entry["genre"] for entry in training])
-
-
-def measure(path, classifier):
-    audio, rate, mono = signals.load(path)
-    return {
-        "seconds": len(audio) / rate,
-        "tempo": signals.tempo(mono),
-        "key": signals.key(mono),
-        "genre": genre.predict(classifier, genre.windows(mono)),
-        "loudness": signals.loudness(path),
-        **signals.levels(audio, rate),
+    classifier = genre.train(windows[: len(training)], [entry["genre"] for entry in training])
+    genres = [genre.predict(classifier, rows) for rows in windows[len(training) :]]
+    report = {
+        "recordings": {
+            entry["name"]: {**level, "genre": name} for entry, level, name in zip(recordings, levels, genres)
+        },
+        "pairs": {pair["name"]: value for pair, value in zip(pairs, distances)},
     }
+    Path(out_path).write_text(json.dumps(report, indent=1), encoding="utf-8")
 
 
-def distance(one, other):
-    spectra = [signals.log_mel(signals.load(path)[2]) for path in (one, other)]
-    return signals.log_mel_distance(*spectra)
+def run(what, memory, function, path_lists):
+    """`function` of every list of paths, by several processes, each result kept."""
+    print(f"{what}: {len(path_lists)}", file=sys.stderr)
+    kept = memory.cache(function, ignore=["paths"])
+    code = measured.code_version()
+    return joblib.Parallel(n_jobs=PROCESSES)(
+        joblib.delayed(kept)([digest(path) for path in paths], code, paths) for paths in path_lists
+    )
+
+
+def digest(path):
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 if __name__ == "__main__":

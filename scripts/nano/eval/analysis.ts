@@ -17,10 +17,11 @@ export interface Analysis {
   pairs: Record<string, number>;
 }
 
+/** @param directory keeps what was measured before */
 export function analyse(manifest: Manifest, directory: string): Analysis {
   mkdirSync(directory, { recursive: true });
   const [input, output] = [join(directory, "manifest.json"), join(directory, "measurements.json")];
   writeFileSync(input, JSON.stringify(manifest, null, 1));
-  runPython("analyse.py", [input, output]);
+  runPython("analyse.py", [input, output, join(directory, "kept")]);
   return JSON.parse(readFileSync(output, "utf8")) as Analysis;
 }

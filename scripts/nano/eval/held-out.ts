@@ -10,6 +10,7 @@ import { type PieceRecord, splitOf } from "../dataset/record.js";
 import { amplitude, type Stereo, sampleRate, scale, silence } from "../render/stereo.js";
 import { Synthesiser } from "../render/synthesiser.js";
 import { encodeWav } from "../render/wav.js";
+import { composerVersion } from "./versions.js";
 
 /** The first `count` held-out seeds from the `skip`-th on; they go round all genres. */
 export function heldOutSeeds(count: number, skip = 0): number[] {
@@ -20,21 +21,32 @@ export function heldOutSeeds(count: number, skip = 0): number[] {
   return seeds.slice(skip);
 }
 
+/** A folder of its own for what this composer makes. */
+export function heldOutFolder(directory: string): string {
+  return join(directory, `held-out-${composerVersion()}`);
+}
+
+interface HeldOutSet {
+  directory: string;
+  seeds: number[];
+  wishes?: Wishes;
+  keepsStems?: boolean;
+}
+
 /** Renders what is not there yet. */
-export async function renderHeldOut(
-  directory: string,
-  seeds: number[],
-  wishes: Wishes,
-): Promise<PieceRecord[]> {
+export async function renderHeldOut(set: HeldOutSet): Promise<PieceRecord[]> {
+  const { directory, seeds, wishes = {}, keepsStems = false } = set;
   const dataSet = new DataSet(directory);
-  const tokenizer = await Tokenizer.load(ensureTokenizer(directory));
-  const synthesiser = new Synthesiser();
-  for (const [index, seed] of seeds.entries()) {
-    if (dataSet.has(seed)) continue;
-    process.stderr.write(`\rheld-out piece ${index + 1} of ${seeds.length} `);
-    await dataSet.add(compose(seed, wishes), synthesiser, tokenizer, 0);
+  const missing = seeds.filter((seed) => !dataSet.has(seed));
+  if (missing.length > 0) {
+    const tokenizer = await Tokenizer.load(ensureTokenizer(directory));
+    const synthesiser = new Synthesiser();
+    for (const [index, seed] of missing.entries()) {
+      process.stderr.write(`\rheld-out piece ${index + 1} of ${missing.length} `);
+      await dataSet.add(compose(seed, wishes), synthesiser, tokenizer, keepsStems ? 1 : 0);
+    }
+    process.stderr.write("\n");
   }
-  process.stderr.write("\n");
   const bySeed = new Map(dataSet.records().map((record) => [record.seed, record]));
   return seeds.flatMap((seed) => bySeed.get(seed) ?? []);
 }
@@ -50,7 +62,8 @@ export function whiteNoise(directory: string, { id, seed, durationSeconds }: Pie
   return path;
 }
 
-function noise(seed: number, durationSeconds: number): Stereo {
+/** Uniform, of the level of the held-out pieces. */
+export function noise(seed: number, durationSeconds: number): Stereo {
   const random = new Random(seed);
   const audio = silence(durationSeconds * sampleRate);
   for (const channel of [audio.left, audio.right]) {

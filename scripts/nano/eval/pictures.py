@@ -1,55 +1,84 @@
-"""Pictures of recordings, to listen by looking: waveform over mel spectrogram, sections marked.
+"""Pictures of recordings, to listen by looking: waveform over a spectrogram of 24 bands an octave.
 
-    pictures.py MANIFEST OUT_DIRECTORY
+    pictures.py MANIFEST
 
-The manifest: [{"name", "path", "title", "sections": [{"name", "startSeconds"}]}]
+The manifest: [{"path", "picture", "title", "sections": [{"name", "startSeconds"}]}]
 """
 
 import json
 import sys
+import textwrap
 from pathlib import Path
 
 import librosa
 import matplotlib
 import numpy as np
 import soundfile
+from PIL import Image
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402 (the backend is chosen before)
 
+RATE = 22050
+HOP = 512
+LOWEST = "A1"
+OCTAVES = 7.4
+BANDS_PER_OCTAVE = 24
+TITLE_WIDTH = 110
+# A picture of a hundred thousand bytes: flat colours, few of them.
+COLORS = 24
 
-def draw(recording, directory):
+
+def draw(recording):
     audio, rate = soundfile.read(recording["path"], always_2d=True, dtype="float32")
-    mono = audio.mean(axis=1)
-    power = librosa.feature.melspectrogram(y=mono, sr=rate, n_fft=4096, hop_length=480, n_mels=192, fmax=16000)
-    seconds = len(mono) / rate
+    mono = librosa.resample(audio.mean(axis=1), orig_sr=rate, target_sr=RATE)
+    seconds = len(mono) / RATE
     figure, (wave, spectrum) = plt.subplots(
-        2, 1, figsize=(14, 6), sharex=True, height_ratios=(1, 3), layout="constrained"
+        2, 1, figsize=(11, 5), sharex=True, height_ratios=(1, 4), layout="constrained"
     )
-    wave.plot(np.arange(0, len(mono), 48) / rate, mono[::48], linewidth=0.3)
-    wave.set(ylim=(-1, 1), ylabel="amplitude", title=recording["title"])
-    spectrum.imshow(
-        librosa.power_to_db(power, ref=np.max),
-        origin="lower",
-        aspect="auto",
-        vmin=-80,
-        vmax=0,
-        extent=(0, seconds, 0, power.shape[0]),
-    )
-    spectrum.set(xlabel="seconds", ylabel="mel band", xlim=(0, seconds))
+    draw_wave(wave, mono, seconds)
+    draw_spectrum(spectrum, mono, seconds)
+    figure.suptitle("\n".join(textwrap.wrap(recording["title"], TITLE_WIDTH)), fontsize=10)
     for section in recording["sections"]:
         for axis in (wave, spectrum):
             axis.axvline(section["startSeconds"], color="tab:red", linewidth=0.8)
-        spectrum.text(section["startSeconds"], power.shape[0], f" {section['name']}", color="white", va="top")
-    figure.savefig(directory / f"{recording['name']}.png", dpi=80)
+        wave.text(section["startSeconds"], 0.95, f" {section['name']}", color="tab:red", va="top", fontsize=8)
+    figure.savefig(recording["picture"], dpi=80)
     plt.close(figure)
+    Image.open(recording["picture"]).convert("RGB").quantize(COLORS).save(recording["picture"], optimize=True)
 
 
-def main(manifest_path, out_directory):
-    directory = Path(out_directory)
-    directory.mkdir(parents=True, exist_ok=True)
+def draw_wave(axis, mono, seconds):
+    """Highest and lowest sample of every hop."""
+    frames = mono[: len(mono) // HOP * HOP].reshape(-1, HOP)
+    axis.fill_between(np.arange(len(frames)) * HOP / RATE, frames.min(axis=1), frames.max(axis=1), linewidth=0)
+    axis.set(xlim=(0, seconds), ylim=(-1, 1), ylabel="amplitude")
+
+
+def draw_spectrum(axis, mono, seconds):
+    """Bands as far apart as quarter tones: a note is a line, its partials the lines above it."""
+    bands = int(OCTAVES * BANDS_PER_OCTAVE)
+    lowest = librosa.note_to_hz(LOWEST)
+    magnitudes = np.abs(
+        librosa.cqt(mono, sr=RATE, hop_length=HOP, fmin=lowest, n_bins=bands, bins_per_octave=BANDS_PER_OCTAVE)
+    )
+    axis.imshow(
+        librosa.amplitude_to_db(magnitudes, ref=np.max),
+        origin="lower",
+        aspect="auto",
+        vmin=-60,
+        vmax=0,
+        cmap="magma",
+        extent=(0, seconds, 0, OCTAVES),
+    )
+    octaves = np.arange(int(OCTAVES) + 1)
+    axis.set_yticks(octaves, [f"{lowest * 2**octave:.0f}" for octave in octaves])
+    axis.set(xlabel="seconds", ylabel="hertz")
+
+
+def main(manifest_path):
     for recording in json.loads(Path(manifest_path).read_text(encoding="utf-8")):
-        draw(recording, directory)
+        draw(recording)
 
 
 if __name__ == "__main__":

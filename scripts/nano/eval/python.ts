@@ -10,8 +10,8 @@ const requirements = fileURLToPath(new URL("requirements.txt", import.meta.url))
 /** Runs a program of this folder; its output goes to the terminal. */
 export function runPython(program: string, programArguments: string[]): void {
   const script = fileURLToPath(new URL(program, import.meta.url));
-  // Analyses run one after another; many threads would only fight over the small arrays.
-  const env = { ...process.env, OMP_NUM_THREADS: "2", PYTHONDONTWRITEBYTECODE: "1" };
+  // Several processes work at once, each on small arrays.
+  const env = { ...process.env, OMP_NUM_THREADS: "1", PYTHONDONTWRITEBYTECODE: "1" };
   execFileSync(interpreter(), [script, ...programArguments], { stdio: "inherit", env });
 }
 

@@ -1,25 +1,41 @@
 /** What the autoencoder makes of recordings: encoded and decoded again by the native core. */
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Stereo } from "../render/stereo.js";
 import { decodeWav, encodeWav } from "../render/wav.js";
+import { weightsVersion } from "./versions.js";
 
 const program = fileURLToPath(new URL("../../../build/native/eval/carillon-vae-roundtrip", import.meta.url));
 
-/** @returns a WAV file per recording, of the same name */
-export function reconstruct(vaeDirectory: string, recordings: string[], directory: string): string[] {
-  mkdirSync(directory, { recursive: true });
-  return recordings.map((recording) => {
-    const [input, output] = ["in.f32", "out.f32"].map((name) => join(directory, name)) as [string, string];
-    const path = join(directory, basename(recording));
-    writeFileSync(input, planar(decodeWav(readFileSync(recording))));
-    execFileSync(program, [vaeDirectory, input, output], { stdio: ["ignore", "inherit", "inherit"] });
-    writeFileSync(path, encodeWav(stereo(readFileSync(output))));
-    for (const temporary of [input, output]) rmSync(temporary);
-    return path;
+interface Recording {
+  id: string;
+  path: string;
+}
+
+/** @returns a WAV file per recording, in a folder of this autoencoder; what is there already stays */
+export function reconstruct(vaeDirectory: string, recordings: Recording[], directory: string): string[] {
+  const own = join(directory, weightsVersion(vaeDirectory));
+  mkdirSync(own, { recursive: true });
+  return recordings.map(({ id, path }) => {
+    const output = join(own, `${id}.wav`);
+    if (!existsSync(output)) roundTrip(vaeDirectory, path, output);
+    return output;
   });
+}
+
+function roundTrip(vaeDirectory: string, input: string, output: string): void {
+  const [before, after, partial] = [".in.f32", ".out.f32", ".part"].map((ending) => output + ending) as [
+    string,
+    string,
+    string,
+  ];
+  writeFileSync(before, planar(decodeWav(readFileSync(input))));
+  execFileSync(program, [vaeDirectory, before, after], { stdio: ["ignore", "inherit", "inherit"] });
+  writeFileSync(partial, encodeWav(stereo(readFileSync(after))));
+  renameSync(partial, output);
+  for (const temporary of [before, after]) rmSync(temporary);
 }
 
 function planar({ left, right }: Stereo): Uint8Array {

@@ -66,7 +66,7 @@ def levels(audio, rate):
 
 
 def log_mel(mono):
-    """Decibels, 80 bands, not below 80 dB under full scale."""
+    """Decibels of 80 bands, not below -60."""
     power = librosa.feature.melspectrogram(y=mono, sr=ANALYSIS_RATE, n_fft=1024, hop_length=HOP, n_mels=80)
     return np.maximum(10 * np.log10(np.maximum(power, 1e-12)), -60)
 

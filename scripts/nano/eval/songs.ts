@@ -1,6 +1,7 @@
 /** What the model makes of the held-out prompts, through the public API. */
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { type Checkpoint, Checkpoints, type RendererCheckpoint } from "../../../src/engine/checkpoints.js";
 import {
   createEngine,
   loadConfig,
@@ -9,51 +10,94 @@ import {
   parseGenerationRequest,
 } from "../../../src/index.js";
 import type { PieceRecord } from "../dataset/record.js";
+import { weightsVersion } from "./versions.js";
 
-export interface Singer {
-  /** Name of the loaded model. */
-  model: string;
-  /** Seconds spent making songs so far. */
-  seconds(): number;
-  /** @returns the file's path */
-  sing(record: PieceRecord, seed: number): Promise<string>;
-  close(): Promise<void>;
+/** A song on disk. */
+export interface Song {
+  path: string;
+  /** What making it took, without loading models. */
+  computeSeconds: number;
 }
 
-/** @param thinking let the language model plan first */
-export async function openSinger(directory: string, thinking: boolean): Promise<Singer> {
-  mkdirSync(directory, { recursive: true });
-  const config = loadConfig(process.env);
-  const engine = createEngine(config, (message) => console.error(message));
-  const { model } = await engine.loadSlot(1, null);
-  let seconds = 0;
-  return {
-    model: model ?? "",
-    seconds: () => seconds,
-    close: () => engine.close(),
-    async sing(record, seed) {
-      const path = join(directory, `${record.id}-${seed}.wav`);
-      const start = performance.now();
-      await makeSongs(engine, requestOf(engine, record, seed, thinking), {
-        destination: () => ({ name: path, path }),
-        maxSourceSeconds: config.sourceMaxSeconds,
-        signal: new AbortController().signal,
-        report: () => {},
-      });
-      seconds += (performance.now() - start) / 1000;
-      return path;
-    },
-  };
+/** Makes songs by the configured models, and keeps them: a song that is there already is not made again. */
+export class Singer {
+  readonly #engine: MusicEngine;
+  readonly #model: RendererCheckpoint;
+  readonly #languageModel: Checkpoint;
+  readonly #directory: string;
+  readonly #maxSourceSeconds: number;
+  /** Folder of what the loaded models make. */
+  #songs: string;
+  #loading: Promise<unknown> | null = null;
+
+  /** @param directory gets a folder for every model */
+  constructor(directory: string) {
+    const config = loadConfig(process.env);
+    const checkpoints = new Checkpoints(config.checkpointsDirectory);
+    this.#model = checkpoints.renderer(config.slot1Model);
+    this.#languageModel = checkpoints.languageModel(config.languageModel);
+    this.#directory = directory;
+    this.#songs = join(directory, weightsVersion(...this.#modelDirectories()));
+    this.#maxSourceSeconds = config.sourceMaxSeconds;
+    this.#engine = createEngine(config, (message) => console.error(message));
+  }
+
+  get model(): string {
+    return this.#model.name;
+  }
+
+  get vaeDirectory(): string {
+    return this.#model.vaeDirectory;
+  }
+
+  close(): Promise<void> {
+    return this.#engine.close();
+  }
+
+  /** From now on the language model fills what prompts leave open, and plans songs that ask for it. */
+  async loadLanguageModel(): Promise<void> {
+    await this.#engine.loadLanguageModel(null);
+    const version = weightsVersion(...this.#modelDirectories(), this.#languageModel.directory);
+    this.#songs = join(this.#directory, version);
+  }
+
+  /**
+   * @param name of the song, without a file type
+   * @param parameters as POST /release_task takes them
+   */
+  async sing(name: string, parameters: Readonly<Record<string, unknown>>): Promise<Song> {
+    const path = join(this.#songs, `${name}.wav`);
+    // Written last: the song is whole where it is.
+    const mark = join(this.#songs, `${name}.json`);
+    if (existsSync(mark)) return JSON.parse(readFileSync(mark, "utf8")) as Song;
+    mkdirSync(dirname(path), { recursive: true });
+    this.#loading ??= this.#engine.loadSlot(1, null);
+    await this.#loading;
+    const fixed = { batch_size: 1, use_random_seed: false, audio_format: "wav" };
+    const request = parseGenerationRequest({ ...parameters, ...fixed }, this.#engine);
+    const start = performance.now();
+    await makeSongs(this.#engine, request, {
+      destination: () => ({ name: path, path }),
+      maxSourceSeconds: this.#maxSourceSeconds,
+      signal: new AbortController().signal,
+      report: () => {},
+    });
+    const song: Song = { path, computeSeconds: (performance.now() - start) / 1000 };
+    writeFileSync(mark, JSON.stringify(song));
+    return song;
+  }
+
+  #modelDirectories(): string[] {
+    const { directory, vaeDirectory, textEncoderDirectory, tokenizerDirectory } = this.#model;
+    return [directory, vaeDirectory, textEncoderDirectory, tokenizerDirectory];
+  }
 }
 
-function requestOf(engine: MusicEngine, record: PieceRecord, seed: number, thinking: boolean) {
+/** All that a piece's prompt says, as parameters of a request. */
+export function promptOf(record: PieceRecord): Record<string, unknown> {
   const { caption, lyrics, language, bpm, keyScale, timeSignature, durationSeconds } = record;
-  return parseGenerationRequest(
-    {
-      ...{ prompt: caption, lyrics, vocal_language: language, bpm, thinking },
-      ...{ key_scale: keyScale, time_signature: timeSignature, audio_duration: durationSeconds },
-      ...{ batch_size: 1, use_random_seed: false, seed, audio_format: "wav" },
-    },
-    engine,
-  );
+  return {
+    ...{ prompt: caption, lyrics, vocal_language: language, bpm, key_scale: keyScale },
+    ...{ time_signature: timeSignature, audio_duration: durationSeconds },
+  };
 }

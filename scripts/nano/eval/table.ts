@@ -18,6 +18,8 @@ export interface Measurement {
 export interface Column {
   title: string;
   measurements: Measurement[];
+  /** What making each of them took; empty where nobody measured. */
+  computeSeconds: number[];
   /** Log-mel distances between two seeds' recordings, dB. */
   seedDistances: number[];
   /** Log-mel distances between recordings and what became of them, dB. */
@@ -48,6 +50,7 @@ export function evaluationTable(records: readonly PieceRecord[], columns: readon
     middle("loudness", (m) => m.loudness, "LUFS"),
     middle("peak", (m) => m.peak, "dB"),
     middle("silent frames", (m) => 100 * m.silence, "%"),
+    ["time for 30 s of music (median)", (column) => timeForThirtySeconds(column)],
     ["distance between two seeds", ({ seedDistances }) => decibels(seedDistances)],
     ["distance of VAE reconstruction", ({ reconstructionDistances }) => decibels(reconstructionDistances)],
   ];
@@ -68,6 +71,14 @@ function percent(share: number): string {
 
 function decibels(distances: number[]): string {
   return distances.length === 0 ? "-" : `${mean(distances).toFixed(1)} dB`;
+}
+
+function timeForThirtySeconds({ measurements, computeSeconds }: Column): string {
+  if (computeSeconds.length === 0) return "-";
+  const times = computeSeconds.map(
+    (seconds, index) => (30 * seconds) / (measurements[index]?.seconds ?? NaN),
+  );
+  return `${median(times).toFixed(1)} s`;
 }
 
 function mean(values: number[]): number {

@@ -1,0 +1,34 @@
+/** Names of cache folders by the content of what made them, so that nothing stale is measured. */
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const composer = ["genres", "compose", "render", "words"].map((room) =>
+  fileURLToPath(new URL(`../${room}`, import.meta.url)),
+);
+
+/** Of the code that held-out pieces follow from. */
+export function composerVersion(): string {
+  return versionOf(composer, (name) => name.endsWith(".ts"));
+}
+
+/** Of the parts of a checkpoint, by their folders. */
+export function weightsVersion(...directories: string[]): string {
+  return versionOf(directories, (name) => name.endsWith(".safetensors") || name.endsWith(".json"));
+}
+
+/** Files of the folders themselves. */
+function versionOf(directories: readonly string[], counts: (name: string) => boolean): string {
+  const hash = createHash("sha256");
+  for (const directory of directories) {
+    for (const name of readdirSync(directory).filter(counts).sort()) {
+      hash
+        .update(name)
+        .update("\0")
+        .update(readFileSync(join(directory, name)))
+        .update("\0");
+    }
+  }
+  return hash.digest("hex").slice(0, 12);
+}
