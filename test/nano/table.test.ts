@@ -43,6 +43,11 @@ describe("table of carillon-nano's evaluation", () => {
     expect(cellsOf(table, "distance of VAE")).to.deep.equal(["5.0 dB |"]);
   });
 
+  it("scales what songs took to half a minute", () => {
+    const slow = { ...column("model", [measured({}), measured({ seconds: 60 })]), computeSeconds: [4, 20] };
+    expect(cellsOf(evaluationTable(records, [slow]), "time for 30 s")).to.deep.equal(["10.0 s |"]);
+  });
+
   it("shows a column that was not measured as empty", () => {
     const table = evaluationTable(records, [
       column("model", []),

@@ -97,8 +97,12 @@ function repaintTrial(piece: LoadedPiece, others: readonly LoadedPiece[]): Trial
   const [from, to] = [start * sampleRate, end * sampleRate];
   const truth = mix.slice();
   truth.set((others[0]?.mix ?? mix).subarray(from, to), from);
-  const outside = (audio: Float32Array): Float32Array =>
-    Float32Array.from([...audio.subarray(0, from), ...audio.subarray(to, mix.length)]);
+  const outside = (audio: Float32Array): Float32Array => {
+    const rest = new Float32Array(mix.length - (to - from));
+    rest.set(audio.subarray(0, from));
+    rest.set(audio.subarray(to, mix.length), from);
+    return rest;
+  };
   return {
     name: `${record.id}-repaint`,
     parameters: {
