@@ -24,30 +24,39 @@ inline void store(uint16_t* p, Mask mask, __m512 v) {
   _mm256_mask_storeu_epi16(p, mask, (__m256i)_mm512_cvtneps_pbh(v));
 }
 
+inline __m512 load(const float* p, Mask mask) { return _mm512_maskz_loadu_ps(mask, p); }
+inline void store(float* p, Mask mask, __m512 v) { _mm512_mask_storeu_ps(p, mask, v); }
+
 /// acc + the products of 16 pairs of bfloat16.
 inline __m512 multiply_add(__m512 acc, __m512i a, __m512i b) { return _mm512_dpbf16_ps(acc, (__m512bh)a, (__m512bh)b); }
 
-/// sin(x)^2, absolute error below 5e-7 for |x| up to 1e4: with x = pi n + a, |a| <= pi / 2, it is
-/// an even polynomial in a, fitted for the smallest maximum error on that range.
-inline __m512 sine_squared(__m512 x) {
+struct SineSquared {
+  __m512 value;  // sin(x)^2, absolute error below 5e-7 for |x| up to 1e4
+  __m512 slope;  // sin(2 x), its derivative, absolute error below 2e-5
+};
+
+/// With x = pi n + a, |a| <= pi / 2, the value is an even polynomial in a, fitted for the smallest maximum error on that
+/// range, and the slope is the derivative of that polynomial.
+inline SineSquared sine_squared_and_slope(__m512 x) {
   const __m512 turns = _mm512_mul_ps(x, _mm512_set1_ps(0.31830988618f));
   const __m512 whole = _mm512_roundscale_ps(turns, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   // The product is taken apart so that the difference keeps its low bits.
   __m512 angle = _mm512_fnmadd_ps(whole, _mm512_set1_ps(3.140625f), x);
   angle = _mm512_fnmadd_ps(whole, _mm512_set1_ps(9.67653589793e-4f), angle);
   const __m512 q = _mm512_mul_ps(angle, angle);
-  __m512 p = _mm512_set1_ps(-3.5407822e-06f);
-  p = _mm512_fmadd_ps(p, q, _mm512_set1_ps(1.3871641e-04f));
-  p = _mm512_fmadd_ps(p, q, _mm512_set1_ps(-3.1707650e-03f));
-  p = _mm512_fmadd_ps(p, q, _mm512_set1_ps(4.4441294e-02f));
-  p = _mm512_fmadd_ps(p, q, _mm512_set1_ps(-3.3333215e-01f));
-  p = _mm512_fmadd_ps(p, q, _mm512_set1_ps(9.9999980e-01f));
-  return _mm512_mul_ps(p, q);
+  constexpr float kCoefficients[] = {9.9999980e-01f, -3.3333215e-01f, 4.4441294e-02f,
+                                     -3.1707650e-03f, 1.3871641e-04f, -3.5407822e-06f};
+  __m512 p = _mm512_set1_ps(kCoefficients[5]), d = _mm512_set1_ps(6 * kCoefficients[5]);
+  for (int power = 4; power >= 0; --power) {
+    p = _mm512_fmadd_ps(p, q, _mm512_set1_ps(kCoefficients[power]));
+    d = _mm512_fmadd_ps(d, q, _mm512_set1_ps(static_cast<float>(power + 1) * kCoefficients[power]));
+  }
+  return {_mm512_mul_ps(p, q), _mm512_mul_ps(d, _mm512_add_ps(angle, angle))};
 }
 
 /// Snake: x + sin(frequency x)^2 gain.
 inline __m512 snake(__m512 x, __m512 frequency, __m512 gain) {
-  return _mm512_fmadd_ps(sine_squared(_mm512_mul_ps(x, frequency)), gain, x);
+  return _mm512_fmadd_ps(sine_squared_and_slope(_mm512_mul_ps(x, frequency)).value, gain, x);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
 
 #include <cmath>
@@ -102,6 +103,33 @@ TEST("kernels: snake is x + sin(f x)^2 g") {
   const at::Tensor y = kernels::snake_reference(x, frequency, gain);
   const float expected[] = {-0.493773f, 0.656454f, 2.772893f};
   for (int i = 0; i < 3; ++i) EXPECT_NEAR(y[i].item<float>(), expected[i], 1e-5);
+}
+
+TEST("kernels: snake and its gradients agree with the reference") {
+  auto generator = at::detail::createCPUGenerator(3);
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const double tolerance = dtype == at::kFloat ? 1e-4 : 1e-2;
+    for (const int64_t length : {5, 37, 40000}) {
+      const at::Tensor x = (3 * at::randn({2, 3, length}, generator, at::kFloat)).to(dtype).set_requires_grad(true);
+      const at::Tensor frequency = at::randn({3}, generator, at::kFloat).exp().set_requires_grad(true);
+      const at::Tensor gain = at::randn({3}, generator, at::kFloat).exp().set_requires_grad(true);
+      const at::Tensor upstream = at::randn({2, 3, length}, generator, at::kFloat).to(dtype);
+      const auto run = [&](const at::Tensor& y) {
+        std::vector<at::Tensor> results = {y.detach()};
+        y.backward(upstream);
+        for (const at::Tensor& leaf : {x, frequency, gain}) {
+          results.push_back(leaf.grad().clone());
+          leaf.mutable_grad() = at::Tensor();
+        }
+        return results;
+      };
+      const auto fast = run(kernels::snake(x, frequency, gain));
+      const auto exact = run(kernels::snake_reference(x, frequency.unsqueeze(1), gain.unsqueeze(1)));
+      for (size_t i = 0; i < exact.size(); ++i) EXPECT(relative_error(fast[i], exact[i]) < tolerance);
+      const at::NoGradGuard no_grad;
+      EXPECT(relative_error(kernels::snake(x, frequency, gain), exact[0]) < tolerance);
+    }
+  }
 }
 
 TEST("kernels: decode attention agrees with libtorch over cache views") {
