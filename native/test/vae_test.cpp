@@ -53,18 +53,27 @@ TEST("vae: the three spellings of a weight decode alike") {
 }
 
 TEST("vae: tiles cover every frame once and never reach past the ends") {
-  const auto tiles = plan_tiles(500, 128);
+  constexpr int64_t kOverlap = 16;
+  const auto tiles = plan_tiles(500, 128, kOverlap);
   int64_t next = 0;
   for (const Tile& tile : tiles) {
     EXPECT_EQ(tile.begin, next);
     next = tile.end;
     EXPECT(tile.window_begin >= 0 && tile.window_end <= 500 && tile.window_end - tile.window_begin <= 128);
-    EXPECT(tile.begin - tile.window_begin == kTileOverlapFrames || tile.window_begin == 0);
-    EXPECT(tile.window_end - tile.end == kTileOverlapFrames || tile.window_end == 500);
+    EXPECT(tile.begin - tile.window_begin == kOverlap || tile.window_begin == 0);
+    EXPECT(tile.window_end - tile.end == kOverlap || tile.window_end == 500);
   }
   EXPECT_EQ(next, 500);
-  EXPECT_EQ(plan_tiles(128, 128).size(), size_t{1});
-  EXPECT_THROWS(plan_tiles(100, 32), "not wider than its overlaps");
+  EXPECT_EQ(plan_tiles(128, 128, kOverlap).size(), size_t{1});
+  EXPECT_THROWS(plan_tiles(100, 32, kOverlap), "not wider than its overlaps");
+}
+
+TEST("vae: tiles overlap by as much as a frame reaches") {
+  VaeConfig config{};
+  config.downsampling_ratios = {2, 4, 4, 6, 10};
+  EXPECT_EQ(tile_overlap_frames(config), 10);
+  config.downsampling_ratios = {10, 6, 4, 4, 2};
+  EXPECT_EQ(tile_overlap_frames(config), 32);
 }
 
 TEST("vae: tiled decoding and encoding equal the whole") {
@@ -93,6 +102,19 @@ TEST("vae: bfloat16 kernels follow libtorch's float32") {
   EXPECT(relative_error(fast.decode(latents, Control()), exact.decode(latents, Control())) < 0.1);
   const at::Tensor audio = noise({2, 2, 5 * 1920});
   EXPECT(relative_error(fast.encode(audio, Control()).mean, exact.encode(audio, Control()).mean) < 0.1);
+}
+
+TEST("vae: the network that is trained in bfloat16 follows float32") {
+  const c10::InferenceMode inference;
+  const std::string directory = write_tiny_vae(Spelling::kWeightNorm);
+  const VaeConfig config = VaeConfig::read(directory);
+  const at::Tensor latents = noise({2, 4, 9});
+  const auto decode = [&](at::ScalarType dtype) {
+    const Weights weights = Checkpoint::open(directory).weights({at::kCPU, dtype});
+    SignalPool pool;
+    return Oobleck::load_decoder(weights.sub("decoder"), config, /*time_major=*/false).decode(latents, pool);
+  };
+  EXPECT(relative_error(decode(at::kBFloat16), decode(at::kFloat)) < 0.1);
 }
 
 TEST("vae: a batch is its items") {

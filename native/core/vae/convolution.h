@@ -52,7 +52,10 @@ class Convolution {
 
  private:
   bool time_major() const { return !weight_.defined(); }
+  Convolution wide() const;  // its weights in float32
   at::Tensor with_libtorch(const Signal& x) const;
+  /// A dilated convolution that keeps the length, as a plain one over every dilation-th sample: x [B, in, T].
+  at::Tensor by_phases(const at::Tensor& x) const;
   void multiply(const Signal& x, int64_t length, kernels::TileEpilogue epilogue) const;
 
   ConvolutionShape shape_;

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "core/runtime/devices.h"
@@ -10,17 +11,28 @@
 
 namespace carillon {
 
-std::vector<Tile> plan_tiles(int64_t frames, int64_t window) {
+int64_t tile_overlap_frames(const VaeConfig& config) {
+  constexpr double kEndReach = 3;    // samples of a convolution of kernel 7
+  constexpr double kUnitsReach = 39;  // of three of them with dilations 1, 3 and 9
+  double reach = kEndReach, samples_per_frame = 1;
+  for (auto ratio = config.downsampling_ratios.rbegin(); ratio != config.downsampling_ratios.rend(); ++ratio) {
+    reach += 1 / samples_per_frame;  // a transposed convolution reads the sample before
+    samples_per_frame *= static_cast<double>(*ratio);
+    reach += kUnitsReach / samples_per_frame;
+  }
+  return static_cast<int64_t>(std::ceil(reach + kEndReach / samples_per_frame)) + 1;
+}
+
+std::vector<Tile> plan_tiles(int64_t frames, int64_t window, int64_t overlap) {
   if (frames <= window) return {{0, frames, 0, frames}};
-  const int64_t step = window - 2 * kTileOverlapFrames;
+  const int64_t step = window - 2 * overlap;
   if (step < 1) {
     fail(ErrorCode::kBadArgument, "a tile of " + std::to_string(window) + " frames is not wider than its overlaps");
   }
   std::vector<Tile> tiles;
   for (int64_t begin = 0; begin < frames; begin += step) {
     const int64_t end = std::min(begin + step, frames);
-    tiles.push_back(
-        {begin, end, std::max<int64_t>(0, begin - kTileOverlapFrames), std::min(end + kTileOverlapFrames, frames)});
+    tiles.push_back({begin, end, std::max<int64_t>(0, begin - overlap), std::min(end + overlap, frames)});
   }
   return tiles;
 }
@@ -48,7 +60,7 @@ at::Tensor decode_tiled(const Oobleck& decoder, const at::Tensor& latents, const
                         const Control& control) {
   const int64_t batch = latents.size(0), frames = latents.size(2), hop = config.samples_per_frame();
   const at::Tensor audio = at::empty({batch, config.audio_channels, frames * hop}, at::kFloat);
-  const std::vector<Tile> tiles = plan_tiles(frames, window);
+  const std::vector<Tile> tiles = plan_tiles(frames, window, tile_overlap_frames(config));
   const int64_t group = group_size(decoder, batch, frames, window);
   const int64_t total = batch / group * static_cast<int64_t>(tiles.size());
   int64_t done = 0;
@@ -71,7 +83,7 @@ at::Tensor encode_tiled(const Oobleck& encoder, const at::Tensor& audio, const V
   const int64_t batch = audio.size(0), samples = audio.size(2), hop = config.samples_per_frame();
   const int64_t frames = samples / hop;
   const at::Tensor moments = at::empty({batch, config.encoder_hidden_size, frames}, at::kFloat);
-  const std::vector<Tile> tiles = plan_tiles(frames, window);
+  const std::vector<Tile> tiles = plan_tiles(frames, window, tile_overlap_frames(config));
   const int64_t group = group_size(encoder, batch, frames, window);
   const int64_t total = batch / group * static_cast<int64_t>(tiles.size());
   int64_t done = 0;

@@ -10,9 +10,10 @@
 
 namespace carillon {
 
-/// Latent frames computed beside each tile and thrown away. One frame reaches 9 frames each way in the decoder and
-/// 7 in the encoder (reference engine.md 6.5), so that 16 makes tiled and whole results the same.
-inline constexpr int64_t kTileOverlapFrames = 16;
+/// Latent frames computed beside each tile and thrown away: at least as many as one frame reaches each way in the
+/// decoder, and therefore in the encoder, so that tiled and whole results are the same. 10 for the published VAE
+/// (reference engine.md 6.5), more where more is done at low rates.
+int64_t tile_overlap_frames(const VaeConfig& config);
 
 /// Frames [begin, end) are kept of those computed, [window_begin, window_end).
 struct Tile {
@@ -21,8 +22,8 @@ struct Tile {
 };
 
 /// Cuts `frames` into tiles whose windows have at most `window` frames; a single one where all fit.
-/// Throws kBadArgument unless window > 2 * kTileOverlapFrames.
-std::vector<Tile> plan_tiles(int64_t frames, int64_t window);
+/// Throws kBadArgument unless window > 2 * overlap.
+std::vector<Tile> plan_tiles(int64_t frames, int64_t window, int64_t overlap);
 
 /// The window that suits a placement's memory: the last stage holds three tensors of 128 channels at the sampling
 /// rate, about 1.5 MB a frame in bfloat16. Fixed per machine, so that a song's bytes do not depend on its load.
