@@ -45,6 +45,7 @@ void DitStage::declare(Parameters& parameters, const DitConfig& config) {
 at::Tensor DitStage::errors(const Weights& weights, const TaskBatch& batch, const at::Tensor& times,
                             const at::Tensor& noise, const at::Tensor& unconditional) const {
   const auto placed = [&](const at::Tensor& tensor) { return tensor.to(device_); };
+  const auto as_input = [&](const at::Tensor& tensor) { return tensor.to(device_, weights.placement().dtype); };
   at::Tensor source = placed(batch.source);
   if (batch.is_cover.any().item<bool>()) {
     const at::NoGradGuard no_grad;
@@ -60,7 +61,7 @@ at::Tensor DitStage::errors(const Weights& weights, const TaskBatch& batch, cons
                                                   .text_mask = placed(batch.text_mask),
                                                   .lyric_embeddings = text.embed(batch.lyrics),
                                                   .lyric_mask = placed(batch.lyric_mask),
-                                                  .timbre_latents = placed(batch.timbre),
+                                                  .timbre_latents = as_input(batch.timbre),
                                                   .timbre_items = at::arange(batch.timbre.size(0), at::kLong)});
   const at::Tensor null_condition = weights.get("null_condition_emb", {1, 1, config_.encoder_hidden_size});
   const at::Tensor states =
@@ -68,8 +69,8 @@ at::Tensor DitStage::errors(const Weights& weights, const TaskBatch& batch, cons
 
   const Dit dit = Dit::load(weights.sub("decoder"), config_, Control());
   const at::Tensor data = placed(batch.target), target = placed(noise) - data;
-  const at::Tensor velocity = dit.velocity(noised(data, placed(noise), placed(times)),
-                                           dit.embed_context(at::cat({source, placed(batch.chunk_mask)}, 2)),
+  const at::Tensor velocity = dit.velocity(as_input(noised(data, placed(noise), placed(times))),
+                                           dit.embed_context(as_input(at::cat({source, placed(batch.chunk_mask)}, 2))),
                                            dit.modulate(placed(times)), dit.attend_to(states, {}, conditions.mask));
   const at::Tensor counted = placed(batch.counted);
   return ((velocity - target).square() * counted).sum({1, 2}) /

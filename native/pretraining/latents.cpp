@@ -3,8 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <functional>
+#include <string_view>
 
 #include "core/runtime/error.h"
 #include "core/vae/vae.h"
@@ -15,18 +15,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kVae = "vae";          // metadata: which VAE made the file
+constexpr const char* kVae = "vae";          // metadata: which encoder made the file
 constexpr const char* kSilence = "silence";  // file and tensor
 constexpr int64_t kSilenceFrames = 15000;    // 600 s, the longest song
 constexpr int64_t kSteadyFrame = 50;         // far enough from the start that silence sounds the same from there on
 
 std::string path_of(const std::string& directory, const std::string& id) { return directory + "/" + id + ".safetensors"; }
 
-/// What tells one set of weights from another.
+/// What tells one encoder from another.
 std::string fingerprint(const std::string& vae_directory) {
-  std::ifstream file(vae_directory + "/diffusion_pytorch_model.safetensors", std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  return std::to_string(std::hash<std::string>()(bytes));
+  const Safetensors file = Safetensors::open(vae_directory + "/diffusion_pytorch_model.safetensors");
+  size_t value = 0;
+  for (const std::string& name : file.names()) {
+    if (name.rfind("encoder.", 0) != 0) continue;
+    const at::Tensor tensor = file.tensor(name).contiguous();
+    const std::string_view bytes(static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes());
+    value = value * 31 + std::hash<std::string_view>()(bytes);
+  }
+  return std::to_string(value);
 }
 
 bool is_made_by(const std::string& path, const std::string& vae) {

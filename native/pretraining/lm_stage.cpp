@@ -88,7 +88,7 @@ LmStage::Entropy LmStage::entropy(const Weights& weights, const std::vector<Sequ
   }
   const Qwen3Stack stack = Qwen3Stack::load(weights, config_, Control());
   const at::Tensor hidden = stack.encode(ids.slice(1, 0, longest - 1));
-  const at::Tensor logits = nn::linear(hidden, stack.embeddings, {}).flatten(0, 1);
+  const at::Tensor logits = nn::linear(hidden, stack.embeddings, {}).flatten(0, 1).to(at::kFloat);
   const auto mean = [&](const at::Tensor& targets) {
     const at::Tensor next = targets.slice(1, 1).flatten().to(device_);
     return at::cross_entropy_loss(logits, next, {}, at::Reduction::Mean, kNotLearnt);

@@ -44,7 +44,8 @@ Options parse_options(const std::vector<std::string>& arguments) {
   Options options;
   std::map<std::string, std::string*> texts = {{"--data", &options.data}, {"--model", &options.model},
                                                {"--work", &options.work}, {"--from", &options.from},
-                                               {"--out", &options.out},   {"--device", &options.device}};
+                                               {"--out", &options.out},   {"--device", &options.device},
+                                               {"--dtype", &options.dtype}};
   std::map<std::string, double*> numbers = {{"--minutes", &options.minutes},
                                             {"--crop-seconds", &options.crop_seconds},
                                             {"--learning-rate", &options.learning_rate},

@@ -15,6 +15,7 @@ struct Options {
   std::string out;    // export: the checkpoint folder to write
   std::vector<int64_t> unconditional_prompt;  // lm: ids of guidance's other prompt, its empty think block included
   std::string device = "auto";
+  std::string dtype = "float32";  // of activations and of the weights that they meet; the leaves stay float32
   int64_t steps = 1'000'000;  // in all, resumed ones included
   double minutes = 0;         // of this run; 0: no limit
   int64_t batch = 8;

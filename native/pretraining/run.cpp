@@ -8,6 +8,7 @@
 #include "core/checkpoint/safetensors.h"
 #include "core/runtime/error.h"
 #include "core/runtime/placement.h"
+#include "pretraining/decoder_stage.h"
 #include "pretraining/dit_stage.h"
 #include "pretraining/export.h"
 #include "pretraining/initial_weights.h"
@@ -56,6 +57,10 @@ std::unique_ptr<TrainingStage> make_stage(const Options& options, Parameters& pa
     VaeStage::declare(parameters, config);
     return std::make_unique<VaeStage>(config, pieces, options.batch, options.crop_seconds, device);
   }
+  if (options.stage == "decoder") {
+    return std::make_unique<DecoderStage>(VaeConfig::read(options.model + "/vae"), pieces, latents_of(options),
+                                          options.batch, options.crop_seconds, device);
+  }
   const DitConfig config = DitConfig::read(options.model);
   if (options.stage == "tokenizer") {
     return std::make_unique<TokenizerStage>(config, pieces, latents_of(options), options.batch, options.crop_seconds,
@@ -75,7 +80,7 @@ std::unique_ptr<TrainingStage> make_stage(const Options& options, Parameters& pa
                                      options.unconditional_prompt, options.batch, device);
   }
   fail(ErrorCode::kBadArgument,
-       "unknown stage '" + options.stage + "': use vae, latents, tokenizer, dit, lm or export");
+       "unknown stage '" + options.stage + "': use vae, latents, decoder, tokenizer, dit, lm or export");
 }
 
 void run(const Options& options, const Report& report) {
@@ -91,17 +96,19 @@ void run(const Options& options, const Report& report) {
     return make_latents(Pieces::read(options.data), vae_of(options), latents_of(options),
                         choose_placement(options.device, "auto"), report);
   }
-  const at::Device device = choose_placement(options.device, "float32").device;
-  const auto parameters = std::make_shared<Parameters>(device, initial_weights(options.seed));
+  const Placement placement = choose_placement(options.device, options.dtype);
+  const auto parameters = std::make_shared<Parameters>(placement.device, initial_weights(options.seed));
   TrainState state(parameters);
   const std::string path = state_path(options.work, options.stage);
   if (std::filesystem::exists(path)) {
     state.load(path);
+  } else if (options.stage == "decoder") {
+    DecoderStage::begin(*parameters, state_path(options.work, "vae"));
   } else if (!options.from.empty()) {
     start_from(*parameters, options);
   }
-  const auto stage = make_stage(options, *parameters, device);
-  train(*stage, state, path, options, report);
+  const auto stage = make_stage(options, *parameters, placement.device);
+  train(*stage, state, path, placement.dtype, options, report);
 }
 
 }  // namespace carillon::pretraining

@@ -7,7 +7,8 @@
 namespace carillon::pretraining {
 namespace {
 
-constexpr double kFloor = 1e-5;
+constexpr double kFloor = 1e-5;        // -100 dB
+constexpr double kLinearFloor = 1e-4;  // a single bin below it has steep gradients that nobody hears
 
 double to_mel(double hertz) { return 2595 * std::log10(1 + hertz / 700); }
 double to_hertz(double mel) { return 700 * (std::pow(10, mel / 2595) - 1); }
@@ -34,8 +35,8 @@ at::Tensor mel_filters(int64_t sample_rate, int64_t window, int64_t bands) {
   return filters / filters.sum(1, /*keepdim=*/true);
 }
 
-at::Tensor log_distance(const at::Tensor& a, const at::Tensor& b) {
-  return ((a + kFloor).log() - (b + kFloor).log()).abs().mean();
+at::Tensor log_distance(const at::Tensor& a, const at::Tensor& b, double floor) {
+  return ((a + floor).log() - (b + floor).log()).abs().mean();
 }
 
 }  // namespace
@@ -70,7 +71,8 @@ at::Tensor SpectralLoss::operator()(const at::Tensor& made, const at::Tensor& re
   for (const MelSpectrum& spectrum : resolutions_) {
     const auto a = spectrum(views), b = spectrum(real_views);
     const at::Tensor loudness = (b.linear - a.linear).norm() / (b.linear.norm() + kFloor);  // spectral convergence
-    const at::Tensor distance = log_distance(a.mel, b.mel) + 0.5 * log_distance(a.linear, b.linear) + loudness;
+    const at::Tensor distance = log_distance(a.mel, b.mel, kFloor) +
+                                0.5 * log_distance(a.linear, b.linear, kLinearFloor) + loudness;
     sum = sum.defined() ? sum + distance : distance;
   }
   return sum / static_cast<double>(resolutions_.size());
@@ -79,7 +81,7 @@ at::Tensor SpectralLoss::operator()(const at::Tensor& made, const at::Tensor& re
 at::Tensor log_mel_distance(const at::Tensor& made, const at::Tensor& real, int64_t sample_rate) {
   const MelSpectrum spectrum(sample_rate, 2048, 80, made.device());
   const auto channels = [](const at::Tensor& audio) { return audio.reshape({-1, audio.size(2)}); };
-  return log_distance(spectrum(channels(made)).mel, spectrum(channels(real)).mel);
+  return log_distance(spectrum(channels(made)).mel, spectrum(channels(real)).mel, kFloor);
 }
 
 }  // namespace carillon::pretraining

@@ -45,10 +45,10 @@ class Means {
 
 }  // namespace
 
-void train(const TrainingStage& stage, TrainState& state, const std::string& state_path, const Options& options,
-           const std::function<void(const std::string&)>& report) {
+void train(const TrainingStage& stage, TrainState& state, const std::string& state_path, at::ScalarType dtype,
+           const Options& options, const std::function<void(const std::string&)>& report) {
   const Checkpoint checkpoint = Checkpoint::of(state.parameters());
-  const Weights weights = checkpoint.weights({state.parameters()->device(), at::kFloat});
+  const Weights weights = checkpoint.weights({state.parameters()->device(), dtype});
   const auto start = Clock::now();
   auto saved = start, reported = start;
   Means means;

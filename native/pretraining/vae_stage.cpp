@@ -5,30 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/vae/networks.h"
-
 namespace carillon::pretraining {
 namespace {
 
-constexpr double kWaveformWeight = 10.0, kDivergenceWeight = 1e-3, kScaleWeight = 0.02;
+constexpr double kDivergenceWeight = 0.03, kScaleWeight = 0.02;
 constexpr double kFirstSpread = -3.0;  // softplus of it is 0.05
 constexpr int64_t kHeldOutCrops = 24;
-
-struct Posterior {
-  at::Tensor mean, std;  // [B, C, frames]
-};
-
-Posterior encode(const Weights& weights, const VaeConfig& config, const at::Tensor& audio) {
-  SignalPool pool;
-  const Oobleck encoder = Oobleck::load_encoder(weights.sub("encoder"), config, /*time_major=*/false);
-  const auto halves = encoder.encode(audio, pool).chunk(2, 1);
-  return {halves[0], at::softplus(halves[1]) + 1e-4};
-}
-
-at::Tensor decode(const Weights& weights, const VaeConfig& config, const at::Tensor& latents) {
-  SignalPool pool;
-  return Oobleck::load_decoder(weights.sub("decoder"), config, /*time_major=*/false).decode(latents, pool);
-}
 
 /// Of N(mean, std) from N(0, 1), per latent value.
 at::Tensor divergence(const Posterior& posterior) {
@@ -51,7 +33,7 @@ VaeStage::VaeStage(const VaeConfig& config, const Pieces& pieces, int64_t batch,
                                                       static_cast<double>(config.samples_per_frame()))) *
                     config.samples_per_frame()),
       device_(device),
-      spectral_(config.sampling_rate, device) {
+      error_(config.sampling_rate, device) {
   for (const Piece& piece : pieces.train) {
     train_.push_back(Wav::open(piece.mix));
     train_.push_back(train_.back());  // mixes weigh as much as stems together would with two of them
@@ -84,28 +66,18 @@ Loss VaeStage::loss(const Weights& weights, Draw& draw) const {
   const Posterior posterior = encode(weights, config_, audio);
   const at::Tensor noise = draw.normal(posterior.mean.sizes()).to(device_);
   const at::Tensor made = decode(weights, config_, posterior.mean + posterior.std * noise);
-  const at::Tensor spectral = spectral_(made, audio), waveform = (made - audio).abs().mean();
-  const at::Tensor kl = divergence(posterior), scale = scale_error(posterior.mean);
-  const at::Tensor total = spectral + kWaveformWeight * waveform + kDivergenceWeight * kl + kScaleWeight * scale;
-  return {total, {{"spectral", spectral}, {"waveform", waveform}, {"divergence", kl}, {"scaleError", scale}}};
+  Loss loss = error_.loss(made, audio);
+  loss.parts["divergence"] = divergence(posterior);
+  loss.parts["scaleError"] = scale_error(posterior.mean);
+  loss.total = loss.total + kDivergenceWeight * loss.parts["divergence"] + kScaleWeight * loss.parts["scaleError"];
+  return loss;
 }
 
 Figures VaeStage::measure(const Weights& weights) const {
-  Draw draw(0, 0);
-  double distance = 0, floor = 0, difference = 0;
-  for (const at::Tensor& crop : held_out_.split(1)) {
-    const at::Tensor audio = crop.to(device_);
-    const at::Tensor made = decode(weights, config_, encode(weights, config_, audio).mean);
-    const at::Tensor noise = draw.normal(audio.sizes()).to(device_) * audio.square().mean().sqrt();
-    distance += log_mel_distance(made, audio, config_.sampling_rate).item<double>();
-    floor += log_mel_distance(noise, audio, config_.sampling_rate).item<double>();
-    difference += (made - audio).abs().mean().item<double>();
-  }
-  const auto count = static_cast<double>(held_out_.size(0));
-  return {{"logMel", distance / count},
-          {"whiteNoise", floor / count},
-          {"ratio", distance / floor},
-          {"waveform", difference / count}};
+  return error_.measure(held_out_, [&](int64_t index) {
+    const at::Tensor audio = held_out_.narrow(0, index, 1).to(device_);
+    return decode(weights, config_, encode(weights, config_, audio).mean);
+  });
 }
 
 }  // namespace carillon::pretraining

@@ -2,9 +2,8 @@
 #include <vector>
 
 #include "core/checkpoint/config.h"
+#include "pretraining/autoencoder.h"
 #include "pretraining/pieces.h"
-#include "pretraining/spectral.h"
-#include "pretraining/stage.h"
 #include "pretraining/wav.h"
 
 namespace carillon::pretraining {
@@ -19,14 +18,14 @@ class VaeStage : public TrainingStage {
   static void declare(Parameters& parameters, const VaeConfig& config);
 
   Loss loss(const Weights& weights, Draw& draw) const override;
-  /// logMel: distance of held-out reconstructions; whiteNoise: that of white noise as loud as the music; ratio.
+  /// Of held-out pieces, as ReconstructionError says.
   Figures measure(const Weights& weights) const override;
 
  private:
   VaeConfig config_;
   int64_t batch_, crop_samples_;
   at::Device device_;
-  SpectralLoss spectral_;
+  ReconstructionError error_;
   std::vector<Wav> train_;
   at::Tensor held_out_;  // [crops, 2, samples]
 };

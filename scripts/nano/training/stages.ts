@@ -4,7 +4,7 @@ import { createWriteStream } from "node:fs";
 import { join } from "node:path";
 import type { ModelSizeName } from "./model-size.js";
 
-export const stageNames = ["vae", "latents", "tokenizer", "dit", "lm", "export"] as const;
+export const stageNames = ["vae", "latents", "decoder", "tokenizer", "dit", "lm", "export"] as const;
 export type StageName = (typeof stageNames)[number];
 
 /** Options of native/pretraining/options.h, without the leading dashes. */
@@ -12,13 +12,15 @@ export type StageOptions = Record<string, string | number>;
 
 const settings: Record<ModelSizeName, Partial<Record<StageName, StageOptions>>> = {
   nano: {
-    vae: { batch: 8, "crop-seconds": 0.8, "learning-rate": 4e-4 },
-    tokenizer: { batch: 16, "crop-seconds": 4, "learning-rate": 5e-4 },
-    dit: { batch: 12, "crop-seconds": 40, "learning-rate": 5e-4 },
-    lm: { batch: 12, "learning-rate": 6e-4 },
+    vae: { batch: 3, "crop-seconds": 1.28, "learning-rate": 3e-4, dtype: "auto" },
+    decoder: { batch: 3, "crop-seconds": 1.28, "learning-rate": 2e-4, dtype: "auto" },
+    tokenizer: { batch: 16, "crop-seconds": 4, "learning-rate": 1e-3 },
+    dit: { batch: 12, "crop-seconds": 40, "learning-rate": 5e-4, dtype: "auto" },
+    lm: { batch: 12, "learning-rate": 6e-4, dtype: "auto" },
   },
   smoke: {
     vae: { batch: 2, "crop-seconds": 0.16 },
+    decoder: { batch: 2, "crop-seconds": 0.16 },
     tokenizer: { batch: 2, "crop-seconds": 1 },
     dit: { batch: 2, "crop-seconds": 6 },
     lm: { batch: 2 },

@@ -1,0 +1,50 @@
+#include "pretraining/autoencoder.h"
+
+#include <ATen/ATen.h>
+
+#include "core/vae/networks.h"
+
+namespace carillon::pretraining {
+namespace {
+
+// Little: what is asked of the phase, which few latents cannot tell, is taken from what can be heard.
+constexpr double kWaveformWeight = 1.0;
+
+}  // namespace
+
+Posterior encode(const Weights& weights, const VaeConfig& config, const at::Tensor& audio) {
+  SignalPool pool;
+  const Oobleck encoder = Oobleck::load_encoder(weights.sub("encoder"), config, /*time_major=*/false);
+  const auto halves = encoder.encode(audio, pool).chunk(2, 1);
+  return {halves[0], at::softplus(halves[1]) + 1e-4};
+}
+
+at::Tensor decode(const Weights& weights, const VaeConfig& config, const at::Tensor& latents) {
+  SignalPool pool;
+  return Oobleck::load_decoder(weights.sub("decoder"), config, /*time_major=*/false).decode(latents, pool);
+}
+
+Loss ReconstructionError::loss(const at::Tensor& made, const at::Tensor& real) const {
+  const at::Tensor spectral = spectral_(made, real), waveform = (made - real).abs().mean();
+  return {spectral + kWaveformWeight * waveform, {{"spectral", spectral}, {"waveform", waveform}}};
+}
+
+Figures ReconstructionError::measure(const at::Tensor& crops,
+                                     const std::function<at::Tensor(int64_t index)>& reconstruct) const {
+  Draw draw(0, 0);
+  double distance = 0, floor = 0, difference = 0;
+  for (int64_t i = 0; i < crops.size(0); ++i) {
+    const at::Tensor made = reconstruct(i), audio = crops.narrow(0, i, 1).to(made.device());
+    const at::Tensor noise = draw.normal(audio.sizes()).to(audio.device()) * audio.square().mean().sqrt();
+    distance += log_mel_distance(made, audio, sample_rate_).item<double>();
+    floor += log_mel_distance(noise, audio, sample_rate_).item<double>();
+    difference += (made - audio).abs().mean().item<double>();
+  }
+  const auto count = static_cast<double>(crops.size(0));
+  return {{"logMel", distance / count},
+          {"whiteNoise", floor / count},
+          {"ratio", distance / floor},
+          {"waveform", difference / count}};
+}
+
+}  // namespace carillon::pretraining

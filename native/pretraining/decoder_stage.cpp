@@ -1,0 +1,77 @@
+#include "pretraining/decoder_stage.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "pretraining/train_state.h"
+#include "pretraining/wav.h"
+
+namespace carillon::pretraining {
+namespace {
+
+constexpr double kBlur = 0.1;        // of latents of about unit scale
+constexpr double kStemShare = 0.35;  // of crops of pieces that have stems
+constexpr int64_t kHeldOutCrops = 24;
+
+}  // namespace
+
+DecoderStage::DecoderStage(const VaeConfig& config, const Pieces& pieces, const std::string& latents, int64_t batch,
+                           double crop_seconds, at::Device device)
+    : config_(config),
+      pieces_(pieces),
+      train_(latents, pieces.train),
+      held_out_(latents, pieces.held_out),
+      batch_(batch),
+      crop_frames_(std::max<int64_t>(2, std::llround(crop_seconds * static_cast<double>(config.sampling_rate) /
+                                                     static_cast<double>(config.samples_per_frame())))),
+      device_(device),
+      error_(config.sampling_rate, device) {}
+
+void DecoderStage::begin(Parameters& parameters, const std::string& vae_state) {
+  for (const auto& [name, tensor] : TrainState::read_average(vae_state)) {
+    if (name.rfind("decoder.", 0) == 0) parameters.set(name, tensor);
+  }
+}
+
+DecoderStage::Crop DecoderStage::crop(const Latents& latents, const Piece& piece, const std::string& track,
+                                      int64_t first_frame) const {
+  const at::Tensor all = latents.of(piece, track);
+  const int64_t first = std::clamp<int64_t>(first_frame, 0, all.size(0) - crop_frames_);
+  const int64_t hop = config_.samples_per_frame();
+  const Wav wav = Wav::open(track == kMix ? piece.mix : piece.stems.at(track));
+  return {all.narrow(0, first, crop_frames_).t().contiguous(), wav.read(first * hop, crop_frames_ * hop)};
+}
+
+Loss DecoderStage::loss(const Weights& weights, Draw& draw) const {
+  std::vector<at::Tensor> latents, audio;
+  for (int64_t item = 0; item < batch_; ++item) {
+    const Piece& piece = pieces_.train[static_cast<size_t>(draw.below(std::ssize(pieces_.train)))];
+    std::string track = kMix;
+    if (!piece.stems.empty() && draw.uniform() < kStemShare) {
+      track = std::next(piece.stems.begin(), draw.below(std::ssize(piece.stems)))->first;
+    }
+    const Crop drawn = crop(train_, piece, track, draw.below(train_.frames(piece)));
+    latents.push_back(drawn.latents);
+    audio.push_back(drawn.audio);
+  }
+  const at::Tensor sharp = at::stack(latents);
+  const at::Tensor blurred = sharp + kBlur * draw.normal(sharp.sizes());
+  return error_.loss(decode(weights, config_, blurred.to(device_)), at::stack(audio).to(device_));
+}
+
+Figures DecoderStage::measure(const Weights& weights) const {
+  std::vector<at::Tensor> latents, audio;
+  for (const Piece& piece : pieces_.held_out) {
+    if (std::ssize(audio) == kHeldOutCrops) break;
+    const Crop middle = crop(held_out_, piece, kMix, (held_out_.frames(piece) - crop_frames_) / 2);
+    latents.push_back(middle.latents);
+    audio.push_back(middle.audio);
+  }
+  return error_.measure(at::stack(audio), [&](int64_t index) {
+    return decode(weights, config_, latents[static_cast<size_t>(index)].unsqueeze(0).to(device_));
+  });
+}
+
+}  // namespace carillon::pretraining
