@@ -148,13 +148,14 @@ at::Tensor snake(const at::Tensor& x, const at::Tensor& frequency, const at::Ten
   if (at::GradMode::is_enabled() && (x.requires_grad() || frequency.requires_grad() || gain.requires_grad())) {
     return DifferentiableSnake::apply(x, frequency, gain);
   }
-  return run_forward(x.contiguous(), frequency, gain);
+  return snake_reference(x, frequency.view({-1, 1}), gain.view({-1, 1}));
 }
 
 at::Tensor snake_reference(const at::Tensor& x, const at::Tensor& frequency, const at::Tensor& gain) {
   const at::Tensor wide = x.to(at::kFloat);
-  const at::Tensor wave = at::sin(wide * frequency);
-  return (wide + wave * wave * gain).to(x.scalar_type());
+  at::Tensor wave = at::sin(wide * frequency);
+  if (wave.requires_grad()) return (wide + wave.square() * gain).to(x.scalar_type());
+  return wave.mul_(wave).mul_(gain).add_(wide).to(x.scalar_type());
 }
 
 }  // namespace carillon::kernels

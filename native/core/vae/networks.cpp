@@ -22,10 +22,20 @@ ResidualUnit load_unit(const Weights& weights, int64_t channels, int64_t dilatio
   };
 }
 
-std::array<ResidualUnit, 3> load_units(const Weights& weights, int64_t channels, bool time_major) {
-  return {load_unit(weights.sub("res_unit1"), channels, kDilations[0], time_major),
-          load_unit(weights.sub("res_unit2"), channels, kDilations[1], time_major),
-          load_unit(weights.sub("res_unit3"), channels, kDilations[2], time_major)};
+bool adds_nothing(const Weights& unit, int64_t channels) {
+  if (!unit.has("conv2.weight")) return false;
+  const auto is_zero = [](const at::Tensor& tensor) { return !tensor.any().item<bool>(); };
+  return is_zero(unit.get("conv2.weight", {channels, channels, 1})) && is_zero(unit.get("conv2.bias", {channels}));
+}
+
+std::vector<ResidualUnit> load_units(const Weights& weights, int64_t channels, bool time_major) {
+  std::vector<ResidualUnit> units;
+  for (size_t i = 0; i < kDilations.size(); ++i) {
+    const Weights unit = weights.sub("res_unit" + std::to_string(i + 1));
+    ResidualUnit loaded = load_unit(unit, channels, kDilations[i], time_major);
+    if (!adds_nothing(unit, channels)) units.push_back(std::move(loaded));
+  }
+  return units;
 }
 
 ConvolutionShape resampling(int64_t in, int64_t out, int64_t stride, bool transposed) {
@@ -39,6 +49,11 @@ ConvolutionShape resampling(int64_t in, int64_t out, int64_t stride, bool transp
 
 /// A signal on its way through a network: itself (the residual) and its snake (what the next convolution reads).
 using Stream = Convolution::Result;
+
+/// What the signal passes before the units: the snake of the first, or of who follows where there is none.
+const Snake& entry(const OobleckBlock& block, const Snake& next) {
+  return block.units.empty() ? next : block.units.front().snake1;
+}
 
 /// Runs the units; the last leaves snake(result) for whoever follows.
 Stream run_units(const OobleckBlock& block, Stream x, const Snake& next, bool keep, SignalPool& pool) {
@@ -130,13 +145,13 @@ Signal Oobleck::enter(const at::Tensor& x, SignalPool& pool) const {
 }
 
 at::Tensor Oobleck::encode(const at::Tensor& audio, SignalPool& pool) const {
-  Stream x = first(enter(audio, pool), {.snake = &blocks.front().units[0].snake1, .keep = true}, pool);
+  Stream x = first(enter(audio, pool), {.snake = &entry(blocks[0], blocks[0].snake), .keep = true}, pool);
   for (size_t i = 0; i < blocks.size(); ++i) {
     const OobleckBlock& block = blocks[i];
     const bool is_last = i + 1 == blocks.size();
     x = run_units(block, std::move(x), block.snake, /*keep=*/false, pool);
-    x = block.resample(x.snaked, {.snake = is_last ? &last_snake : &blocks[i + 1].units[0].snake1, .keep = !is_last},
-                       pool);
+    const Snake& next = is_last ? last_snake : entry(blocks[i + 1], blocks[i + 1].snake);
+    x = block.resample(x.snaked, {.snake = &next, .keep = !is_last}, pool);
   }
   return last.to_float(x.snaked);
 }
@@ -145,8 +160,9 @@ at::Tensor Oobleck::decode(const at::Tensor& latents, SignalPool& pool) const {
   Stream x = first(enter(latents, pool), {.snake = &blocks.front().snake}, pool);
   for (size_t i = 0; i < blocks.size(); ++i) {
     const OobleckBlock& block = blocks[i];
-    x = block.resample(x.snaked, {.snake = &block.units[0].snake1, .keep = true}, pool);
-    x = run_units(block, std::move(x), i + 1 == blocks.size() ? last_snake : blocks[i + 1].snake, /*keep=*/false, pool);
+    const Snake& next = i + 1 == blocks.size() ? last_snake : blocks[i + 1].snake;
+    x = block.resample(x.snaked, {.snake = &entry(block, next), .keep = true}, pool);
+    x = run_units(block, std::move(x), next, /*keep=*/false, pool);
   }
   return last.to_float(x.snaked);
 }

@@ -18,7 +18,7 @@ struct ResidualUnit {
 /// An encoder block runs its units, then snake and the strided convolution; a decoder block runs snake and the
 /// transposed convolution, then its units.
 struct OobleckBlock {
-  std::array<ResidualUnit, 3> units;
+  std::vector<ResidualUnit> units;  // three, without those whose last convolution is zero: they add nothing
   Snake snake;
   Convolution resample;
 };
