@@ -7,8 +7,7 @@
 namespace carillon::pretraining {
 namespace {
 
-// Little: what is asked of the phase, which few latents cannot tell, is taken from what can be heard.
-constexpr double kWaveformWeight = 1.0;
+constexpr double kWaveformWeight = 10.0;
 
 }  // namespace
 

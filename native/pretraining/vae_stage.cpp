@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "pretraining/lapped_transform.h"
+
 namespace carillon::pretraining {
 namespace {
 
-constexpr double kDivergenceWeight = 0.03, kScaleWeight = 0.02;
-constexpr double kFirstSpread = -3.0;  // softplus of it is 0.05
+constexpr double kDivergenceWeight = 0.005, kScaleWeight = 0.02;
 constexpr int64_t kHeldOutCrops = 24;
 
 /// Of N(mean, std) from N(0, 1), per latent value.
@@ -49,10 +50,7 @@ VaeStage::VaeStage(const VaeConfig& config, const Pieces& pieces, int64_t batch,
 }
 
 void VaeStage::declare(Parameters& parameters, const VaeConfig& config) {
-  if (parameters.has("encoder.conv2.bias")) return;
-  at::Tensor bias = at::zeros({config.encoder_hidden_size});
-  bias.narrow(0, config.encoder_hidden_size / 2, config.encoder_hidden_size / 2).fill_(kFirstSpread);
-  parameters.set("encoder.conv2.bias", bias);
+  if (!parameters.has("encoder.conv1.weight")) begin_as_lapped_transform(parameters, config);
 }
 
 Loss VaeStage::loss(const Weights& weights, Draw& draw) const {

@@ -14,7 +14,7 @@ class VaeStage : public TrainingStage {
  public:
   VaeStage(const VaeConfig& config, const Pieces& pieces, int64_t batch, double crop_seconds, at::Device device);
 
-  /// Gives the posterior a small spread at first: with a large one the decoder would learn to ignore its input.
+  /// The first weights, where there are none yet.
   static void declare(Parameters& parameters, const VaeConfig& config);
 
   Loss loss(const Weights& weights, Draw& draw) const override;

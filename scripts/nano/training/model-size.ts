@@ -26,11 +26,10 @@ interface TransformerSize {
 /** About 22 million weights, 45 MB in bfloat16. */
 const nano: ModelSize = {
   vae: {
-    latentChannels: 16,
-    decoderChannels: 32,
-    // Most weights work at 4800 Hz and below: a convolution at 48 kHz costs ten times as much.
+    latentChannels: 64,
+    decoderChannels: 96,
     downsamplingRatios: [10, 8, 6, 4],
-    channelMultiples: [2, 5, 6, 6],
+    channelMultiples: [1, 2, 2, 2],
   },
   dit: {
     ...{ width: 256, innerWidth: 768, layers: 8, heads: 4, keyValueHeads: 2, headWidth: 64 },
