@@ -1,6 +1,7 @@
 #include "pretraining/lapped_transform.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +16,6 @@ constexpr double kQuiet = 0.02;        // of what the transform does not use
 constexpr double kSnakeGain = 0.05;    // close to a straight line
 constexpr double kMiddleShare = 0.875; // of the latents; the rest are of the side
 constexpr double kSpread = -3;         // of the posterior at first: softplus of it is 0.05
-constexpr double kLoudBin = 0.3;       // about the deviation of a low bin in music
 
 /// One channel of a stage: which of middle and side it is of, and which band of it, counted from 0 Hz.
 struct Band {
@@ -144,7 +144,7 @@ void write_encoder(Parameters& parameters, const VaeConfig& config) {
   for (size_t latent = 0; latent < latents.size(); ++latent) {
     const auto same = [&](Band band) { return band.side == latents[latent].side && band.index == latents[latent].index; };
     const auto found = std::find_if(bands.begin(), bands.end(), same) - bands.begin();
-    means[static_cast<int64_t>(latent)][found][1] = 1 / kLoudBin;
+    means[static_cast<int64_t>(latent)][found][1] = 1;
   }
   writer.convolution("conv2", means, true);
   at::Tensor bias = at::zeros({config.encoder_hidden_size});
@@ -163,7 +163,7 @@ void write_decoder(Parameters& parameters, const VaeConfig& config) {
   for (size_t band = 0; band < bands.size(); ++band) {
     const auto same = [&](Band latent) { return latent.side == bands[band].side && latent.index == bands[band].index; };
     const auto found = std::find_if(latents.begin(), latents.end(), same);
-    if (found != latents.end()) first[static_cast<int64_t>(band)][found - latents.begin()][3] = kLoudBin;
+    if (found != latents.end()) first[static_cast<int64_t>(band)][found - latents.begin()][3] = 1;
   }
   writer.convolution("conv1", first, true);
   for (size_t i = 0; i < count; ++i) {
@@ -184,6 +184,15 @@ void write_decoder(Parameters& parameters, const VaeConfig& config) {
 void begin_as_lapped_transform(Parameters& parameters, const VaeConfig& config) {
   write_encoder(parameters, config);
   write_decoder(parameters, config);
+}
+
+void scale_latents(Parameters& parameters, const at::Tensor& deviations) {
+  const at::NoGradGuard no_grad;
+  const int64_t latents = deviations.size(0);
+  const at::Tensor encoder = parameters.leaves().at("encoder.conv2.weight").detach();
+  encoder.narrow(0, 0, latents).div_(deviations.view({-1, 1, 1}));
+  parameters.leaves().at("encoder.conv2.bias").detach().narrow(0, 0, latents).div_(deviations);
+  parameters.leaves().at("decoder.conv1.weight").detach().mul_(deviations.view({1, -1, 1}));
 }
 
 }  // namespace carillon::pretraining

@@ -11,4 +11,7 @@ namespace carillon::pretraining {
 /// the sampling rate, which cost most, are given zeros: they are skipped (core/vae/networks.h) and never learn.
 void begin_as_lapped_transform(Parameters& parameters, const VaeConfig& config);
 
+/// Divides the means of the latents by `deviations` [C], and lets the decoder multiply by them.
+void scale_latents(Parameters& parameters, const at::Tensor& deviations);
+
 }  // namespace carillon::pretraining

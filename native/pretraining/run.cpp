@@ -53,9 +53,10 @@ std::shared_ptr<Parameters> trained_tokenizer(const Options& options, at::Device
 std::unique_ptr<TrainingStage> make_stage(const Options& options, Parameters& parameters, at::Device device) {
   const Pieces pieces = Pieces::read(options.data);
   if (options.stage == "vae") {
-    const VaeConfig config = VaeConfig::read(options.model + "/vae");
-    VaeStage::declare(parameters, config);
-    return std::make_unique<VaeStage>(config, pieces, options.batch, options.crop_seconds, device);
+    auto stage = std::make_unique<VaeStage>(VaeConfig::read(options.model + "/vae"), pieces, options.batch,
+                                            options.crop_seconds, device);
+    stage->begin(parameters);
+    return stage;
   }
   if (options.stage == "decoder") {
     return std::make_unique<DecoderStage>(VaeConfig::read(options.model + "/vae"), pieces, latents_of(options),

@@ -1,9 +1,11 @@
 #include "pretraining/vae_stage.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "pretraining/lapped_transform.h"
 
@@ -11,7 +13,8 @@ namespace carillon::pretraining {
 namespace {
 
 constexpr double kDivergenceWeight = 0.005, kScaleWeight = 0.02;
-constexpr int64_t kHeldOutCrops = 24;
+constexpr int64_t kHeldOutCrops = 24, kFirstCrops = 48;
+constexpr double kSmallestDeviation = 0.05;
 
 /// Of N(mean, std) from N(0, 1), per latent value.
 at::Tensor divergence(const Posterior& posterior) {
@@ -49,18 +52,29 @@ VaeStage::VaeStage(const VaeConfig& config, const Pieces& pieces, int64_t batch,
   held_out_ = at::stack(crops);
 }
 
-void VaeStage::declare(Parameters& parameters, const VaeConfig& config) {
-  if (!parameters.has("encoder.conv1.weight")) begin_as_lapped_transform(parameters, config);
+void VaeStage::begin(Parameters& parameters) const {
+  if (parameters.has("encoder.conv1.weight")) return;
+  begin_as_lapped_transform(parameters, config_);
+  const at::NoGradGuard no_grad;
+  Draw draw(0, 0);
+  const std::shared_ptr<Parameters> borrowed(std::shared_ptr<Parameters>(), &parameters);
+  const Weights weights = Checkpoint::of(borrowed).weights({device_, at::kFloat});
+  const at::Tensor means = encode(weights, config_, crops(kFirstCrops, draw)).mean;
+  scale_latents(parameters, means.transpose(0, 1).flatten(1).std(1) + kSmallestDeviation);
 }
 
-Loss VaeStage::loss(const Weights& weights, Draw& draw) const {
+at::Tensor VaeStage::crops(int64_t count, Draw& draw) const {
   std::vector<at::Tensor> crops;
-  for (int64_t item = 0; item < batch_; ++item) {
+  for (int64_t item = 0; item < count; ++item) {
     const Wav& wav = train_[static_cast<size_t>(draw.below(static_cast<int64_t>(train_.size())))];
     const at::Tensor crop = wav.read(draw.below(std::max<int64_t>(1, wav.samples() - crop_samples_)), crop_samples_);
     crops.push_back(crop * (0.5 + 0.7 * draw.uniform()));  // loudness varies from piece to piece
   }
-  const at::Tensor audio = at::stack(crops).to(device_);
+  return at::stack(crops).to(device_);
+}
+
+Loss VaeStage::loss(const Weights& weights, Draw& draw) const {
+  const at::Tensor audio = crops(batch_, draw);
   const Posterior posterior = encode(weights, config_, audio);
   const at::Tensor noise = draw.normal(posterior.mean.sizes()).to(device_);
   const at::Tensor made = decode(weights, config_, posterior.mean + posterior.std * noise);

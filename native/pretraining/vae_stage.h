@@ -14,14 +14,16 @@ class VaeStage : public TrainingStage {
  public:
   VaeStage(const VaeConfig& config, const Pieces& pieces, int64_t batch, double crop_seconds, at::Device device);
 
-  /// The first weights, where there are none yet.
-  static void declare(Parameters& parameters, const VaeConfig& config);
+  /// The first weights, where there are none yet: a transform whose latents have unit scale on the data.
+  void begin(Parameters& parameters) const;
 
   Loss loss(const Weights& weights, Draw& draw) const override;
   /// Of held-out pieces, as ReconstructionError says.
   Figures measure(const Weights& weights) const override;
 
  private:
+  at::Tensor crops(int64_t count, Draw& draw) const;  // [count, 2, samples] of mixes and stems
+
   VaeConfig config_;
   int64_t batch_, crop_samples_;
   at::Device device_;
