@@ -59,8 +59,9 @@ void VaeStage::begin(Parameters& parameters) const {
   Draw draw(0, 0);
   const std::shared_ptr<Parameters> borrowed(std::shared_ptr<Parameters>(), &parameters);
   const Weights weights = Checkpoint::of(borrowed).weights({device_, at::kFloat});
-  const at::Tensor means = encode(weights, config_, crops(kFirstCrops, draw)).mean;
-  scale_latents(parameters, means.transpose(0, 1).flatten(1).std(1) + kSmallestDeviation);
+  std::vector<at::Tensor> means;
+  for (int64_t i = 0; i < kFirstCrops; ++i) means.push_back(encode(weights, config_, crops(1, draw)).mean);
+  scale_latents(parameters, at::cat(means).transpose(0, 1).flatten(1).std(1) + kSmallestDeviation);
 }
 
 at::Tensor VaeStage::crops(int64_t count, Draw& draw) const {
