@@ -99,12 +99,6 @@ at::Tensor Latents::of(const Piece& piece, const std::string& track) const {
 
 int64_t Latents::frames(const Piece& piece) const { return files_.at(piece.id).shape(kMix)[0]; }
 
-std::vector<std::string> Latents::tracks(const Piece& piece) const {
-  std::vector<std::string> tracks = files_.at(piece.id).names();
-  std::erase(tracks, kMix);
-  return tracks;
-}
-
 at::Tensor read_silence(const std::string& directory) {
   return Safetensors::open(path_of(directory, kSilence)).tensor(kSilence).to(at::kFloat).unsqueeze(0);
 }

@@ -29,7 +29,6 @@ class Latents {
   /// [T, C] float32 on the CPU of one track, or of kMix. Throws kBadCheckpoint where the piece has no such track.
   at::Tensor of(const Piece& piece, const std::string& track) const;
   int64_t frames(const Piece& piece) const;
-  std::vector<std::string> tracks(const Piece& piece) const;  // without the mix
   /// [1, frames, C] float32, from the start of a song.
   const at::Tensor& silence() const { return silence_; }
 

@@ -50,6 +50,7 @@ Options parse_options(const std::vector<std::string>& arguments) {
                                             {"--crop-seconds", &options.crop_seconds},
                                             {"--learning-rate", &options.learning_rate},
                                             {"--average-decay", &options.average_decay},
+                                            {"--cooldown-minutes", &options.cooldown_minutes},
                                             {"--save-minutes", &options.save_minutes}};
   std::map<std::string, int64_t*> counts = {{"--steps", &options.steps},
                                             {"--batch", &options.batch},

@@ -22,6 +22,7 @@ struct Options {
   double crop_seconds = 1;  // vae and tokenizer: audio of one item of a batch
   double learning_rate = 3e-4;
   int64_t warmup_steps = 200;
+  double cooldown_minutes = 0;   // at the end of the run's minutes, in which the learning rate falls to 0
   double average_decay = 0.999;  // of the moving average of the weights
   double save_minutes = 3;       // between two saved states
   int64_t log_steps = 20;

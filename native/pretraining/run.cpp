@@ -99,7 +99,7 @@ void run(const Options& options, const Report& report) {
   }
   const Placement placement = choose_placement(options.device, options.dtype);
   const auto parameters = std::make_shared<Parameters>(placement.device, initial_weights(options.seed));
-  TrainState state(parameters);
+  TrainState state(parameters, placement.dtype);
   const std::string path = state_path(options.work, options.stage);
   if (std::filesystem::exists(path)) {
     state.load(path);

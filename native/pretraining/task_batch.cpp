@@ -75,9 +75,9 @@ void TaskBatches::make_repaint(Item& item, Draw& draw) const {
   }
 }
 
-/// extract: the track out of the mix. lego: the track beside another one. complete: the mix around the track.
-void TaskBatches::make_track_task(Item& item, const Piece& piece, const std::string& task, int64_t first,
-                                  Draw& draw) const {
+/// extract: the track out of the mix. lego: the track beside the rest of the mix, whose latents are about the mix's less
+/// the track's, for the encoder is nearly linear. complete: the mix around the track.
+void TaskBatches::make_track_task(Item& item, const Piece& piece, const std::string& task, int64_t first) const {
   const int64_t frames = item.target.size(0);
   const auto crop = [&](const std::string& track) { return latents_.of(piece, track).narrow(0, first, frames); };
   const std::string name = task.substr(0, task.find(' ')), track = task.substr(task.find(' ') + 1);
@@ -88,9 +88,7 @@ void TaskBatches::make_track_task(Item& item, const Piece& piece, const std::str
     item.source = mix;
     item.target = crop(track);
   } else {
-    std::vector<std::string> others = latents_.tracks(piece);
-    std::erase(others, track);
-    item.source = others.empty() ? mix : crop(others[static_cast<size_t>(draw.below(std::ssize(others)))]);
+    item.source = mix - crop(track) + item.source;  // which is silence so far
     item.target = crop(track);
   }
 }
@@ -122,7 +120,7 @@ TaskBatches::Item TaskBatches::any_task(const Piece& piece, Draw& draw) const {
     }
     if (track_tasks.empty()) return item;
     task = track_tasks[static_cast<size_t>(draw.below(std::ssize(track_tasks)))];
-    make_track_task(item, piece, task, first, draw);
+    make_track_task(item, piece, task, first);
   } else if (task == "repaint") {
     make_repaint(item, draw);
   } else {

@@ -36,7 +36,7 @@ class TaskBatches {
   Item text2music(const Piece& piece, int64_t first, int64_t frames) const;
   Item any_task(const Piece& piece, Draw& draw) const;
   void make_repaint(Item& item, Draw& draw) const;
-  void make_track_task(Item& item, const Piece& piece, const std::string& task, int64_t first, Draw& draw) const;
+  void make_track_task(Item& item, const Piece& piece, const std::string& task, int64_t first) const;
   at::Tensor timbre_of(const Piece& piece, Draw& draw) const;
   TaskBatch collate(const std::vector<Item>& items) const;
 

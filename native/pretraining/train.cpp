@@ -24,6 +24,13 @@ std::string line(const std::string& stage, const char* kind, int64_t step, const
   return text.str();
 }
 
+double learning_rate(const Options& options, int64_t step, double minutes) {
+  const double warmup = static_cast<double>(step + 1) / std::max<double>(1, options.warmup_steps);
+  const bool cools = options.cooldown_minutes > 0 && options.minutes > 0;
+  const double cooldown = cools ? std::max(0.0, (options.minutes - minutes) / options.cooldown_minutes) : 1;
+  return options.learning_rate * std::min({1.0, warmup, cooldown});
+}
+
 /// Means of figures over the steps between two lines.
 class Means {
  public:
@@ -62,8 +69,8 @@ void train(const TrainingStage& stage, TrainState& state, const std::string& sta
     Draw draw(options.seed, state.step());
     const Loss loss = stage.loss(weights, draw);
     loss.total.backward();
-    const double warmup = std::min(1.0, static_cast<double>(state.step() + 1) / std::max<double>(1, options.warmup_steps));
-    const TrainState::Update update = state.update(options.learning_rate * warmup, options.average_decay);
+    const double rate = learning_rate(options, state.step(), minutes_since(start));
+    const TrainState::Update update = state.update(rate, options.average_decay);
     means.add("loss", loss.total.item<double>());
     for (const auto& [name, value] : loss.parts) means.add(name, value.item<double>());
     means.add("gradientNorm", update.gradient_norm);

@@ -10,11 +10,13 @@
 
 #include "core/checkpoint/safetensors.h"
 #include "core/runtime/error.h"
+#include "pretraining/muon.h"
 
 namespace carillon::pretraining {
 namespace {
 
 constexpr double kFirstDecay = 0.9, kSecondDecay = 0.99, kEpsilon = 1e-8, kWeightDecay = 0.01, kLargestNorm = 1.0;
+constexpr double kMomentum = 0.95;  // of Muon, with Nesterov's look ahead
 constexpr const char* kStep = "step";
 const std::string kWeight = "weight/", kAverage = "average/", kFirst = "first_moment/", kSecond = "second_moment/";
 
@@ -29,17 +31,44 @@ TrainState::Companions& TrainState::companions(const std::string& name) {
   return found;
 }
 
+void TrainState::step_by_adam(const std::vector<Learning>& learning, double learning_rate) {
+  std::vector<at::Tensor> weights, gradients, first, second;
+  for (const auto& [weight, gradient, companions] : learning) {
+    weights.push_back(weight);
+    gradients.push_back(gradient);
+    first.push_back(companions->first_moment);
+    second.push_back(companions->second_moment);
+  }
+  if (weights.empty()) return;
+  at::_foreach_lerp_(first, gradients, 1 - kFirstDecay);
+  at::_foreach_mul_(second, kSecondDecay);
+  at::_foreach_addcmul_(second, gradients, gradients, 1 - kSecondDecay);
+  const double steps = static_cast<double>(step_);
+  std::vector<at::Tensor> scale = at::_foreach_sqrt(second);
+  at::_foreach_div_(scale, std::sqrt(1 - std::pow(kSecondDecay, steps)));
+  at::_foreach_add_(scale, kEpsilon);
+  at::_foreach_addcdiv_(weights, first, scale, -learning_rate / (1 - std::pow(kFirstDecay, steps)));
+}
+
+void TrainState::step_by_muon(const std::vector<Learning>& learning, double learning_rate) {
+  for (const auto& [weight, gradient, companions] : learning) {
+    companions->first_moment.lerp_(gradient, 1 - kMomentum);
+    weight.sub_(muon_step(at::lerp(gradient, companions->first_moment, kMomentum), product_dtype_),
+                learning_rate);
+  }
+}
+
 TrainState::Update TrainState::update(double learning_rate, double average_decay) {
   const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> weights, gradients, first, second, averages;
+  std::vector<at::Tensor> weights, gradients, averages;
+  std::vector<Learning> by_adam, by_muon;
   for (const auto& [name, leaf] : parameters_->leaves()) {
     if (!leaf.grad().defined()) continue;
-    Companions& companion = companions(name);
+    Companions& found = companions(name);
+    (learns_by_muon(name, leaf) ? by_muon : by_adam).push_back({leaf.detach(), leaf.grad(), &found});
     weights.push_back(leaf.detach());
     gradients.push_back(leaf.grad());
-    first.push_back(companion.first_moment);
-    second.push_back(companion.second_moment);
-    averages.push_back(companion.average);
+    averages.push_back(found.average);
   }
   if (weights.empty()) fail(ErrorCode::kInternal, "the loss reaches no weight");
   ++step_;
@@ -47,16 +76,10 @@ TrainState::Update TrainState::update(double learning_rate, double average_decay
   const bool applied = std::isfinite(norm);
   if (applied) {
     if (norm > kLargestNorm) at::_foreach_mul_(gradients, kLargestNorm / norm);
-    at::_foreach_lerp_(first, gradients, 1 - kFirstDecay);
-    at::_foreach_mul_(second, kSecondDecay);
-    at::_foreach_addcmul_(second, gradients, gradients, 1 - kSecondDecay);
-    const double steps = static_cast<double>(step_);
-    std::vector<at::Tensor> scale = at::_foreach_sqrt(second);
-    at::_foreach_div_(scale, std::sqrt(1 - std::pow(kSecondDecay, steps)));
-    at::_foreach_add_(scale, kEpsilon);
     at::_foreach_mul_(weights, 1 - learning_rate * kWeightDecay);
-    at::_foreach_addcdiv_(weights, first, scale, -learning_rate / (1 - std::pow(kFirstDecay, steps)));
-    const double decay = std::min(average_decay, steps / (steps + 10.0));
+    step_by_adam(by_adam, learning_rate);
+    step_by_muon(by_muon, learning_rate);
+    const double decay = std::min(average_decay, static_cast<double>(step_) / (static_cast<double>(step_) + 10.0));
     at::_foreach_lerp_(averages, weights, 1 - decay);
   }
   for (const auto& [name, leaf] : parameters_->leaves()) leaf.mutable_grad() = at::Tensor();

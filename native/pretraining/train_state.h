@@ -5,16 +5,19 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/checkpoint/parameters.h"
 
 namespace carillon::pretraining {
 
-/// What a stage has learnt so far: its weights, their moving average and AdamW's moments (Loshchilov and Hutter, 2019).
-/// One file holds all of it, so that a run that was cut goes on with the bytes of one that was not.
+/// What a stage has learnt so far: its weights, their moving average and the moments of AdamW (Loshchilov and Hutter,
+/// 2019) or of Muon. One file holds all of it, so that a run that was cut goes on with the bytes of one that was not.
 class TrainState {
  public:
-  explicit TrainState(std::shared_ptr<Parameters> parameters) : parameters_(std::move(parameters)) {}
+  /// `product_dtype`: of the products of matrices that a step of the optimiser takes.
+  explicit TrainState(std::shared_ptr<Parameters> parameters, at::ScalarType product_dtype = at::kFloat)
+      : parameters_(std::move(parameters)), product_dtype_(product_dtype) {}
 
   const std::shared_ptr<Parameters>& parameters() const { return parameters_; }
   int64_t step() const { return step_; }
@@ -41,9 +44,16 @@ class TrainState {
   struct Companions {
     at::Tensor average, first_moment, second_moment;
   };
+  struct Learning {
+    at::Tensor weight, gradient;
+    Companions* companions;
+  };
   Companions& companions(const std::string& name);
+  void step_by_adam(const std::vector<Learning>& learning, double learning_rate);
+  void step_by_muon(const std::vector<Learning>& learning, double learning_rate);
 
   std::shared_ptr<Parameters> parameters_;
+  at::ScalarType product_dtype_;
   std::map<std::string, Companions> companions_;
   int64_t step_ = 0;
 };

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <sstream>
+#include <vector>
 
 #include "core/checkpoint/safetensors.h"
 #include "core/dit/ace_step.h"
@@ -14,6 +15,7 @@
 #include "pretraining/export.h"
 #include "pretraining/initial_weights.h"
 #include "pretraining/lapped_transform.h"
+#include "pretraining/muon.h"
 #include "pretraining/run.h"
 #include "pretraining/train_state.h"
 #include "test/tiny_pretraining.h"
@@ -143,6 +145,16 @@ TEST("pretraining: every stage learns a batch that it sees again and again") {
   expect_learnt("tokenizer", 3e-3, 0.9);
   expect_learnt("dit", 3e-3, 0.9);
   expect_learnt("lm", 1e-2, 0.5);
+}
+
+TEST("pretraining: Muon's step has singular values that are nearly alike, whatever the momentum's are") {
+  const at::Tensor scales = at::logspace(-1, 1, 12);
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{12, 40}, std::vector<int64_t>{40, 12}}) {
+    const at::Tensor momentum = shape[0] == 12 ? scales.unsqueeze(1) * at::randn(shape) : at::randn(shape) * scales;
+    const at::Tensor values = at::linalg_svdvals(muon_step(momentum, at::kFloat) / (0.2 * std::sqrt(40.0)));
+    EXPECT(values.min().item<double>() > 0.1);
+    EXPECT(values.max().item<double>() < 1.3);
+  }
 }
 
 TEST("pretraining: a stage that was cut goes on as one that was not") {

@@ -23,16 +23,16 @@ interface TransformerSize {
   headWidth: number;
 }
 
-/** The VAE has 9.7 million weights, 19.5 MB in bfloat16; the silent units at 48 kHz are among them. */
+/** The VAE has 4 million weights, 8 MB in bfloat16; the silent units at 48 kHz are among them. */
 const nano: ModelSize = {
   vae: {
     latentChannels: 64,
     decoderChannels: 96,
     downsamplingRatios: [10, 8, 6, 4],
-    channelMultiples: [1, 2, 2, 2],
+    channelMultiples: [1, 1, 1, 1],
   },
   dit: {
-    ...{ width: 256, innerWidth: 768, layers: 8, heads: 4, keyValueHeads: 2, headWidth: 64 },
+    ...{ width: 256, innerWidth: 768, layers: 6, heads: 4, keyValueHeads: 2, headWidth: 64 },
     slidingWindow: 128,
   },
   encoders: { lyricLayers: 1, timbreLayers: 1, timbreFrames: 250, tokenizerLayers: 1 },

@@ -15,7 +15,7 @@ const settings: Record<ModelSizeName, Partial<Record<StageName, StageOptions>>> 
     vae: { batch: 3, "crop-seconds": 1.28, "learning-rate": 3e-4, dtype: "auto" },
     decoder: { batch: 3, "crop-seconds": 1.28, "learning-rate": 2e-4, dtype: "auto" },
     tokenizer: { batch: 16, "crop-seconds": 4, "learning-rate": 1e-3 },
-    dit: { batch: 12, "crop-seconds": 40, "learning-rate": 5e-4, dtype: "auto" },
+    dit: { batch: 6, "crop-seconds": 40, "learning-rate": 7e-4, dtype: "auto" },
     lm: { batch: 12, "learning-rate": 6e-4, dtype: "auto" },
   },
   smoke: {
