@@ -11,6 +11,16 @@ namespace carillon::pretraining {
 namespace {
 
 constexpr double kFramesPerSecond = 25;
+constexpr int64_t kSurroundings = 3;  // frames
+constexpr double kQuietest = 0.1;     // latents have deviation 1
+
+/// Log amplitude of every channel around every frame, [N, T, C]: what hints are to say. Latents themselves are
+/// coefficients of a cosine transform, whose signs turn with the phase; a code of 200 ms that has to guess them says 0.
+at::Tensor log_amplitude(const at::Tensor& latents) {
+  const at::Tensor energy = at::avg_pool1d(latents.square().transpose(1, 2), kSurroundings, 1, kSurroundings / 2,
+                                           /*ceil_mode=*/false, /*count_include_pad=*/false);
+  return (energy.transpose(1, 2).sqrt() + kQuietest).log();
+}
 
 }  // namespace
 
@@ -38,7 +48,7 @@ Loss TokenizerStage::loss(const Weights& weights, Draw& draw) const {
   const AudioTokenizer tokenizer = AudioTokenizer::load(weights.sub("tokenizer"), config_);
   const AudioDetokenizer detokenizer = AudioDetokenizer::load(weights.sub("detokenizer"), config_);
   const auto tokens = tokenizer.tokenize(latents, train_.silence().to(device_));
-  return {at::mse_loss(detokenizer.hints(tokens.quantized), latents), {}};
+  return {at::mse_loss(detokenizer.hints(tokens.quantized), log_amplitude(latents)), {}};
 }
 
 Figures TokenizerStage::measure(const Weights& weights) const {
@@ -49,8 +59,9 @@ Figures TokenizerStage::measure(const Weights& weights) const {
   for (const Piece& piece : pieces_.held_out) {
     const at::Tensor latents = held_out_.of(piece, kMix).unsqueeze(0).to(device_);
     const auto tokens = tokenizer.tokenize(latents, silence);
-    errors.push_back((detokenizer.hints(tokens.quantized).narrow(1, 0, latents.size(1)) - latents).flatten());
-    values.push_back(latents.flatten());
+    const at::Tensor wanted = log_amplitude(latents);
+    errors.push_back((detokenizer.hints(tokens.quantized).narrow(1, 0, latents.size(1)) - wanted).flatten());
+    values.push_back(wanted.flatten());
     codes.push_back(tokens.indices.flatten());
   }
   const at::Tensor distinct = std::get<0>(at::_unique(at::cat(codes)));
