@@ -7,7 +7,7 @@
 namespace carillon::pretraining {
 namespace {
 
-constexpr double kTextToMusicShare = 0.55, kCoverShare = 0.12, kRepaintShare = 0.12;  // the rest: tasks on tracks
+constexpr double kTextToMusicShare = 0.45, kCoverShare = 0.25, kRepaintShare = 0.10;  // the rest: tasks on tracks
 constexpr double kTimbreShare = 0.25;                                                 // of items with a reference
 constexpr double kAutoMaskShare = 0.3, kBareTextShare = 0.15;
 constexpr double kAutoMask = 2.0;       // the model decides what to generate (reference engine.md 8.4)

@@ -13,6 +13,7 @@ namespace {
 constexpr double kFramesPerSecond = 25;
 constexpr int64_t kSurroundings = 3;  // frames
 constexpr double kQuietest = 0.1;     // latents have deviation 1
+constexpr double kDeviation = 0.7, kSpreadWeight = 0.1;
 
 /// Log amplitude of every channel around every frame, [N, T, C]: what hints are to say. Latents themselves are
 /// coefficients of a cosine transform, whose signs turn with the phase; a code of 200 ms that has to guess them says 0.
@@ -20,6 +21,13 @@ at::Tensor log_amplitude(const at::Tensor& latents) {
   const at::Tensor energy = at::avg_pool1d(latents.square().transpose(1, 2), kSurroundings, 1, kSurroundings / 2,
                                            /*ceil_mode=*/false, /*count_include_pad=*/false);
   return (energy.transpose(1, 2).sqrt() + kQuietest).log();
+}
+
+/// How far the quantiser's dimensions are from mean 0 and deviation kDeviation. Those that leave the levels' range get
+/// no gradient back from there, and their codes are lost.
+at::Tensor spread_error(const at::Tensor& before_rounding) {
+  const at::Tensor by_dimension = before_rounding.flatten(0, -2);
+  return by_dimension.mean(0).square().mean() + (by_dimension.std(0) - kDeviation).square().mean();
 }
 
 }  // namespace
@@ -48,7 +56,9 @@ Loss TokenizerStage::loss(const Weights& weights, Draw& draw) const {
   const AudioTokenizer tokenizer = AudioTokenizer::load(weights.sub("tokenizer"), config_);
   const AudioDetokenizer detokenizer = AudioDetokenizer::load(weights.sub("detokenizer"), config_);
   const auto tokens = tokenizer.tokenize(latents, train_.silence().to(device_));
-  return {at::mse_loss(detokenizer.hints(tokens.quantized), log_amplitude(latents)), {}};
+  const at::Tensor error = at::mse_loss(detokenizer.hints(tokens.quantized), log_amplitude(latents));
+  const at::Tensor spread = spread_error(tokens.before_rounding);
+  return {error + kSpreadWeight * spread, {{"error", error}, {"spread", spread}}};
 }
 
 Figures TokenizerStage::measure(const Weights& weights) const {

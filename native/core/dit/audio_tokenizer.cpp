@@ -36,8 +36,8 @@ AudioTokenizer::Tokens AudioTokenizer::tokenize(const at::Tensor& latents, const
   const at::Tensor pooled = pooler_(h).select(1, 0).reshape({batch, codes, -1});
 
   const at::Tensor z = project_in_(pooled), indices = fsq_.quantize(z);
-  if (!z.requires_grad()) return {embed(indices), indices};
-  return {project_out_(fsq_.straight_through(z)).to(dtype_), indices};
+  if (!z.requires_grad()) return {embed(indices), indices, z};
+  return {project_out_(fsq_.straight_through(z)).to(dtype_), indices, z};
 }
 
 at::Tensor AudioTokenizer::embed(const at::Tensor& indices) const {

@@ -17,8 +17,9 @@ class AudioTokenizer {
   static AudioTokenizer load(const Weights& model, const DitConfig& config);
 
   struct Tokens {
-    at::Tensor quantized;  // [B, N, E], the model's dtype
-    at::Tensor indices;    // [B, N] int64
+    at::Tensor quantized;        // [B, N, E], the model's dtype
+    at::Tensor indices;          // [B, N] int64
+    at::Tensor before_rounding;  // [B, N, D] float32, what the quantiser gets
   };
   /// latents [B, T, C], best in float32 -> N = ceil(T / frames per code) codes. A last group that is not full is
   /// completed with the first frames of `silence` [1, F, C]. In training gradients pass the quantiser straight through.
