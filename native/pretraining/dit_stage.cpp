@@ -47,13 +47,14 @@ at::Tensor DitStage::errors(const Weights& weights, const TaskBatch& batch, cons
   const auto placed = [&](const at::Tensor& tensor) { return tensor.to(device_); };
   const auto as_input = [&](const at::Tensor& tensor) { return tensor.to(device_, weights.placement().dtype); };
   at::Tensor source = placed(batch.source);
-  if (batch.is_cover.any().item<bool>()) {
+  if (const at::Tensor covers = placed(batch.is_cover.nonzero().flatten()); covers.numel() > 0) {
     const at::NoGradGuard no_grad;
     const Weights codes = Checkpoint::of(tokenizer_).weights({device_, at::kFloat});
     const auto tokenizer = AudioTokenizer::load(codes.sub("tokenizer"), config_);
     const auto detokenizer = AudioDetokenizer::load(codes.sub("detokenizer"), config_);
-    const at::Tensor hints = detokenizer.hints(tokenizer.tokenize(source, placed(train_.silence())).quantized);
-    source = at::where(placed(batch.is_cover).view({-1, 1, 1}), hints.narrow(1, 0, source.size(1)), source);
+    const at::Tensor sources = source.index_select(0, covers);
+    const at::Tensor hints = detokenizer.hints(tokenizer.tokenize(sources, placed(train_.silence())).quantized);
+    source = source.index_copy(0, covers, hints.narrow(1, 0, source.size(1)));
   }
   const Qwen3Stack text = Qwen3Stack::load(weights.sub(kTextEncoder), text_config_, Control());
   const ConditionEncoder encoder = ConditionEncoder::load(weights.sub("encoder"), config_);
