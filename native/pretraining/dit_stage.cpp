@@ -11,6 +11,7 @@
 #include "core/dit/condition_encoder.h"
 #include "core/dit/dit.h"
 #include "core/qwen3/stack.h"
+#include "pretraining/neighbour_attention.h"
 
 namespace carillon::pretraining {
 namespace {
@@ -36,7 +37,8 @@ DitStage::DitStage(const DitConfig& config, const Qwen3Config& text_config, cons
       batch_(batch),
       device_(device) {}
 
-void DitStage::declare(Parameters& parameters, const DitConfig& config) {
+void DitStage::begin(Parameters& parameters, const DitConfig& config) {
+  begin_with_neighbours(parameters, config);
   for (const char* name : {"decoder.time_embed.linear_1.weight", "decoder.time_embed_r.linear_1.weight"}) {
     parameters.leaf(name, {config.hidden_size, kTimeFrequencies});
   }

@@ -16,8 +16,8 @@ class DitStage : public TrainingStage {
   DitStage(const DitConfig& config, const Qwen3Config& text_config, const Pieces& pieces, const std::string& latents,
            std::shared_ptr<Parameters> tokenizer, int64_t batch, double longest_seconds, at::Device device);
 
-  /// Makes the leaves whose width no config states.
-  static void declare(Parameters& parameters, const DitConfig& config);
+  /// First weights of a DiT that has none, and the leaves whose width no config states.
+  static void begin(Parameters& parameters, const DitConfig& config);
 
   Loss loss(const Weights& weights, Draw& draw) const override;
   /// loss: text2music of held-out pieces, mean over all turbo times; lossAt100 .. lossAt30: at each time in percent.

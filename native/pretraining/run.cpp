@@ -68,7 +68,7 @@ std::unique_ptr<TrainingStage> make_stage(const Options& options, Parameters& pa
                                             device);
   }
   if (options.stage == "dit") {
-    DitStage::declare(parameters, config);
+    DitStage::begin(parameters, config);
     return std::make_unique<DitStage>(config, Qwen3Config::read(options.model + "/text_encoder"), pieces,
                                       latents_of(options), trained_tokenizer(options, device), options.batch,
                                       options.crop_seconds, device);
