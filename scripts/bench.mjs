@@ -66,7 +66,7 @@ function checkpoints() {
   if (existsSync(join(directory, "acestep-v15-turbo", "model.safetensors"))) return directory;
   say("making random checkpoints of published size, 8 GB, once per machine");
   const partial = `${directory}.part-${process.pid}`;
-  run("python3", ["scripts/make_checkpoint.py", "--size", "real", "--out", partial]);
+  run("python3", ["scripts/bench/make_checkpoints.py", "--out", partial]);
   rmSync(directory, { recursive: true, force: true });
   renameSync(partial, directory);
   return directory;

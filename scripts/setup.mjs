@@ -10,11 +10,9 @@ export async function setUp({ programs = false } = {}) {
   installPackages();
   const { installAudioTools } = await import("./setup/system.mjs");
   const { buildNative } = await import("./setup/native.mjs");
-  const { makeEmbeddedModel } = await import("./setup/checkpoint.mjs");
   const { buildTypeScript } = await import("./setup/typescript.mjs");
   installAudioTools();
   buildNative({ programs });
-  makeEmbeddedModel();
   buildTypeScript();
 }
 

@@ -1,6 +1,5 @@
 /** Finds checkpoints by name and the parts that belong to them (reference/engine.md 1.1, lm.md 1.4). */
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
-import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { EngineError } from "./errors.js";
@@ -13,6 +12,7 @@ export const defaultLanguageModel = "acestep-5Hz-lm-0.6B";
 export const embeddedModel = "carillon-nano";
 const embeddedLanguageModel = `${embeddedModel}/lm`;
 const languageModelPrefix = "acestep-5Hz-lm-";
+const modelsInPackage = fileURLToPath(new URL("../../models", import.meta.url));
 
 /** One model on disk. */
 export interface Checkpoint {
@@ -98,13 +98,18 @@ export class Checkpoints {
       requested === embeddedName
         ? `The embedded model ${embeddedName}`
         : `${requested} is not in ${this.#root} and the embedded model ${embeddedName} that stands in for it`,
-      embeddedRoots(this.#root).map((root) => join(root, embeddedName)),
-      'Run "npm run setup".',
+      this.#embeddedRoots().map((root) => join(root, embeddedName)),
+      "It comes with the package: install that again.",
     );
   }
 
+  /** Where the embedded model may lie: in the package, or among the checkpoints where an application ships without it. */
+  #embeddedRoots(): string[] {
+    return [modelsInPackage, this.#root];
+  }
+
   #embedded(part: string): string[] {
-    const present = embeddedRoots(this.#root).some((root) => isDirectory(join(root, embeddedModel, part)));
+    const present = this.#embeddedRoots().some((root) => isDirectory(join(root, embeddedModel, part)));
     return present ? [embeddedModel] : [];
   }
 
@@ -114,14 +119,6 @@ export class Checkpoints {
       .filter((name) => name !== embeddedModel && isDirectory(join(this.#root, name)))
       .sort();
   }
-}
-
-/** Where the embedded model may lie: in the package, among the checkpoints, where set-up puts it. */
-function embeddedRoots(checkpointsDirectory: string): string[] {
-  const inPackage = fileURLToPath(new URL("../../models", import.meta.url));
-  const userCache = process.env.XDG_CACHE_HOME || join(homedir(), ".cache");
-  const setupCache = process.env.CARILLON_CACHE ?? join(userCache, "carillon");
-  return [inPackage, checkpointsDirectory, join(setupCache, "checkpoints")];
 }
 
 function firstExisting(what: string, candidates: string[], advice = ""): string {

@@ -1,14 +1,10 @@
 #!/usr/bin/env python3
-"""Writes a set of checkpoints with random weights, the same bytes on every machine.
+"""Writes checkpoints of the published dimensions with random weights in bfloat16, the same bytes on every machine.
 
-    make_checkpoint.py --size nano --out DIR   a small self-contained model in DIR itself:
-                                               config.json, vae/, text_encoder/, lm/
-    make_checkpoint.py --size real --out DIR   the published dimensions in bfloat16, for benchmarks:
-                                               DIR/acestep-v15-turbo, DIR/vae, DIR/Qwen3-Embedding-0.6B,
-                                               DIR/acestep-5Hz-lm-0.6B
+    make_checkpoints.py --out DIR   DIR/acestep-v15-turbo, DIR/vae, DIR/Qwen3-Embedding-0.6B, DIR/acestep-5Hz-lm-0.6B
 
-Needs nothing but Python 3: it also runs on machines without Node. The layout and
-every name follow the public ACE-Step 1.5 checkpoints in their original layout.
+Needs nothing but Python 3. The layout and every name follow the public ACE-Step 1.5 checkpoints in their original
+layout.
 """
 
 import argparse
@@ -26,18 +22,15 @@ BLOCK = 1 << 18  # random values drawn once, then reused from a place that the t
 
 
 class Noise:
-    """Normal values of a given standard deviation, as many as asked for."""
+    """Normal values of a given standard deviation, as many as asked for, in bfloat16."""
 
-    def __init__(self, dtype):
+    def __init__(self):
         generator = random.Random(20260101)
         self.values = array.array("f", (generator.gauss(0.0, 1.0) for _ in range(BLOCK)))
-        self.dtype = dtype
         self.blocks = {}
 
     def encode(self, values):
         raw = array.array("f", values).tobytes()
-        if self.dtype == "F32":
-            return raw
         halves = bytearray(len(raw) // 2)
         halves[0::2] = raw[2::4]
         halves[1::2] = raw[3::4]
@@ -82,16 +75,15 @@ class Tensors:
     def norm(self, name, width):
         self.constant(name + ".weight", [width], 1.0)
 
-    def save(self, path, dtype):
-        size = 4 if dtype == "F32" else 2
+    def save(self, path):
         header, offset = {"__metadata__": {"format": "pt"}}, 0
         for name, shape, _, _ in self.entries:
-            length = math.prod(shape) * size
-            header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, offset + length]}
+            length = math.prod(shape) * 2
+            header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [offset, offset + length]}
             offset += length
         text = json.dumps(header).encode()
         text += b" " * (-len(text) % 8)
-        noise = Noise(dtype)
+        noise = Noise()
         with open(path + ".part", "wb") as file:
             file.write(struct.pack("<Q", len(text)) + text)
             for name, shape, kind, value in self.entries:
@@ -400,52 +392,32 @@ def vae_config(decoder, latent):
     }
 
 
-def write_set(places, dit_settings, vae_settings, text_settings, lm_settings, dtype):
-    """`places`: directories of the DiT, the VAE, the text encoder and the language model."""
-    dit_place, vae_place, text_place, lm_place = places
+def write(out):
+    names = ("acestep-v15-turbo", "vae", "Qwen3-Embedding-0.6B", "acestep-5Hz-lm-0.6B")
+    dit_place, vae_place, text_place, lm_place = (folder(out, name) for name in names)
+    vae_settings = vae_config(decoder=128, latent=64)
     write_json(vae_place, "config.json", vae_settings)
-    vae(vae_settings).save(os.path.join(vae_place, "diffusion_pytorch_model.safetensors"), dtype)
-    for place, settings, codes in ((text_place, text_settings, 0), (lm_place, lm_settings, math.prod(dit_settings["fsq_input_levels"]))):
+    vae(vae_settings).save(os.path.join(vae_place, "diffusion_pytorch_model.safetensors"))
+    levels = [8, 8, 8, 5, 5, 5]
+    for place, vocabulary, architecture, codes in (
+        (text_place, 151669, "Qwen3Model", 0),
+        (lm_place, 217204, "Qwen3ForCausalLM", math.prod(levels)),
+    ):
         rows = tokenizer(place, codes, appended_end=codes == 0)
-        settings["vocab_size"] = max(rows, settings["vocab_size"])
+        settings = qwen3_config(max(rows, vocabulary), 1024, 3072, 28, 16, 8, 128, architecture)
         write_json(place, "config.json", settings)
-        qwen3(settings).save(os.path.join(place, "model.safetensors"), dtype)
+        qwen3(settings).save(os.path.join(place, "model.safetensors"))
+    dit_settings = dit_config(2048, 6144, 24, 16, 8, 128, text=1024, latent=64, levels=levels, encoders=(8, 4, 2))
     silence_latent(os.path.join(dit_place, "silence_latent.pt"), dit_settings["audio_acoustic_hidden_dim"], 15000)
-    dit(dit_settings).save(os.path.join(dit_place, "model.safetensors"), dtype)
+    dit(dit_settings).save(os.path.join(dit_place, "model.safetensors"))
     # config.json comes last: a directory that has it is whole.
     write_json(dit_place, "config.json", dit_settings)
 
 
-def nano(out):
-    places = [folder(out), folder(out, "vae"), folder(out, "text_encoder"), folder(out, "lm")]
-    write_set(
-        places,
-        dit_config(64, 128, 4, 4, 2, 16, text=64, latent=8, levels=[8, 5, 5, 5], encoders=(2, 2, 2)),
-        vae_config(decoder=8, latent=8),
-        qwen3_config(0, 64, 128, 2, 4, 2, 16, "Qwen3Model"),
-        qwen3_config(0, 64, 128, 2, 4, 2, 16, "Qwen3ForCausalLM"),
-        "F32",
-    )
-
-
-def real(out):
-    names = ("acestep-v15-turbo", "vae", "Qwen3-Embedding-0.6B", "acestep-5Hz-lm-0.6B")
-    write_set(
-        [folder(out, name) for name in names],
-        dit_config(2048, 6144, 24, 16, 8, 128, text=1024, latent=64, levels=[8, 8, 8, 5, 5, 5], encoders=(8, 4, 2)),
-        vae_config(decoder=128, latent=64),
-        qwen3_config(151669, 1024, 3072, 28, 16, 8, 128, "Qwen3Model"),
-        qwen3_config(217204, 1024, 3072, 28, 16, 8, 128, "Qwen3ForCausalLM"),
-        "BF16",
-    )
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", choices=("nano", "real"), required=True)
     parser.add_argument("--out", required=True, help="directory to write into")
-    options = parser.parse_args()
-    {"nano": nano, "real": real}[options.size](options.out)
+    write(parser.parse_args().out)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,95 @@
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { Checkpoints, defaultModel } from "../../src/engine/checkpoints.js";
+import { Engine } from "../../src/engine/engine.js";
+import type { PlanarAudio, RenderRequest } from "../../src/engine/types.js";
+import { plainSong } from "./plain-song.js";
+import { engineOptions } from "./training-request.js";
+
+const folder = fileURLToPath(new URL("../../models/carillon-nano", import.meta.url));
+const sampleRate = 48_000;
+const seconds = 12;
+const request: RenderRequest = {
+  ...plainSong,
+  caption: "upbeat house with a driving bass and bright synth chords",
+  metadata: { bpm: 124, keyScale: "A minor", timeSignature: "4", durationSeconds: seconds },
+  durationSeconds: seconds,
+  inferenceSteps: 8,
+  guidanceScale: 1,
+};
+
+/** Root mean square of each second of the left channel. */
+function levels(audio: PlanarAudio): number[] {
+  return Array.from({ length: seconds }, (_, second) => {
+    const part = audio.subarray(second * sampleRate, (second + 1) * sampleRate);
+    return Math.sqrt(part.reduce((sum, sample) => sum + sample * sample, 0) / part.length);
+  });
+}
+
+/** How alike neighbouring samples are: near 1 in music, whose energy is in low notes, and 0 in white noise. */
+function smoothness(audio: PlanarAudio): number {
+  let [product, energy] = [0, 0];
+  for (let i = 1; i < audio.length / 2; i++) {
+    product += (audio[i] as number) * (audio[i - 1] as number);
+    energy += (audio[i] as number) ** 2;
+  }
+  return product / energy;
+}
+
+describe("the model in the package", () => {
+  const messages: string[] = [];
+  let engine: Engine;
+
+  before(() => {
+    engine = new Engine(engineOptions, (message) => messages.push(message));
+  });
+
+  after(() => engine.close());
+
+  it("is what an absent default stands for, and fits into 48 MB", () => {
+    expect(new Checkpoints("absent").renderer(defaultModel).directory).to.equal(folder);
+    const sizes = readdirSync(folder, { recursive: true }).map((name) => statSync(join(folder, `${name}`)));
+    const bytes = sizes.reduce((sum, entry) => sum + (entry.isFile() ? entry.size : 0), 0);
+    expect(bytes).to.be.at.most(48_000_000);
+  });
+
+  it("loads whole: every part is there, and every tensor is read", async () => {
+    await engine.loadSlot(1, null);
+    await engine.loadLanguageModel(null);
+    expect(messages.join("\n")).to.not.contain("nothing reads");
+  });
+
+  it("makes a song of the asked duration that sounds throughout and is no noise", async () => {
+    const { audio, samplesPerChannel } = await engine.render(request, {});
+    expect(samplesPerChannel).to.equal(seconds * sampleRate);
+    const song = audio[0] as PlanarAudio;
+    expect(Math.min(...levels(song))).to.be.above(0.005);
+    expect(smoothness(song)).to.be.above(0.7);
+  });
+
+  it("plans a song from its caption: what was set stays, and the codes last as long", async () => {
+    const { caption, lyrics, metadata } = request;
+    const sampling = { temperature: 0.85, topK: 0, topP: 0.9, repetitionPenalty: 1, constrained: true };
+    const wishes = { fillMetadata: true, rewriteCaption: false, detectLanguage: false, writeCodes: true };
+    const plan = await engine.plan(
+      {
+        caption,
+        lyrics,
+        metadata,
+        ...wishes,
+        cfgScale: 2,
+        negativePrompt: "NO USER INPUT",
+        sampling,
+        seeds: [7],
+      },
+      {},
+    );
+    expect(plan.metadata).to.deep.equal(metadata);
+    const [codes = new Int32Array()] = plan.audioCodes ?? [];
+    expect(codes).to.have.length(5 * seconds);
+    const planned = await engine.render({ ...request, audioCodes: [codes] }, {});
+    expect(smoothness(planned.audio[0] as PlanarAudio)).to.be.above(0.7);
+  });
+});
