@@ -13,10 +13,10 @@ export type StageOptions = Record<string, string | number>;
 const settings: Record<ModelSizeName, Partial<Record<StageName, StageOptions>>> = {
   nano: {
     vae: { batch: 3, "crop-seconds": 1.28, "learning-rate": 3e-4, dtype: "auto" },
-    decoder: { batch: 3, "crop-seconds": 1.28, "learning-rate": 2e-4, dtype: "auto" },
-    tokenizer: { batch: 16, "crop-seconds": 4, "learning-rate": 1e-3 },
-    dit: { batch: 6, "crop-seconds": 40, "learning-rate": 7e-4, dtype: "auto" },
-    lm: { batch: 12, "learning-rate": 6e-4, dtype: "auto" },
+    decoder: { batch: 3, "crop-seconds": 1.28, "learning-rate": 3e-4, dtype: "auto" },
+    tokenizer: { batch: 16, "crop-seconds": 4, "learning-rate": 1.5e-3, dtype: "auto" },
+    dit: { batch: 6, "crop-seconds": 40, "learning-rate": 2e-3, dtype: "auto" },
+    lm: { batch: 12, "learning-rate": 8e-4, dtype: "auto" },
   },
   smoke: {
     vae: { batch: 2, "crop-seconds": 0.16 },
