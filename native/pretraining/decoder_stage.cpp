@@ -29,8 +29,8 @@ DecoderStage::DecoderStage(const VaeConfig& config, const Pieces& pieces, const 
       device_(device),
       error_(config.sampling_rate, device) {}
 
-void DecoderStage::begin(Parameters& parameters, const std::string& vae_state) {
-  for (const auto& [name, tensor] : TrainState::read_average(vae_state)) {
+void DecoderStage::begin(Parameters& parameters, const std::string& structure_state) {
+  for (const auto& [name, tensor] : TrainState::read_average(structure_state)) {
     if (name.rfind("decoder.", 0) == 0) parameters.set(name, tensor);
   }
 }

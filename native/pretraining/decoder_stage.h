@@ -14,7 +14,7 @@ class DecoderStage : public TrainingStage {
                double crop_seconds, at::Device device);
 
   /// Makes the decoder's leaves those that the autoencoder's stage has learnt.
-  static void begin(Parameters& parameters, const std::string& vae_state);
+  static void begin(Parameters& parameters, const std::string& structure_state);
 
   Loss loss(const Weights& weights, Draw& draw) const override;
   /// Of held-out pieces, as ReconstructionError says.

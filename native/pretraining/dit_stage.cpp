@@ -12,6 +12,7 @@
 #include "core/dit/dit.h"
 #include "core/qwen3/stack.h"
 #include "pretraining/neighbour_attention.h"
+#include "pretraining/structure.h"
 
 namespace carillon::pretraining {
 namespace {
@@ -76,8 +77,7 @@ at::Tensor DitStage::errors(const Weights& weights, const TaskBatch& batch, cons
                                            dit.embed_context(as_input(at::cat({source, placed(batch.chunk_mask)}, 2))),
                                            dit.modulate(placed(times)), dit.attend_to(states, {}, conditions.mask));
   const at::Tensor counted = placed(batch.counted);
-  return ((velocity - target).square() * counted).sum({1, 2}) /
-         (counted.sum({1, 2}) * static_cast<double>(data.size(2)));
+  return ((velocity - target).square() * counted).sum(1) / counted.sum({1, 2}).unsqueeze(1);
 }
 
 Loss DitStage::loss(const Weights& weights, Draw& draw) const {
@@ -101,9 +101,12 @@ Figures DitStage::measure(const Weights& weights) const {
   const at::Tensor noise = draw.normal(batch.target.sizes()), conditional = at::zeros({items}, at::kBool);
   Figures figures;
   for (const double time : schedule) {
-    const double error = errors(weights, batch, at::full({items}, time), noise, conditional).mean().item<double>();
-    figures["lossAt" + std::to_string(std::lround(time * 100))] = error;
-    figures["loss"] += error / static_cast<double>(schedule.size());
+    const at::Tensor error = errors(weights, batch, at::full({items}, time), noise, conditional).mean(0);
+    const std::string percent = std::to_string(std::lround(time * 100));
+    const int64_t structure = structure_channels(error.size(0));
+    figures["lossAt" + percent] = error.mean().item<double>();
+    figures["structureAt" + percent] = error.narrow(0, error.size(0) - structure, structure).mean().item<double>();
+    figures["loss"] += figures["lossAt" + percent] / static_cast<double>(schedule.size());
   }
   return figures;
 }

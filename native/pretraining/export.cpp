@@ -60,7 +60,7 @@ void save_silence(const std::string& latents, const fs::path& path) {
 std::string state_path(const std::string& work, const std::string& stage) { return work + "/" + stage + ".safetensors"; }
 
 void export_vae(const std::string& model, const std::string& work, const std::string& out) {
-  Tensors vae = TrainState::read_average(state_path(work, "vae"));
+  Tensors vae = TrainState::read_average(state_path(work, "structure"));
   if (const std::string decoder = state_path(work, "decoder"); fs::exists(decoder)) {
     for (const auto& [name, tensor] : TrainState::read_average(decoder)) vae[name] = tensor;
   }

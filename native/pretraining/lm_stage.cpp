@@ -44,11 +44,11 @@ LmStage::LmStage(const Qwen3Config& config, const CodeTokens& tokens, const DitC
       unconditional_prompt_(std::move(unconditional_prompt)),
       batch_(batch),
       device_(device),
-      train_(encode(pieces.train, Latents(latents, pieces.train), dit_config, tokenizer)),
-      held_out_(encode(pieces.held_out, Latents(latents, pieces.held_out), dit_config, tokenizer)) {}
+      train_(encode(pieces.train, Latents(latents, pieces.train), dit_config, tokenizer, dit_config.pool_window_size)),
+      held_out_(encode(pieces.held_out, Latents(latents, pieces.held_out), dit_config, tokenizer, 1)) {}
 
 LmStage::Codes LmStage::encode(const std::vector<Piece>& pieces, const Latents& latents, const DitConfig& config,
-                               const std::shared_ptr<Parameters>& parameters) const {
+                               const std::shared_ptr<Parameters>& parameters, int64_t shifts) const {
   const at::NoGradGuard no_grad;
   const Weights weights = Checkpoint::of(parameters).weights({device_, at::kFloat});
   const AudioTokenizer tokenizer = AudioTokenizer::load(weights.sub("tokenizer"), config);
@@ -56,8 +56,12 @@ LmStage::Codes LmStage::encode(const std::vector<Piece>& pieces, const Latents& 
   Codes codes;
   for (const Piece& piece : pieces) {
     const at::Tensor frames = latents.of(piece, kMix).unsqueeze(0).to(device_);
-    const at::Tensor indices = tokenizer.tokenize(frames, silence).indices[0].cpu().contiguous();
-    codes.emplace_back(indices.const_data_ptr<int64_t>(), indices.const_data_ptr<int64_t>() + indices.numel());
+    std::vector<std::vector<int64_t>> shifted;
+    for (int64_t shift = 0; shift < shifts; ++shift) {
+      const at::Tensor indices = tokenizer.tokenize(frames.slice(1, shift), silence).indices[0].cpu().contiguous();
+      shifted.emplace_back(indices.const_data_ptr<int64_t>(), indices.const_data_ptr<int64_t>() + indices.numel());
+    }
+    codes.push_back(std::move(shifted));
   }
   return codes;
 }
@@ -104,7 +108,9 @@ Loss LmStage::loss(const Weights& weights, Draw& draw) const {
     const bool conditional = item == 0 || draw.uniform() >= kUnconditionalShare;
     const auto& requests = pieces_.train[index].requests;
     const Request& request = requests[static_cast<size_t>(draw.below(std::ssize(requests)))];
-    batch.push_back(sequence(conditional ? &request : nullptr, train_[index]));
+    const auto& shifted = train_[index];
+    const auto shift = static_cast<size_t>(draw.below(std::ssize(shifted)));
+    batch.push_back(sequence(conditional ? &request : nullptr, shifted[shift]));
   }
   const Entropy found = entropy(weights, batch);
   return {found.text + found.codes, {{"text", found.text}, {"codes", found.codes}}};
@@ -113,7 +119,7 @@ Loss LmStage::loss(const Weights& weights, Draw& draw) const {
 Figures LmStage::measure(const Weights& weights) const {
   std::vector<Sequence> batch;
   for (size_t i = 0; i < std::min<size_t>(kHeldOutItems, held_out_.size()); ++i) {
-    batch.push_back(sequence(&pieces_.held_out[i].requests[0], held_out_[i]));
+    batch.push_back(sequence(&pieces_.held_out[i].requests[0], held_out_[i][0]));
   }
   const Entropy found = entropy(weights, batch);
   return {{"text", found.text.item<double>()}, {"codes", found.codes.item<double>()}};

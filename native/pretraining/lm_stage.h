@@ -33,9 +33,11 @@ class LmStage : public TrainingStage {
     TokenIds ids;
     int64_t prompt, codes;  // where the model's own writing begins, and its audio codes
   };
-  using Codes = std::vector<std::vector<int64_t>>;
+  /// Per piece, the codes of its latents from the first frame on, from the second, ...: so many ways to write the same
+  /// music, which a small data set needs.
+  using Codes = std::vector<std::vector<std::vector<int64_t>>>;
   Codes encode(const std::vector<Piece>& pieces, const Latents& latents, const DitConfig& config,
-               const std::shared_ptr<Parameters>& tokenizer) const;
+               const std::shared_ptr<Parameters>& tokenizer, int64_t shifts) const;
   /// With `request`, or without any.
   Sequence sequence(const Request* request, const std::vector<int64_t>& codes) const;
 

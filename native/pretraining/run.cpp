@@ -13,6 +13,7 @@
 #include "pretraining/export.h"
 #include "pretraining/initial_weights.h"
 #include "pretraining/lm_stage.h"
+#include "pretraining/structure_stage.h"
 #include "pretraining/tokenizer_stage.h"
 #include "pretraining/train.h"
 #include "pretraining/vae_stage.h"
@@ -39,10 +40,10 @@ void start_from(Parameters& parameters, const Options& options) {
   if (options.stage == "dit") read("text_encoder/model.safetensors", std::string(kTextEncoder) + ".");
 }
 
-/// The averaged weights of the tokenizer stage, which later stages use and do not change.
-std::shared_ptr<Parameters> trained_tokenizer(const Options& options, at::Device device) {
+/// The averaged weights of a stage that ran before, which later ones use and do not change.
+std::shared_ptr<Parameters> trained(const std::string& stage, const Options& options, at::Device device) {
   auto parameters = std::make_shared<Parameters>(device, initial_weights(options.seed));
-  for (const auto& [name, tensor] : TrainState::read_average(state_path(options.work, "tokenizer"))) {
+  for (const auto& [name, tensor] : TrainState::read_average(state_path(options.work, stage))) {
     parameters->set(name, tensor);
   }
   return parameters;
@@ -58,6 +59,11 @@ std::unique_ptr<TrainingStage> make_stage(const Options& options, Parameters& pa
     stage->begin(parameters);
     return stage;
   }
+  if (options.stage == "structure") {
+    return std::make_unique<StructureStage>(VaeConfig::read(options.model + "/vae"), pieces,
+                                            Checkpoint::of(trained("vae", options, device)), options.batch,
+                                            options.crop_seconds, choose_placement(options.device, options.dtype));
+  }
   if (options.stage == "decoder") {
     return std::make_unique<DecoderStage>(VaeConfig::read(options.model + "/vae"), pieces, latents_of(options),
                                           options.batch, options.crop_seconds, device);
@@ -70,18 +76,18 @@ std::unique_ptr<TrainingStage> make_stage(const Options& options, Parameters& pa
   if (options.stage == "dit") {
     DitStage::begin(parameters, config);
     return std::make_unique<DitStage>(config, Qwen3Config::read(options.model + "/text_encoder"), pieces,
-                                      latents_of(options), trained_tokenizer(options, device), options.batch,
+                                      latents_of(options), trained("tokenizer", options, device), options.batch,
                                       options.crop_seconds, device);
   }
   if (options.stage == "lm") {
     if (options.unconditional_prompt.empty()) fail(ErrorCode::kBadArgument, "lm needs --unconditional-prompt");
     const std::string directory = options.model + "/lm";
     return std::make_unique<LmStage>(Qwen3Config::read(directory), CodeTokens::read(directory), config, pieces,
-                                     latents_of(options), trained_tokenizer(options, device),
+                                     latents_of(options), trained("tokenizer", options, device),
                                      options.unconditional_prompt, options.batch, device);
   }
   fail(ErrorCode::kBadArgument,
-       "unknown stage '" + options.stage + "': use vae, latents, decoder, tokenizer, dit, lm or export");
+       "unknown stage '" + options.stage + "': use vae, structure, latents, decoder, tokenizer, dit, lm or export");
 }
 
 void run(const Options& options, const Report& report) {
@@ -103,8 +109,10 @@ void run(const Options& options, const Report& report) {
   const std::string path = state_path(options.work, options.stage);
   if (std::filesystem::exists(path)) {
     state.load(path);
+  } else if (options.stage == "structure") {
+    StructureStage::begin(*parameters, VaeConfig::read(options.model + "/vae"), state_path(options.work, "vae"));
   } else if (options.stage == "decoder") {
-    DecoderStage::begin(*parameters, state_path(options.work, "vae"));
+    DecoderStage::begin(*parameters, state_path(options.work, "structure"));
   } else if (!options.from.empty()) {
     start_from(*parameters, options);
   }

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 
+#include "pretraining/structure.h"
+
 namespace carillon::pretraining {
 namespace {
 
-constexpr double kTextToMusicShare = 0.45, kCoverShare = 0.25, kRepaintShare = 0.10;  // the rest: tasks on tracks
+constexpr double kTrackShare = 0.7;  // of items of pieces with stems: tasks on tracks
+constexpr double kCoverShare = 0.25, kRepaintShare = 0.10;  // of the others; the rest: text2music
 constexpr double kTimbreShare = 0.25;                                                 // of items with a reference
 constexpr double kAutoMaskShare = 0.3, kBareTextShare = 0.15;
 constexpr double kAutoMask = 2.0;       // the model decides what to generate (reference engine.md 8.4)
@@ -29,6 +32,15 @@ Padded pad(const std::vector<const TokenIds*>& rows) {
     mask[index].narrow(0, 0, length).fill_(true);
   }
   return {ids, mask};
+}
+
+/// "extract drums", "lego bass", ...: those that this piece has.
+std::string any_track_task(const Piece& piece, Draw& draw) {
+  std::vector<std::string> tasks;
+  for (const auto& [name, ids] : piece.task_texts) {
+    if (name.find(' ') != std::string::npos) tasks.push_back(name);
+  }
+  return tasks[static_cast<size_t>(draw.below(std::ssize(tasks)))];
 }
 
 }  // namespace
@@ -75,8 +87,7 @@ void TaskBatches::make_repaint(Item& item, Draw& draw) const {
   }
 }
 
-/// extract: the track out of the mix. lego: the track beside the rest of the mix, whose latents are about the mix's less
-/// the track's, for the encoder is nearly linear. complete: the mix around the track.
+/// extract: the track out of the mix. lego: the track beside the rest of the mix. complete: the mix around the track.
 void TaskBatches::make_track_task(Item& item, const Piece& piece, const std::string& task, int64_t first) const {
   const int64_t frames = item.target.size(0);
   const auto crop = [&](const std::string& track) { return latents_.of(piece, track).narrow(0, first, frames); };
@@ -88,8 +99,8 @@ void TaskBatches::make_track_task(Item& item, const Piece& piece, const std::str
     item.source = mix;
     item.target = crop(track);
   } else {
-    item.source = mix - crop(track) + item.source;  // which is silence so far
     item.target = crop(track);
+    item.source = without(mix, item.target, /*silence=*/item.source);
   }
 }
 
@@ -105,27 +116,22 @@ TaskBatches::Item TaskBatches::any_task(const Piece& piece, Draw& draw) const {
   const int64_t first = draw.uniform() < 0.5 ? 0 : draw.below(all - frames + 1);
   Item item = text2music(piece, first, frames);
   if (draw.uniform() < kTimbreShare) item.timbre = timbre_of(piece, draw);
-  const double choice = draw.uniform();
-  if (choice < kTextToMusicShare) {
+  std::string task;
+  if (!piece.stems.empty() && draw.uniform() < kTrackShare) {
+    task = any_track_task(piece, draw);
+    make_track_task(item, piece, task, first);
+  } else if (const double choice = draw.uniform(); choice < kCoverShare) {
+    task = "cover";
+    item.is_cover = true;
+    item.source = item.target;
+  } else if (choice < kCoverShare + kRepaintShare) {
+    task = "repaint";
+    make_repaint(item, draw);
+  } else {
     const Request& request = piece.requests[static_cast<size_t>(draw.below(std::ssize(piece.requests)))];
     item.text = draw.uniform() < kBareTextShare ? &request.bare_text : &request.text;
     item.lyrics = &request.lyrics;
     return item;
-  }
-  std::string task = choice < kTextToMusicShare + kCoverShare ? "cover" : "repaint";
-  if (choice >= kTextToMusicShare + kCoverShare + kRepaintShare) {
-    std::vector<std::string> track_tasks;
-    for (const auto& [name, ids] : piece.task_texts) {
-      if (name.find(' ') != std::string::npos) track_tasks.push_back(name);
-    }
-    if (track_tasks.empty()) return item;
-    task = track_tasks[static_cast<size_t>(draw.below(std::ssize(track_tasks)))];
-    make_track_task(item, piece, task, first);
-  } else if (task == "repaint") {
-    make_repaint(item, draw);
-  } else {
-    item.is_cover = true;
-    item.source = item.target;
   }
   item.text = &piece.task_texts.at(task);
   return item;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/dit/audio_tokenizer.h"
+#include "pretraining/structure.h"
 
 namespace carillon::pretraining {
 namespace {
@@ -15,12 +16,14 @@ constexpr int64_t kSurroundings = 3;  // frames
 constexpr double kQuietest = 0.1;     // latents have deviation 1
 constexpr double kDeviation = 0.7, kSpreadWeight = 0.1;
 
-/// Log amplitude of every channel around every frame, [N, T, C]: what hints are to say. Latents themselves are
-/// coefficients of a cosine transform, whose signs turn with the phase; a code of 200 ms that has to guess them says 0.
-at::Tensor log_amplitude(const at::Tensor& latents) {
-  const at::Tensor energy = at::avg_pool1d(latents.square().transpose(1, 2), kSurroundings, 1, kSurroundings / 2,
-                                           /*ceil_mode=*/false, /*count_include_pad=*/false);
-  return (energy.transpose(1, 2).sqrt() + kQuietest).log();
+/// What hints are to say of latents [N, T, C]: the structure, and of every other channel the log amplitude around every
+/// frame. Those channels are coefficients of a cosine transform, whose signs turn with the phase; a code of 200 ms that
+/// has to guess them says 0.
+at::Tensor amplitudes(const at::Tensor& latents) {
+  const int64_t structure = structure_channels(latents.size(2)), waves = latents.size(2) - structure;
+  const at::Tensor energy = at::avg_pool1d(latents.narrow(2, 0, waves).square().transpose(1, 2), kSurroundings, 1,
+                                           kSurroundings / 2, /*ceil_mode=*/false, /*count_include_pad=*/false);
+  return at::cat({(energy.transpose(1, 2).sqrt() + kQuietest).log(), latents.narrow(2, waves, structure)}, 2);
 }
 
 /// How far the quantiser's dimensions are from mean 0 and deviation kDeviation. Those that leave the levels' range get
@@ -56,7 +59,7 @@ Loss TokenizerStage::loss(const Weights& weights, Draw& draw) const {
   const AudioTokenizer tokenizer = AudioTokenizer::load(weights.sub("tokenizer"), config_);
   const AudioDetokenizer detokenizer = AudioDetokenizer::load(weights.sub("detokenizer"), config_);
   const auto tokens = tokenizer.tokenize(latents, train_.silence().to(device_));
-  const at::Tensor error = at::mse_loss(detokenizer.hints(tokens.quantized), log_amplitude(latents));
+  const at::Tensor error = at::mse_loss(detokenizer.hints(tokens.quantized), amplitudes(latents));
   const at::Tensor spread = spread_error(tokens.before_rounding);
   return {error + kSpreadWeight * spread, {{"error", error}, {"spread", spread}}};
 }
@@ -69,7 +72,7 @@ Figures TokenizerStage::measure(const Weights& weights) const {
   for (const Piece& piece : pieces_.held_out) {
     const at::Tensor latents = held_out_.of(piece, kMix).unsqueeze(0).to(device_);
     const auto tokens = tokenizer.tokenize(latents, silence);
-    const at::Tensor wanted = log_amplitude(latents);
+    const at::Tensor wanted = amplitudes(latents);
     errors.push_back((detokenizer.hints(tokens.quantized).narrow(1, 0, latents.size(1)) - wanted).flatten());
     values.push_back(wanted.flatten());
     codes.push_back(tokens.indices.flatten());

@@ -17,6 +17,7 @@
 #include "pretraining/lapped_transform.h"
 #include "pretraining/muon.h"
 #include "pretraining/run.h"
+#include "pretraining/structure.h"
 #include "pretraining/train_state.h"
 #include "test/tiny_pretraining.h"
 
@@ -39,6 +40,8 @@ Options prepared_for(const std::string& stage) {
   const Options options = tiny_options();
   if (stage == "vae") return options;
   run_stage(options, "vae", 2);
+  if (stage == "structure") return options;
+  run_stage(options, "structure", 2);
   run_stage(options, "latents", 0);
   if (stage != "tokenizer") run_stage(options, "tokenizer", 2);
   return options;
@@ -121,6 +124,45 @@ TEST("pretraining: an autoencoder that has learnt nothing gives back low tones")
   EXPECT(kept(700) < 0.3);  // beyond 14 bins of 12.5 Hz
 }
 
+TEST("pretraining: the structure is learnt by the encoder's last block alone") {
+  std::istringstream names(unreached("structure", 2));
+  int64_t frozen_in_last_block = 0;
+  for (std::string name; std::getline(names, name);) {
+    EXPECT(name != "encoder.conv2.weight");
+    if (name.rfind("encoder.block.3.", 0) == 0) ++frozen_in_last_block;
+  }
+  EXPECT_EQ(frozen_in_last_block, 2);  // the snake that the blocks before end with
+}
+
+TEST("pretraining: structure names the loudest band and pitch class, and goes without a track") {
+  VaeConfig config{.sampling_rate = 48000,
+                   .audio_channels = 2,
+                   .encoder_hidden_size = 128,
+                   .decoder_channels = 8,
+                   .decoder_input_channels = 64,
+                   .downsampling_ratios = {10, 8, 6, 4},
+                   .channel_multiples = {1, 1, 1, 1}};
+  const Structure structure(config, at::kCPU);
+  constexpr int64_t kFrames = 50, kBands = 4;
+  const at::Tensor time = at::arange(kFrames * 1920, at::kDouble) / 48000;
+  const auto tone = [&](double hertz) {
+    return (0.2 * (time * (2 * M_PI * hertz)).sin()).to(at::kFloat).expand({1, 2, -1}).contiguous();
+  };
+  const auto of = [&](const at::Tensor& audio) { return structure(audio)[0].slice(1, 5, kFrames - 5).mean(1); };
+  EXPECT_EQ(of(tone(80)).narrow(0, 0, kBands).argmax().item<int64_t>(), 0);
+  EXPECT_EQ(of(tone(3000)).narrow(0, 0, kBands).argmax().item<int64_t>(), 2);
+  EXPECT_EQ(of(tone(220)).narrow(0, kBands, 12).argmax().item<int64_t>(), 0);     // A
+  EXPECT_EQ(of(tone(392)).narrow(0, kBands, 12).argmax().item<int64_t>(), 10);    // G
+  const auto latents = [&](const at::Tensor& audio) {  // other channels silent
+    return at::cat({at::zeros({kFrames, 48}), structure(audio)[0].t()}, 1).slice(0, 5, kFrames - 5);
+  };
+  const at::Tensor rest = without(latents(tone(220) + tone(392)), latents(tone(392)), at::zeros({kFrames - 10, 64}));
+  const at::Tensor pitches = rest.narrow(1, 48 + kBands, 12).mean(0);
+  EXPECT_EQ(pitches.argmax().item<int64_t>(), 0);
+  EXPECT((pitches[0] - of(tone(220))[kBands]).abs().item<double>() < 0.3);
+  EXPECT((pitches[0] - pitches[10]).item<double>() > 1);
+}
+
 TEST("pretraining: gradients reach every weight of the audio tokenizer") {
   EXPECT_EQ(unreached("tokenizer", 2), "");
 }
@@ -142,6 +184,7 @@ TEST("pretraining: every stage learns a batch that it sees again and again") {
     }
   };
   expect_learnt("vae", 1e-3, 0.97);  // it begins with low tones, which is most of what there is
+  expect_learnt("structure", 1e-2, 0.9);
   expect_learnt("tokenizer", 3e-3, 0.9);
   expect_learnt("dit", 3e-3, 0.9);
   expect_learnt("lm", 1e-2, 0.5);

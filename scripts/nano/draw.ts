@@ -2,7 +2,7 @@
  * Ten example prompts and pictures of what they become, to listen by looking: waveform and spectrogram.
  *
  *     node --import tsx scripts/nano/draw.ts            the generator's pieces, into the cache
- *     node --import tsx scripts/nano/draw.ts --model    the model's songs, into docs/nano
+ *     node --import tsx scripts/nano/draw.ts --model    the model's songs, into scripts/nano/pictures
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -25,7 +25,7 @@ const options = new Command()
   .parse()
   .opts<{ out?: string; model: boolean }>();
 
-const shipped = fileURLToPath(new URL("../../docs/nano", import.meta.url));
+const shipped = fileURLToPath(new URL("pictures", import.meta.url));
 const out = resolve(options.out ?? (options.model ? shipped : join(evaluation, "pictures")));
 const heldOut = heldOutFolder(evaluation);
 const pieces = join(heldOut, "pieces");

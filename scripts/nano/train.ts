@@ -1,6 +1,6 @@
 /**
- * Trains carillon-nano from an empty folder, or goes on where an earlier run was cut: data set, VAE, latents, audio
- * tokenizer, DiT with text encoder, language model, checkpoint.
+ * Trains carillon-nano from an empty folder, or goes on where an earlier run was cut: data set, VAE with the structure
+ * of its latents, latents, audio tokenizer, DiT with text encoder, language model, checkpoint.
  *
  *     node --import tsx scripts/nano/train.ts --data DIR --work DIR --out DIR [--minutes 30] [--device auto]
  */
@@ -30,6 +30,9 @@ interface Options {
   from?: string;
   program: string;
 }
+
+/** Of a stage's minutes: at their end the learning rate falls to 0, and held-out losses with it. */
+const cooldownShare = 0.3;
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const options = new Command()
@@ -65,7 +68,7 @@ async function commonOptions(): Promise<StageOptions> {
   return {
     ...{ data, work, out, model, device, seed },
     "unconditional-prompt": unconditional.join(","),
-    ...(minutes === undefined ? {} : { minutes }),
+    ...(minutes === undefined ? {} : { minutes, "cooldown-minutes": cooldownShare * minutes }),
     ...(steps === undefined ? {} : { steps }),
     ...(from === undefined ? {} : { from }),
   };

@@ -145,15 +145,22 @@ Signal Oobleck::enter(const at::Tensor& x, SignalPool& pool) const {
 }
 
 at::Tensor Oobleck::encode(const at::Tensor& audio, SignalPool& pool) const {
+  return encode_last_block(encode_to_last_block(audio, pool), pool);
+}
+
+Convolution::Result Oobleck::encode_to_last_block(const at::Tensor& audio, SignalPool& pool) const {
   Stream x = first(enter(audio, pool), {.snake = &entry(blocks[0], blocks[0].snake), .keep = true}, pool);
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    const OobleckBlock& block = blocks[i];
-    const bool is_last = i + 1 == blocks.size();
-    x = run_units(block, std::move(x), block.snake, /*keep=*/false, pool);
-    const Snake& next = is_last ? last_snake : entry(blocks[i + 1], blocks[i + 1].snake);
-    x = block.resample(x.snaked, {.snake = &next, .keep = !is_last}, pool);
+  for (size_t i = 0; i + 1 < blocks.size(); ++i) {
+    x = run_units(blocks[i], std::move(x), blocks[i].snake, /*keep=*/false, pool);
+    x = blocks[i].resample(x.snaked, {.snake = &entry(blocks[i + 1], blocks[i + 1].snake), .keep = true}, pool);
   }
-  return last.to_float(x.snaked);
+  return x;
+}
+
+at::Tensor Oobleck::encode_last_block(Convolution::Result x, SignalPool& pool) const {
+  const OobleckBlock& block = blocks.back();
+  x = run_units(block, std::move(x), block.snake, /*keep=*/false, pool);
+  return last.to_float(block.resample(x.snaked, {.snake = &last_snake}, pool).snaked);
 }
 
 at::Tensor Oobleck::decode(const at::Tensor& latents, SignalPool& pool) const {

@@ -41,6 +41,9 @@ struct Oobleck {
 
   /// audio [B, audio_channels, samples] -> mean and scale stacked, float32 [B, 2 C, frames]. Time-major: B = 1.
   at::Tensor encode(const at::Tensor& audio, SignalPool& pool) const;
+  /// Its two halves: what the last block is given, and that block with what follows it.
+  Convolution::Result encode_to_last_block(const at::Tensor& audio, SignalPool& pool) const;
+  at::Tensor encode_last_block(Convolution::Result x, SignalPool& pool) const;
   /// latents [B, C, T] -> audio float32 [B, audio_channels, samples]. Time-major: B = 1.
   at::Tensor decode(const at::Tensor& latents, SignalPool& pool) const;
 

@@ -77,6 +77,7 @@ function coverTrial(piece: LoadedPiece, others: readonly LoadedPiece[]): Trial {
     truth: mix,
     measure(candidate) {
       const own = harmonyCorrelation(candidate, mix);
+      if (others.length === 0) return { "cover harmony": own };
       const rest = others.map((other) => harmonyCorrelation(candidate, other.mix));
       return {
         "cover harmony": own,

@@ -4,7 +4,16 @@ import { createWriteStream } from "node:fs";
 import { join } from "node:path";
 import type { ModelSizeName } from "./model-size.js";
 
-export const stageNames = ["vae", "latents", "decoder", "tokenizer", "dit", "lm", "export"] as const;
+export const stageNames = [
+  "vae",
+  "structure",
+  "latents",
+  "decoder",
+  "tokenizer",
+  "dit",
+  "lm",
+  "export",
+] as const;
 export type StageName = (typeof stageNames)[number];
 
 /** Options of native/pretraining/options.h, without the leading dashes. */
@@ -13,6 +22,7 @@ export type StageOptions = Record<string, string | number>;
 const settings: Record<ModelSizeName, Partial<Record<StageName, StageOptions>>> = {
   nano: {
     vae: { batch: 3, "crop-seconds": 1.28, "learning-rate": 3e-4, dtype: "auto" },
+    structure: { batch: 8, "crop-seconds": 2, "learning-rate": 2e-3, dtype: "auto" },
     decoder: { batch: 3, "crop-seconds": 1.28, "learning-rate": 3e-4, dtype: "auto" },
     tokenizer: { batch: 16, "crop-seconds": 4, "learning-rate": 1.5e-3, dtype: "auto" },
     dit: { batch: 6, "crop-seconds": 40, "learning-rate": 2e-3, dtype: "auto" },
@@ -20,6 +30,7 @@ const settings: Record<ModelSizeName, Partial<Record<StageName, StageOptions>>> 
   },
   smoke: {
     vae: { batch: 2, "crop-seconds": 0.16 },
+    structure: { batch: 2, "crop-seconds": 0.4 },
     decoder: { batch: 2, "crop-seconds": 0.16 },
     tokenizer: { batch: 2, "crop-seconds": 1 },
     dit: { batch: 2, "crop-seconds": 6 },
