@@ -94,7 +94,7 @@ Loss DitStage::loss(const Weights& weights, Draw& draw) const {
 }
 
 Figures DitStage::measure(const Weights& weights) const {
-  const TaskBatch batch = held_out_batches_.first(kHeldOutItems);
+  const TaskBatch batch = held_out_batches_.spread(kHeldOutItems);
   const int64_t items = batch.target.size(0);
   const Schedule schedule = turbo_schedule(kTurboSteps);
   Draw draw(0, 0);

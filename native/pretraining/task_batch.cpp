@@ -9,7 +9,8 @@
 namespace carillon::pretraining {
 namespace {
 
-constexpr double kTrackShare = 0.7;  // of items of pieces with stems: tasks on tracks
+constexpr size_t kStemWeight = 3;    // pieces with stems are few, and hold as many lessons as they have tracks
+constexpr double kTrackShare = 0.7;  // of their items: tasks on tracks
 constexpr double kCoverShare = 0.25, kRepaintShare = 0.10;  // of the others; the rest: text2music
 constexpr double kTimbreShare = 0.25;                                                 // of items with a reference
 constexpr double kAutoMaskShare = 0.3, kBareTextShare = 0.15;
@@ -55,7 +56,7 @@ struct TaskBatches::Item {
 TaskBatches::TaskBatches(const DitConfig& config, const std::vector<Piece>& pieces, const Latents& latents,
                          int64_t longest_frames)
     : config_(config), latents_(latents), longest_frames_(longest_frames) {
-  for (const Piece& piece : pieces) by_length_.push_back(&piece);
+  for (const Piece& piece : pieces) by_length_.insert(by_length_.end(), piece.stems.empty() ? 1 : kStemWeight, &piece);
   std::stable_sort(by_length_.begin(), by_length_.end(), [&](const Piece* a, const Piece* b) {
     return latents_.frames(*a) < latents_.frames(*b);
   });
@@ -169,10 +170,11 @@ TaskBatch TaskBatches::draw(int64_t batch, Draw& draw) const {
   return collate(items);
 }
 
-TaskBatch TaskBatches::first(int64_t batch) const {
+TaskBatch TaskBatches::spread(int64_t batch) const {
+  const int64_t entries = std::ssize(by_length_), count = std::min(batch, entries);
   std::vector<Item> items;
-  for (int64_t i = 0; i < std::min<int64_t>(batch, std::ssize(by_length_)); ++i) {
-    const Piece& piece = *by_length_[static_cast<size_t>(i)];
+  for (int64_t i = 0; i < count; ++i) {
+    const Piece& piece = *by_length_[static_cast<size_t>(i * entries / count)];
     items.push_back(text2music(piece, 0, std::min(latents_.frames(piece), longest_frames_)));
   }
   return collate(items);

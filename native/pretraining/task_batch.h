@@ -28,8 +28,8 @@ class TaskBatches {
   TaskBatches(const DitConfig& config, const std::vector<Piece>& pieces, const Latents& latents, int64_t longest_frames);
 
   TaskBatch draw(int64_t batch, Draw& draw) const;
-  /// Text2music for the first pieces, from their start: always the same.
-  TaskBatch first(int64_t batch) const;
+  /// Text2music for pieces of all lengths, from their start: always the same.
+  TaskBatch spread(int64_t batch) const;
 
  private:
   struct Item;
