@@ -1,5 +1,11 @@
 #include "kernels/cpu.h"
 
+#if defined(CARILLON_AMX)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 namespace carillon::kernels {
 
 bool has_avx512() {
@@ -9,6 +15,22 @@ bool has_avx512() {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512bf16");
+  }();
+  return present;
+#else
+  return false;
+#endif
+}
+
+bool has_amx() {
+#if defined(CARILLON_AMX)
+  static const bool present = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    constexpr unsigned kFeatures = 7, kBfloat16 = 1u << 22, kTile = 1u << 24;
+    const bool in_processor = __get_cpuid_count(kFeatures, 0, &a, &b, &c, &d) && (d & kBfloat16) && (d & kTile);
+    // The kernel keeps the tiles' registers only for processes that asked (Linux, Documentation/arch/x86/xstate.rst).
+    constexpr long kRequestPermission = 0x1023, kTileData = 18;
+    return in_processor && has_avx512() && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
   }();
   return present;
 #else

@@ -17,13 +17,27 @@ constexpr int64_t kInputBlockBytes = 384 << 10;  // with a panel beside it this 
 
 int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+struct Kernel {
+  Tiles* tiles;
+  int64_t strip_rows;  // how many rows it works on at a time
+};
+
+/// For an input on this machine.
+Kernel kernel_for([[maybe_unused]] const TileInput& input) {
+#if defined(CARILLON_AMX)
+  if (has_amx() && input.words % kAmxWords == 0) return {tiles_amx, kAmxRows};
+#endif
+  return {tiles_avx512, kAvx512Rows};
+}
+
 /// The operands, moved to any row and output.
 struct Matmul {
   TileInput input;
   TileEpilogue epilogue;
   int64_t outputs;
+  Kernel kernel = kernel_for(input);
 
-  void tile(int64_t row, int rows, const uint32_t* panel, int64_t output) const {
+  void rows(int64_t row, int64_t count, const uint32_t* panel, int64_t output) const {
     TileInput in = input;
     in.data += row * in.row_stride;
     TileEpilogue end = epilogue;
@@ -36,14 +50,7 @@ struct Matmul {
       end.snake_gain += output;
       end.snake_out += row * end.snake_stride + output;
     }
-    const int columns = static_cast<int>(std::min<int64_t>(kPanel, outputs - output));
-    tile_avx512(in, rows, panel, columns, end);
-  }
-
-  void rows(int64_t begin, int64_t end, const uint32_t* panel, int64_t output) const {
-    for (int64_t row = begin; row < end; row += kTileRows) {
-      tile(row, static_cast<int>(std::min<int64_t>(kTileRows, end - row)), panel, output);
-    }
+    kernel.tiles(in, count, panel, static_cast<int>(std::min<int64_t>(kPanel, outputs - output)), end);
   }
 };
 
@@ -82,15 +89,15 @@ void matmul(const PackedMatrix& matrix, const TileInput& input, int64_t rows, co
   const auto* panels = static_cast<const uint32_t*>(matrix.panels.const_data_ptr());
   const int64_t panel_count = matrix.panels.size(0);
   const int64_t panel_words = matrix.panels.size(1) * kPanel;
-  const int64_t tiles = ceil_divide(rows, kTileRows);
-  const int64_t tile_bytes = kTileRows * input.row_stride * 4;
-  const int64_t blocks = ceil_divide(tiles, std::clamp<int64_t>(kInputBlockBytes / tile_bytes, 2, 16));
-  const int64_t block_rows = ceil_divide(tiles, blocks) * kTileRows;
+  const int64_t strip = job.kernel.strip_rows, strips = ceil_divide(rows, strip);
+  const int64_t strip_bytes = strip * input.row_stride * 4;
+  const int64_t blocks = ceil_divide(strips, std::clamp<int64_t>(kInputBlockBytes / strip_bytes, 2, 16));
+  const int64_t block_rows = ceil_divide(strips, blocks) * strip;
   at::parallel_for(0, blocks * panel_count, 1, [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t row = task / panel_count * block_rows;
       const int64_t panel = task % panel_count;
-      job.rows(row, std::min(rows, row + block_rows), panels + panel * panel_words, panel * kPanel);
+      job.rows(row, std::min(block_rows, rows - row), panels + panel * panel_words, panel * kPanel);
     }
   });
 }
@@ -105,8 +112,9 @@ void matmul_unpacked(const at::Tensor& x, const at::Tensor& weight, const at::Te
   epilogue.out_stride = outputs;
   const TileInput input{static_cast<const uint32_t*>(spread.const_data_ptr()), spread.stride(0) / 2, 0, 1, words};
   const Matmul job{input, epilogue, outputs};
+  const int64_t strip = job.kernel.strip_rows;
   const auto* source = static_cast<const uint32_t*>(weight.const_data_ptr());
-  // Two panels share each tile of x while it is in the L1 or L2 cache.
+  // Two panels share each strip of x while it is in the L1 or L2 cache.
   constexpr int64_t kGroup = 2 * kPanel;
   at::parallel_for(0, ceil_divide(outputs, kGroup), 1, [&](int64_t begin, int64_t end) {
     const at::Tensor buffer = at::empty({2, words, kPanel}, at::kInt);
@@ -118,10 +126,10 @@ void matmul_unpacked(const at::Tensor& x, const at::Tensor& weight, const at::Te
         pack_panel_avx512(source + output * words, words, static_cast<int>(std::min<int64_t>(kPanel, last - output)),
                           words, panels + (output - first) * words);
       }
-      for (int64_t row = 0; row < rows; row += kTileRows) {
-        const int count = static_cast<int>(std::min<int64_t>(kTileRows, rows - row));
+      for (int64_t row = 0; row < rows; row += strip) {
+        const int64_t count = std::min(strip, rows - row);
         for (int64_t output = first; output < last; output += kPanel) {
-          job.tile(row, count, panels + (output - first) * words, output);
+          job.rows(row, count, panels + (output - first) * words, output);
         }
       }
     }

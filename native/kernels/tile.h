@@ -5,8 +5,7 @@
 
 namespace carillon::kernels {
 
-/// A tile is kTileRows rows by kPanel outputs. Depth is counted in words: pairs of bfloat16.
-inline constexpr int kTileRows = 14;
+/// A panel holds kPanel outputs. Depth is counted in words: pairs of bfloat16.
 inline constexpr int kPanel = 32;
 
 /// Left operand: row r, tap t is `words` words at `data + r * row_stride + t * tap_stride` (strides in words).
@@ -36,12 +35,20 @@ struct TileEpilogue {
 };
 
 #if defined(CARILLON_AVX512)
-/// rows <= kTileRows rows times one packed panel, of which `outputs` are stored.
-void tile_avx512(const TileInput&, int rows, const uint32_t* panel, int outputs, const TileEpilogue&);
+/// Rows times one packed panel, of which `outputs` are stored.
+using Tiles = void(const TileInput&, int64_t rows, const uint32_t* panel, int outputs, const TileEpilogue&);
+Tiles tiles_avx512;
+inline constexpr int kAvx512Rows = 14;  // as many as the registers hold
 
 /// Interleaves `outputs` <= kPanel rows of a row-major matrix into a panel [words][kPanel];
 /// missing outputs become zero.
 void pack_panel_avx512(const uint32_t* weight, int64_t row_stride, int outputs, int64_t words, uint32_t* panel);
+#endif
+
+#if defined(CARILLON_AMX)
+/// The same by matrix tiles, where the words of a tap are a multiple of kAmxWords.
+Tiles tiles_amx;
+inline constexpr int kAmxRows = 32, kAmxWords = 16;
 #endif
 
 }  // namespace carillon::kernels

@@ -1,9 +1,11 @@
 #include "kernels/tile.h"
 
-#include "kernels/simd_avx512.h"
+#include "kernels/tile_rows.h"
 
 namespace carillon::kernels {
 namespace {
+
+constexpr int kTileRows = kAvx512Rows;
 
 /// The accumulators of a tile stay in registers over the whole depth: kRows x 2 vectors,
 /// two of the panel and one broadcast word of the input.
@@ -57,31 +59,6 @@ void accumulate_rows(const TileInput& input, int rows, const uint32_t* panel, __
   }
 }
 
-void finish(const __m512 (&acc)[kTileRows][2], int rows, int outputs, const TileEpilogue& epilogue) {
-  for (int half = 0; half < 2; ++half) {
-    const int column = half * 16;
-    const Mask mask = first_lanes(outputs - column);
-    if (!mask) return;
-    const auto channel = [&](const float* p) {
-      return p ? _mm512_maskz_loadu_ps(mask, p + column) : _mm512_setzero_ps();
-    };
-    const __m512 bias = channel(epilogue.bias);
-    const __m512 frequency = channel(epilogue.snake_frequency);
-    const __m512 gain = channel(epilogue.snake_gain);
-    for (int m = 0; m < rows; ++m) {
-      __m512 y = _mm512_add_ps(acc[m][half], bias);
-      if (epilogue.residual) y = _mm512_add_ps(y, load(epilogue.residual + m * epilogue.residual_stride + column, mask));
-      if (epilogue.out) store(epilogue.out + m * epilogue.out_stride + column, mask, y);
-      if (epilogue.out_float) {
-        _mm512_mask_storeu_ps(epilogue.out_float + m * epilogue.out_float_stride + column, mask, y);
-      }
-      if (epilogue.snake_out) {
-        store(epilogue.snake_out + m * epilogue.snake_stride + column, mask, snake(y, frequency, gain));
-      }
-    }
-  }
-}
-
 /// rows[i] holds 16 words of output i; afterwards rows[j] holds word j of 16 outputs.
 inline void transpose(__m512i (&rows)[16]) {
   __m512i pairs[16];
@@ -131,10 +108,14 @@ void pack_panel_avx512(const uint32_t* weight, int64_t row_stride, int outputs, 
   }
 }
 
-void tile_avx512(const TileInput& input, int rows, const uint32_t* panel, int outputs, const TileEpilogue& epilogue) {
-  __m512 acc[kTileRows][2];
-  accumulate_rows(input, rows, panel, acc);
-  finish(acc, rows, outputs, epilogue);
+void tiles_avx512(const TileInput& input, int64_t rows, const uint32_t* panel, int outputs,
+                  const TileEpilogue& epilogue) {
+  for (int64_t row = 0; row < rows; row += kTileRows) {
+    const int count = static_cast<int>(rows - row < kTileRows ? rows - row : kTileRows);
+    __m512 acc[kTileRows][2];
+    accumulate_rows(from_row(input, row), count, panel, acc);
+    finish(count, outputs, from_row(epilogue, row), [&](int m, int half) { return acc[m][half]; });
+  }
 }
 
 }  // namespace carillon::kernels
