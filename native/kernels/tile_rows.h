@@ -33,7 +33,9 @@ inline void finish(int rows, int outputs, const carillon::kernels::TileEpilogue&
     const __m512 gain = channel(epilogue.snake_gain);
     for (int m = 0; m < rows; ++m) {
       __m512 y = _mm512_add_ps(sums(m, half), bias);
-      if (epilogue.residual) y = _mm512_add_ps(y, load(epilogue.residual + m * epilogue.residual_stride + column, mask));
+      if (epilogue.residual) {
+        y = _mm512_add_ps(y, load(epilogue.residual + m * epilogue.residual_stride + column, mask));
+      }
       if (epilogue.out) store(epilogue.out + m * epilogue.out_stride + column, mask, y);
       if (epilogue.out_float) {
         _mm512_mask_storeu_ps(epilogue.out_float + m * epilogue.out_float_stride + column, mask, y);

@@ -21,6 +21,14 @@ constexpr double kFramesPerSecond = 25, kUnconditionalShare = 0.1;
 constexpr int kTurboSteps = 8;
 constexpr int64_t kTimeFrequencies = 256;  // of every published model; its config does not say
 constexpr int64_t kHeldOutItems = 16;
+// Of the error of a channel of structure beside one of waves: words say nothing of waves, whose signs are chance.
+constexpr double kStructureWeight = 4;
+
+/// Mean over the channels of structure of errors [B, C].
+double structure_of(const at::Tensor& error) {
+  const int64_t structure = structure_channels(error.size(1));
+  return error.narrow(1, error.size(1) - structure, structure).mean().item<double>();
+}
 
 }  // namespace
 
@@ -90,7 +98,12 @@ Loss DitStage::loss(const Weights& weights, Draw& draw) const {
     unconditional.push_back(draw.uniform() < kUnconditionalShare);
   }
   const at::Tensor noise = draw.normal(batch.target.sizes());
-  return {errors(weights, batch, at::tensor(times), noise, at::tensor(unconditional).to(at::kBool)).mean(), {}};
+  const at::Tensor without_words = at::tensor(unconditional).to(at::kBool);
+  const at::Tensor error = errors(weights, batch, at::tensor(times), noise, without_words).mean(0);
+  const int64_t structure = structure_channels(error.size(0)), waves = error.size(0) - structure;
+  const at::Tensor of_waves = error.narrow(0, 0, waves), of_structure = error.narrow(0, waves, structure);
+  return {(of_waves.sum() + kStructureWeight * of_structure.sum()) / (waves + kStructureWeight * structure),
+          {{"waves", of_waves.mean()}, {"structure", of_structure.mean()}}};
 }
 
 Figures DitStage::measure(const Weights& weights) const {
@@ -101,13 +114,16 @@ Figures DitStage::measure(const Weights& weights) const {
   const at::Tensor noise = draw.normal(batch.target.sizes()), conditional = at::zeros({items}, at::kBool);
   Figures figures;
   for (const double time : schedule) {
-    const at::Tensor error = errors(weights, batch, at::full({items}, time), noise, conditional).mean(0);
+    const at::Tensor error = errors(weights, batch, at::full({items}, time), noise, conditional);
     const std::string percent = std::to_string(std::lround(time * 100));
-    const int64_t structure = structure_channels(error.size(0));
     figures["lossAt" + percent] = error.mean().item<double>();
-    figures["structureAt" + percent] = error.narrow(0, error.size(0) - structure, structure).mean().item<double>();
+    figures["structureAt" + percent] = structure_of(error);
     figures["loss"] += figures["lossAt" + percent] / static_cast<double>(schedule.size());
   }
+  TaskBatch others = batch;
+  others.text = batch.text.roll(1, 0);
+  others.text_mask = batch.text_mask.roll(1, 0);
+  figures["otherWordsAt100"] = structure_of(errors(weights, others, at::ones({items}), noise, conditional));
   return figures;
 }
 

@@ -21,7 +21,7 @@ class DitStage : public TrainingStage {
 
   Loss loss(const Weights& weights, Draw& draw) const override;
   /// loss: text2music of held-out pieces, mean over all turbo times; lossAt100 .. lossAt30: at each time in percent;
-  /// structureAt100 .. structureAt30: of the structure's channels alone.
+  /// structureAt100 .. structureAt30: of the structure's channels alone; otherWordsAt100: with another piece's words.
   Figures measure(const Weights& weights) const override;
 
  private:

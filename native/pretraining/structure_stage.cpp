@@ -46,12 +46,13 @@ StructureStage::StructureStage(const VaeConfig& config, const Pieces& pieces, co
 void StructureStage::begin(Parameters& parameters, const VaeConfig& config, const std::string& vae_state) {
   const int64_t latents = config.decoder_input_channels, structure = structure_channels(config);
   const int64_t waves = latents - structure;
+  const std::string last_block = "encoder.block." + std::to_string(config.downsampling_ratios.size() - 1);
   for (const auto& [name, stored] : TrainState::read_average(vae_state)) {
     at::Tensor tensor = stored.to(at::kFloat).clone();
     if (name == "encoder.conv2.weight" || name == "encoder.conv2.bias") tensor.narrow(0, waves, structure).zero_();
     if (name == "decoder.conv1.weight") tensor.narrow(1, waves, structure).zero_();
-    // Amplitudes are even functions of the transform's coefficients: the snakes of the last block bend.
-    const bool in_last_block = name.rfind("encoder.block." + std::to_string(config.downsampling_ratios.size() - 1), 0) == 0;
+    // Amplitudes are even functions of the transform's coefficients: snakes that are nearly straight get a bend.
+    const bool in_last_block = name.rfind(last_block, 0) == 0;
     if (in_last_block && name.find("snake2.") != std::string::npos) tensor.zero_();
     if (name == "encoder.snake1.beta") tensor.narrow(1, waves, tensor.size(1) - waves).zero_();
     parameters.set(name, tensor);

@@ -15,8 +15,8 @@ namespace carillon::pretraining {
 class StructureStage : public TrainingStage {
  public:
   /// `vae`: the autoencoder as it was before.
-  StructureStage(const VaeConfig& config, const Pieces& pieces, const Checkpoint& vae, int64_t batch, double crop_seconds,
-                 const Placement& placement);
+  StructureStage(const VaeConfig& config, const Pieces& pieces, const Checkpoint& vae, int64_t batch,
+                 double crop_seconds, const Placement& placement);
 
   /// The autoencoder's weights, its last latent channels empty on both sides.
   static void begin(Parameters& parameters, const VaeConfig& config, const std::string& vae_state);
