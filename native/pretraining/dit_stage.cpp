@@ -23,6 +23,7 @@ constexpr int64_t kTimeFrequencies = 256;  // of every published model; its conf
 constexpr int64_t kHeldOutItems = 16;
 // Of the error of a channel of structure beside one of waves: words say nothing of waves, whose signs are chance.
 constexpr double kStructureWeight = 4;
+constexpr double kWordsWeight = 0.5;
 
 /// Mean over the channels of structure of errors [B, C].
 double structure_of(const at::Tensor& error) {
@@ -53,8 +54,8 @@ void DitStage::begin(Parameters& parameters, const DitConfig& config) {
   }
 }
 
-at::Tensor DitStage::errors(const Weights& weights, const TaskBatch& batch, const at::Tensor& times,
-                            const at::Tensor& noise, const at::Tensor& unconditional) const {
+DitStage::Errors DitStage::errors(const Weights& weights, const TaskBatch& batch, const at::Tensor& times,
+                                  const at::Tensor& noise, const at::Tensor& unconditional) const {
   const auto placed = [&](const at::Tensor& tensor) { return tensor.to(device_); };
   const auto as_input = [&](const at::Tensor& tensor) { return tensor.to(device_, weights.placement().dtype); };
   at::Tensor source = placed(batch.source);
@@ -68,8 +69,9 @@ at::Tensor DitStage::errors(const Weights& weights, const TaskBatch& batch, cons
     source = source.index_copy(0, covers, hints.narrow(1, 0, source.size(1)));
   }
   const Qwen3Stack text = Qwen3Stack::load(weights.sub(kTextEncoder), text_config_, Control());
+  const at::Tensor words = text.encode(batch.text);
   const ConditionEncoder encoder = ConditionEncoder::load(weights.sub("encoder"), config_);
-  const PackedStates conditions = encoder.encode({.text_hidden_states = text.encode(batch.text),
+  const PackedStates conditions = encoder.encode({.text_hidden_states = words,
                                                   .text_mask = placed(batch.text_mask),
                                                   .lyric_embeddings = text.embed(batch.lyrics),
                                                   .lyric_mask = placed(batch.lyric_mask),
@@ -84,8 +86,21 @@ at::Tensor DitStage::errors(const Weights& weights, const TaskBatch& batch, cons
   const at::Tensor velocity = dit.velocity(as_input(noised(data, placed(noise), placed(times))),
                                            dit.embed_context(as_input(at::cat({source, placed(batch.chunk_mask)}, 2))),
                                            dit.modulate(placed(times)), dit.attend_to(states, {}, conditions.mask));
-  const at::Tensor counted = placed(batch.counted);
-  return ((velocity - target).square() * counted).sum(1) / counted.sum({1, 2}).unsqueeze(1);
+  const at::Tensor counted = placed(batch.counted), frames = counted.sum({1, 2}).unsqueeze(1);
+  const at::Tensor mean = (data * counted).sum(1) / frames;
+  return {((velocity - target).square() * counted).sum(1) / frames,
+          words_error(weights, words, placed(batch.text_mask), mean)};
+}
+
+at::Tensor DitStage::words_error(const Weights& weights, const at::Tensor& words, const at::Tensor& mask,
+                                 const at::Tensor& mean_latents) const {
+  const int64_t structure = structure_channels(mean_latents.size(1));
+  const Weights head = weights.sub(kWordsHead);
+  const at::Tensor guessed =
+      at::linear(words, head.get("weight", {structure, words.size(2)}), head.get("bias", {structure}));
+  const at::Tensor mean_structure = mean_latents.narrow(1, mean_latents.size(1) - structure, structure);
+  const at::Tensor by_token = (guessed.to(at::kFloat) - character(mean_structure).unsqueeze(1)).square().mean(2);
+  return (by_token * mask).sum() / mask.sum();
 }
 
 Loss DitStage::loss(const Weights& weights, Draw& draw) const {
@@ -99,11 +114,14 @@ Loss DitStage::loss(const Weights& weights, Draw& draw) const {
   }
   const at::Tensor noise = draw.normal(batch.target.sizes());
   const at::Tensor without_words = at::tensor(unconditional).to(at::kBool);
-  const at::Tensor error = errors(weights, batch, at::tensor(times), noise, without_words).mean(0);
+  const Errors found = errors(weights, batch, at::tensor(times), noise, without_words);
+  const at::Tensor error = found.velocity.mean(0);
   const int64_t structure = structure_channels(error.size(0)), waves = error.size(0) - structure;
   const at::Tensor of_waves = error.narrow(0, 0, waves), of_structure = error.narrow(0, waves, structure);
-  return {(of_waves.sum() + kStructureWeight * of_structure.sum()) / (waves + kStructureWeight * structure),
-          {{"waves", of_waves.mean()}, {"structure", of_structure.mean()}}};
+  const at::Tensor weighted =
+      (of_waves.sum() + kStructureWeight * of_structure.sum()) / (waves + kStructureWeight * structure);
+  return {weighted + kWordsWeight * found.words,
+          {{"waves", of_waves.mean()}, {"structure", of_structure.mean()}, {"words", found.words}}};
 }
 
 Figures DitStage::measure(const Weights& weights) const {
@@ -114,7 +132,7 @@ Figures DitStage::measure(const Weights& weights) const {
   const at::Tensor noise = draw.normal(batch.target.sizes()), conditional = at::zeros({items}, at::kBool);
   Figures figures;
   for (const double time : schedule) {
-    const at::Tensor error = errors(weights, batch, at::full({items}, time), noise, conditional);
+    const at::Tensor error = errors(weights, batch, at::full({items}, time), noise, conditional).velocity;
     const std::string percent = std::to_string(std::lround(time * 100));
     figures["lossAt" + percent] = error.mean().item<double>();
     figures["structureAt" + percent] = structure_of(error);
@@ -123,7 +141,7 @@ Figures DitStage::measure(const Weights& weights) const {
   TaskBatch others = batch;
   others.text = batch.text.roll(1, 0);
   others.text_mask = batch.text_mask.roll(1, 0);
-  figures["otherWordsAt100"] = structure_of(errors(weights, others, at::ones({items}), noise, conditional));
+  figures["otherWordsAt100"] = structure_of(errors(weights, others, at::ones({items}), noise, conditional).velocity);
   return figures;
 }
 

@@ -8,6 +8,9 @@ namespace carillon::pretraining {
 
 /// The text encoder's weights stand under this name beside those of the DiT.
 inline constexpr const char* kTextEncoder = "text_encoder";
+/// What guesses a song's character (structure.h) from a text token. It teaches the text encoder what key and genre sound like
+/// before cross-attention has found the few tokens that say so; checkpoints go without it.
+inline constexpr const char* kWordsHead = "words_head";
 
 /// The DiT with its condition encoder and the text encoder: flow matching at the times that turbo models run,
 /// of every task type, some items without conditions. The audio tokenizer is given and stays as it is.
@@ -25,9 +28,15 @@ class DitStage : public TrainingStage {
   Figures measure(const Weights& weights) const override;
 
  private:
-  /// Mean squared error of the velocity per item of a batch and channel, [B, C].
-  at::Tensor errors(const Weights& weights, const TaskBatch& batch, const at::Tensor& times, const at::Tensor& noise,
-                    const at::Tensor& unconditional) const;
+  struct Errors {
+    at::Tensor velocity;  // mean square per item and channel, [B, C]
+    at::Tensor words;     // of the song's character that every text token guesses, a scalar
+  };
+  Errors errors(const Weights& weights, const TaskBatch& batch, const at::Tensor& times, const at::Tensor& noise,
+                const at::Tensor& unconditional) const;
+  /// words [B, L, H], mask [B, L], mean_latents [B, C].
+  at::Tensor words_error(const Weights& weights, const at::Tensor& words, const at::Tensor& mask,
+                         const at::Tensor& mean_latents) const;
 
   DitConfig config_;
   Qwen3Config text_config_;

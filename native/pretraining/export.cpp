@@ -73,6 +73,7 @@ void export_checkpoint(const std::string& model, const std::string& work, const 
   const fs::path from(model), to(out);
   Tensors dit = TrainState::read_average(state_path(work, "dit"));
   const Tensors text_encoder = take_below(dit, kTextEncoder);
+  take_below(dit, kWordsHead);
   for (const auto& [name, tensor] : TrainState::read_average(state_path(work, "tokenizer"))) dit[name] = tensor;
   export_vae(model, work, (to / "vae").string());
   save_weights(text_encoder, to / "text_encoder" / "model.safetensors");

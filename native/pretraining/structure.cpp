@@ -18,6 +18,7 @@ constexpr double kQuietest = 1e-7;  // energy
 // Mean and deviation of the log amplitudes over 1400 s of the data set.
 constexpr double kBandCentre = -3.5, kBandSpread = 1.3, kPitchCentre = -4.2, kPitchSpread = 1.15;
 constexpr int64_t kBands = kBandEdges.size() - 1;
+constexpr double kKeyContrast = 4;  // pitch classes of a piece deviate by a quarter of theirs over all pieces
 
 template <typename RowOf>
 at::Tensor filters(int64_t rows, int64_t window, double sample_rate, const RowOf& row_of) {
@@ -81,6 +82,13 @@ at::Tensor Structure::operator()(const at::Tensor& audio) const {
   const int64_t frames = audio.size(2) / hop_;
   const at::Tensor middle = audio.mean(1);
   return at::cat({part(bands_, middle, frames), part(pitches_, middle, frames)}, 1).narrow(1, 0, channels_);
+}
+
+at::Tensor character(const at::Tensor& mean_structure) {
+  const int64_t rows = mean_structure.size(1), bands = std::min(kBands, rows);
+  if (rows == bands) return mean_structure;
+  const at::Tensor pitches = mean_structure.narrow(1, bands, rows - bands);
+  return at::cat({mean_structure.narrow(1, 0, bands), kKeyContrast * (pitches - pitches.mean(1, /*keepdim=*/true))}, 1);
 }
 
 at::Tensor without(const at::Tensor& mix, const at::Tensor& track, const at::Tensor& silence) {

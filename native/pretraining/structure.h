@@ -32,6 +32,10 @@ class Structure {
   Part bands_, pitches_;
 };
 
+/// What a mean structure [B, rows] says of a song: the loudness of its bands, and of its pitch classes against one
+/// another, which is its key. Of about unit scale, for keys differ by little beside loud and quiet.
+at::Tensor character(const at::Tensor& mean_structure);
+
 /// About the latents [T, C] of a mix without one of its tracks, from those of mix, track and silence: the encoder is
 /// nearly linear in the waves, and energies add up.
 at::Tensor without(const at::Tensor& mix, const at::Tensor& track, const at::Tensor& silence);
