@@ -95,12 +95,12 @@ DitStage::Errors DitStage::errors(const Weights& weights, const TaskBatch& batch
 at::Tensor DitStage::words_error(const Weights& weights, const at::Tensor& words, const at::Tensor& mask,
                                  const at::Tensor& mean_latents) const {
   const int64_t structure = structure_channels(mean_latents.size(1));
+  const at::Tensor last = mask.sum(1) - 1, items = at::arange(last.size(0), last.options());
   const Weights head = weights.sub(kWordsHead);
-  const at::Tensor guessed =
-      at::linear(words, head.get("weight", {structure, words.size(2)}), head.get("bias", {structure}));
+  const at::Tensor guessed = at::linear(words.index({items, last}), head.get("weight", {structure, words.size(2)}),
+                                        head.get("bias", {structure}));
   const at::Tensor mean_structure = mean_latents.narrow(1, mean_latents.size(1) - structure, structure);
-  const at::Tensor by_token = (guessed.to(at::kFloat) - character(mean_structure).unsqueeze(1)).square().mean(2);
-  return (by_token * mask).sum() / mask.sum();
+  return at::mse_loss(guessed.to(at::kFloat), character(mean_structure));
 }
 
 Loss DitStage::loss(const Weights& weights, Draw& draw) const {

@@ -8,7 +8,7 @@ namespace carillon::pretraining {
 
 /// The text encoder's weights stand under this name beside those of the DiT.
 inline constexpr const char* kTextEncoder = "text_encoder";
-/// What guesses a song's character (structure.h) from a text token. It teaches the text encoder what key and genre sound like
+/// What guesses a song's character (structure.h) from the last text token, which knows all words. It teaches the text encoder what key and genre sound like
 /// before cross-attention has found the few tokens that say so; checkpoints go without it.
 inline constexpr const char* kWordsHead = "words_head";
 
@@ -30,7 +30,7 @@ class DitStage : public TrainingStage {
  private:
   struct Errors {
     at::Tensor velocity;  // mean square per item and channel, [B, C]
-    at::Tensor words;     // of the song's character that every text token guesses, a scalar
+    at::Tensor words;     // of the song's character that the last text token guesses, a scalar
   };
   Errors errors(const Weights& weights, const TaskBatch& batch, const at::Tensor& times, const at::Tensor& noise,
                 const at::Tensor& unconditional) const;
