@@ -4,31 +4,52 @@
 #include <ATen/core/grad_mode.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "core/diffusion/flow_matching.h"
 #include "core/diffusion/schedule.h"
 #include "core/dit/audio_tokenizer.h"
 #include "core/dit/condition_encoder.h"
-#include "core/dit/dit.h"
 #include "core/qwen3/stack.h"
+#include "pretraining/beats.h"
 #include "pretraining/neighbour_attention.h"
 #include "pretraining/structure.h"
+#include "pretraining/train_state.h"
 
 namespace carillon::pretraining {
 namespace {
 
-constexpr double kFramesPerSecond = 25, kUnconditionalShare = 0.1;
+constexpr double kFramesPerSecond = 25, kUnconditionalShare = 0.05;
 constexpr int kTurboSteps = 8;
 constexpr int64_t kTimeFrequencies = 256;  // of every published model; its config does not say
-constexpr int64_t kHeldOutItems = 16;
-// Of the error of a channel of structure beside one of waves: words say nothing of waves, whose signs are chance.
-constexpr double kStructureWeight = 4;
+constexpr int64_t kHeldOutItems = 24;
+constexpr int64_t kPitchClasses = 12;
 constexpr double kWordsWeight = 0.5;
+constexpr double kTempoTolerance = 0.04;
 
-/// Mean over the channels of structure of errors [B, C].
-double structure_of(const at::Tensor& error) {
-  const int64_t structure = structure_channels(error.size(1));
-  return error.narrow(1, error.size(1) - structure, structure).mean().item<double>();
+at::Tensor beats_of(const at::Tensor& by_channel) {
+  const LatentParts parts = LatentParts::of(by_channel.size(-1));
+  return by_channel.narrow(-1, parts.waves, parts.beats);
+}
+
+at::Tensor structure_of(const at::Tensor& by_channel) {
+  const LatentParts parts = LatentParts::of(by_channel.size(-1));
+  return by_channel.narrow(-1, parts.first_of_structure(), parts.structure);
+}
+
+double mean_of(const at::Tensor& values) { return values.numel() == 0 ? 0 : values.mean().item<double>(); }
+
+/// Mean over the frames that count, [B, C], of latents [B, T, C].
+at::Tensor mean_over_time(const at::Tensor& latents, const at::Tensor& counted) {
+  return (latents * counted).sum(1) / counted.sum({1, 2}).unsqueeze(1);
+}
+
+/// Mean pitch classes [B, 12] of latents against one another, without what all the items share.
+at::Tensor harmony(const at::Tensor& latents, const at::Tensor& counted) {
+  const at::Tensor structure = structure_of(mean_over_time(latents, counted));
+  const at::Tensor pitches = structure.narrow(1, structure.size(1) - kPitchClasses, kPitchClasses);
+  const at::Tensor relative = pitches - pitches.mean(1, /*keepdim=*/true);
+  return relative - relative.mean(0, /*keepdim=*/true);
 }
 
 }  // namespace
@@ -41,38 +62,46 @@ DitStage::DitStage(const DitConfig& config, const Qwen3Config& text_config, cons
       pieces_(pieces),
       train_(latents, pieces_.train),
       held_out_(latents, pieces_.held_out),
-      train_batches_(config, pieces_.train, train_, std::llround(longest_seconds * kFramesPerSecond)),
-      held_out_batches_(config, pieces_.held_out, held_out_, std::llround(longest_seconds * kFramesPerSecond)),
+      train_batches_(config, pieces_.train, pieces_.genres, train_, std::llround(longest_seconds * kFramesPerSecond)),
+      held_out_batches_(config, pieces_.held_out, pieces_.genres, held_out_,
+                        std::llround(longest_seconds * kFramesPerSecond)),
       tokenizer_(std::move(tokenizer)),
       batch_(batch),
       device_(device) {}
 
-void DitStage::begin(Parameters& parameters, const DitConfig& config) {
+void DitStage::begin(Parameters& parameters, const DitConfig& config, const std::string& words_state) {
+  const bool is_new = !parameters.has(std::string(kTextEncoder) + ".norm.weight");
+  if (is_new && std::filesystem::exists(words_state)) {
+    for (const auto& [name, tensor] : TrainState::read_average(words_state)) parameters.set(name, tensor);
+  }
   begin_with_neighbours(parameters, config);
   for (const char* name : {"decoder.time_embed.linear_1.weight", "decoder.time_embed_r.linear_1.weight"}) {
     parameters.leaf(name, {config.hidden_size, kTimeFrequencies});
   }
 }
 
-DitStage::Errors DitStage::errors(const Weights& weights, const TaskBatch& batch, const at::Tensor& times,
-                                  const at::Tensor& noise, const at::Tensor& unconditional) const {
+at::Tensor DitStage::source_of(const TaskBatch& batch) const {
+  const at::Tensor source = batch.source.to(device_);
+  const at::Tensor covers = batch.is_cover.nonzero().flatten().to(device_);
+  if (covers.numel() == 0) return source;
+  const at::NoGradGuard no_grad;
+  const Weights codes = Checkpoint::of(tokenizer_).weights({device_, at::kFloat});
+  const auto tokenizer = AudioTokenizer::load(codes.sub("tokenizer"), config_);
+  const auto detokenizer = AudioDetokenizer::load(codes.sub("detokenizer"), config_);
+  const at::Tensor sources = source.index_select(0, covers);
+  const at::Tensor hints = detokenizer.hints(tokenizer.tokenize(sources, train_.silence().to(device_)).quantized);
+  return source.index_copy(0, covers, hints.narrow(1, 0, source.size(1)));
+}
+
+DitStage::Prepared DitStage::prepare(const Weights& weights, const TaskBatch& batch,
+                                     const at::Tensor& unconditional) const {
   const auto placed = [&](const at::Tensor& tensor) { return tensor.to(device_); };
   const auto as_input = [&](const at::Tensor& tensor) { return tensor.to(device_, weights.placement().dtype); };
-  at::Tensor source = placed(batch.source);
-  if (const at::Tensor covers = placed(batch.is_cover.nonzero().flatten()); covers.numel() > 0) {
-    const at::NoGradGuard no_grad;
-    const Weights codes = Checkpoint::of(tokenizer_).weights({device_, at::kFloat});
-    const auto tokenizer = AudioTokenizer::load(codes.sub("tokenizer"), config_);
-    const auto detokenizer = AudioDetokenizer::load(codes.sub("detokenizer"), config_);
-    const at::Tensor sources = source.index_select(0, covers);
-    const at::Tensor hints = detokenizer.hints(tokenizer.tokenize(sources, placed(train_.silence())).quantized);
-    source = source.index_copy(0, covers, hints.narrow(1, 0, source.size(1)));
-  }
   const Qwen3Stack text = Qwen3Stack::load(weights.sub(kTextEncoder), text_config_, Control());
-  const at::Tensor words = text.encode(batch.text);
+  const at::Tensor words = text.encode(batch.text), mask = placed(batch.text_mask);
   const ConditionEncoder encoder = ConditionEncoder::load(weights.sub("encoder"), config_);
   const PackedStates conditions = encoder.encode({.text_hidden_states = words,
-                                                  .text_mask = placed(batch.text_mask),
+                                                  .text_mask = mask,
                                                   .lyric_embeddings = text.embed(batch.lyrics),
                                                   .lyric_mask = placed(batch.lyric_mask),
                                                   .timbre_latents = as_input(batch.timbre),
@@ -80,27 +109,27 @@ DitStage::Errors DitStage::errors(const Weights& weights, const TaskBatch& batch
   const at::Tensor null_condition = weights.get("null_condition_emb", {1, 1, config_.encoder_hidden_size});
   const at::Tensor states =
       at::where(placed(unconditional).view({-1, 1, 1}), null_condition, conditions.states);
-
-  const Dit dit = Dit::load(weights.sub("decoder"), config_, Control());
-  const at::Tensor data = placed(batch.target), target = placed(noise) - data;
-  const at::Tensor velocity = dit.velocity(as_input(noised(data, placed(noise), placed(times))),
-                                           dit.embed_context(as_input(at::cat({source, placed(batch.chunk_mask)}, 2))),
-                                           dit.modulate(placed(times)), dit.attend_to(states, {}, conditions.mask));
-  const at::Tensor counted = placed(batch.counted), frames = counted.sum({1, 2}).unsqueeze(1);
-  const at::Tensor mean = (data * counted).sum(1) / frames;
-  return {((velocity - target).square() * counted).sum(1) / frames,
-          words_error(weights, words, placed(batch.text_mask), mean)};
+  Prepared prepared{.dit = Dit::load(weights.sub("decoder"), config_, Control()),
+                    .dtype = weights.placement().dtype,
+                    .context = {},
+                    .conditions = {},
+                    .facts = {}};
+  prepared.context = prepared.dit.embed_context(as_input(at::cat({source_of(batch), placed(batch.chunk_mask)}, 2)));
+  prepared.conditions = prepared.dit.attend_to(states, {}, conditions.mask);
+  prepared.facts = read_facts(weights, words, mask, number_count(pieces_.genres.size()));
+  return prepared;
 }
 
-at::Tensor DitStage::words_error(const Weights& weights, const at::Tensor& words, const at::Tensor& mask,
-                                 const at::Tensor& mean_latents) const {
-  const int64_t structure = structure_channels(mean_latents.size(1));
-  const at::Tensor last = mask.sum(1) - 1, items = at::arange(last.size(0), last.options());
-  const Weights head = weights.sub(kWordsHead);
-  const at::Tensor guessed = at::linear(words.index({items, last}), head.get("weight", {structure, words.size(2)}),
-                                        head.get("bias", {structure}));
-  const at::Tensor mean_structure = mean_latents.narrow(1, mean_latents.size(1) - structure, structure);
-  return at::mse_loss(guessed.to(at::kFloat), character(mean_structure));
+at::Tensor DitStage::velocity(const Prepared& prepared, const at::Tensor& state, const at::Tensor& times) const {
+  return prepared.dit.velocity(state.to(prepared.dtype), prepared.context,
+                               prepared.dit.modulate(times.to(device_)), prepared.conditions);
+}
+
+at::Tensor DitStage::velocity_error(const Prepared& prepared, const TaskBatch& batch, const at::Tensor& times,
+                                    const at::Tensor& noise) const {
+  const at::Tensor data = batch.target.to(device_), at_noise = noise.to(device_);
+  const at::Tensor found = velocity(prepared, noised(data, at_noise, times.to(device_)), times);
+  return mean_over_time((found - (at_noise - data)).square(), batch.counted.to(device_));
 }
 
 Loss DitStage::loss(const Weights& weights, Draw& draw) const {
@@ -113,15 +142,45 @@ Loss DitStage::loss(const Weights& weights, Draw& draw) const {
     unconditional.push_back(draw.uniform() < kUnconditionalShare);
   }
   const at::Tensor noise = draw.normal(batch.target.sizes());
-  const at::Tensor without_words = at::tensor(unconditional).to(at::kBool);
-  const Errors found = errors(weights, batch, at::tensor(times), noise, without_words);
-  const at::Tensor error = found.velocity.mean(0);
-  const int64_t structure = structure_channels(error.size(0)), waves = error.size(0) - structure;
-  const at::Tensor of_waves = error.narrow(0, 0, waves), of_structure = error.narrow(0, waves, structure);
-  const at::Tensor weighted =
-      (of_waves.sum() + kStructureWeight * of_structure.sum()) / (waves + kStructureWeight * structure);
-  return {weighted + kWordsWeight * found.words,
-          {{"waves", of_waves.mean()}, {"structure", of_structure.mean()}, {"words", found.words}}};
+  const Prepared prepared = prepare(weights, batch, at::tensor(unconditional).to(at::kBool));
+  const at::Tensor error = velocity_error(prepared, batch, at::tensor(times), noise).mean(0);
+  const at::Tensor words = facts_error(prepared.facts, batch.facts.to(device_));
+  const LatentParts channels = LatentParts::of(error.size(0));
+  Loss loss = {error.mean() + kWordsWeight * words,
+               {{"waves", error.narrow(0, 0, channels.waves).mean()},
+                {"structure", structure_of(error).mean()},
+                {"words", words}}};
+  if (channels.beats > 0) loss.parts["beats"] = beats_of(error).mean();
+  return loss;
+}
+
+Figures DitStage::measure_samples(const Prepared& prepared, const TaskBatch& batch, const at::Tensor& noise) const {
+  const Schedule schedule = turbo_schedule(kTurboSteps);
+  at::Tensor state = noise.to(device_);
+  for (size_t step = 0; step < schedule.size(); ++step) {
+    const double next = step + 1 < schedule.size() ? schedule[step + 1] : 0;
+    const at::Tensor times = at::full({state.size(0)}, schedule[step]);
+    state = state + (next - schedule[step]) * velocity(prepared, state, times).to(at::kFloat);
+  }
+  const at::Tensor counted = batch.counted.to(device_), data = batch.target.to(device_);
+  Figures figures;
+  if (LatentParts::of(data.size(2)).beats > 1) {
+    const at::Tensor hands = (beats_of(state) * counted).cpu();
+    for (size_t item = 0; item < batch.bpm.size(); ++item) {
+      const double tempo = tempo_of(hands[static_cast<int64_t>(item)]);
+      const bool is_met = std::abs(tempo / batch.bpm[item] - 1) < kTempoTolerance;
+      figures["sampledTempo"] += is_met / static_cast<double>(batch.bpm.size());
+    }
+  }
+  if (LatentParts::of(data.size(2)).structure > kPitchClasses) {
+    const at::Tensor made = harmony(state, counted), wanted = harmony(data, counted);
+    figures["sampledKey"] = ((made * wanted).sum() / (made.norm() * wanted.norm())).item<double>();
+  }
+  const auto deviation = [&](const at::Tensor& latents) {
+    return structure_of(latents * counted).std().item<double>();
+  };
+  figures["sampledDeviation"] = deviation(state) / deviation(data);
+  return figures;
 }
 
 Figures DitStage::measure(const Weights& weights) const {
@@ -130,18 +189,23 @@ Figures DitStage::measure(const Weights& weights) const {
   const Schedule schedule = turbo_schedule(kTurboSteps);
   Draw draw(0, 0);
   const at::Tensor noise = draw.normal(batch.target.sizes()), conditional = at::zeros({items}, at::kBool);
-  Figures figures;
+  const Prepared prepared = prepare(weights, batch, conditional);
+  Figures figures = measure_samples(prepared, batch, noise);
   for (const double time : schedule) {
-    const at::Tensor error = errors(weights, batch, at::full({items}, time), noise, conditional).velocity;
+    const at::Tensor error = velocity_error(prepared, batch, at::full({items}, time), noise);
     const std::string percent = std::to_string(std::lround(time * 100));
-    figures["lossAt" + percent] = error.mean().item<double>();
-    figures["structureAt" + percent] = structure_of(error);
-    figures["loss"] += figures["lossAt" + percent] / static_cast<double>(schedule.size());
+    const auto share = 1 / static_cast<double>(schedule.size());
+    figures["lossAt" + percent] = mean_of(error);
+    figures["structureAt" + percent] = mean_of(structure_of(error));
+    figures["loss"] += share * mean_of(error);
+    figures["structure"] += share * mean_of(structure_of(error));
+    figures["beats"] += share * mean_of(beats_of(error));
   }
   TaskBatch others = batch;
   others.text = batch.text.roll(1, 0);
   others.text_mask = batch.text_mask.roll(1, 0);
-  figures["otherWordsAt100"] = structure_of(errors(weights, others, at::ones({items}), noise, conditional).velocity);
+  const at::Tensor error = velocity_error(prepare(weights, others, conditional), batch, at::ones({items}), noise);
+  figures["otherWordsAt100"] = mean_of(structure_of(error));
   return figures;
 }
 

@@ -78,7 +78,9 @@ void export_checkpoint(const std::string& model, const std::string& work, const 
   export_vae(model, work, (to / "vae").string());
   save_weights(text_encoder, to / "text_encoder" / "model.safetensors");
   copy_descriptions(from / "text_encoder", to / "text_encoder");
-  save_weights(TrainState::read_average(state_path(work, "lm")), to / "lm" / "model.safetensors");
+  Tensors lm = TrainState::read_average(state_path(work, "lm"));
+  take_below(lm, kWordsHead);
+  save_weights(lm, to / "lm" / "model.safetensors");
   copy_descriptions(from / "lm", to / "lm");
   save_weights(dit, to / "model.safetensors");
   save_silence(latents, to / "silence_latent.pt");

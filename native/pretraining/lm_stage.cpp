@@ -10,11 +10,13 @@
 #include "core/nn/linear.h"
 #include "core/qwen3/stack.h"
 #include "core/runtime/error.h"
+#include "pretraining/words.h"
 
 namespace carillon::pretraining {
 namespace {
 
-constexpr double kUnconditionalShare = 0.1;
+constexpr double kUnconditionalShare = 0.1, kWordsShare = 0.25;
+constexpr double kFactsWeight = 0.5;
 constexpr int64_t kHeldOutItems = 32;
 constexpr int64_t kNotLearnt = -100;
 
@@ -36,11 +38,13 @@ CodeTokens CodeTokens::read(const std::string& directory) {
 }
 
 LmStage::LmStage(const Qwen3Config& config, const CodeTokens& tokens, const DitConfig& dit_config,
-                 const Pieces& pieces, const std::string& latents, std::shared_ptr<Parameters> tokenizer,
+                 const Pieces& pieces, Pieces words, const std::string& latents,
+                 std::shared_ptr<Parameters> tokenizer,
                  TokenIds unconditional_prompt, int64_t batch, at::Device device)
     : config_(config),
       tokens_(tokens),
       pieces_(pieces),
+      words_(std::move(words)),
       unconditional_prompt_(std::move(unconditional_prompt)),
       batch_(batch),
       device_(device),
@@ -66,14 +70,16 @@ LmStage::Codes LmStage::encode(const std::vector<Piece>& pieces, const Latents& 
   return codes;
 }
 
-LmStage::Sequence LmStage::sequence(const Request* request, const std::vector<int64_t>& codes) const {
+LmStage::Sequence LmStage::sequence(const Piece& piece, const Request* request,
+                                    const std::vector<int64_t>& codes) const {
   Sequence sequence;
+  sequence.facts = request ? &piece.facts : nullptr;
   sequence.ids = request ? request->plan_prompt : unconditional_prompt_;
   sequence.prompt = std::ssize(sequence.ids);
   if (request) sequence.ids.insert(sequence.ids.end(), request->plan.begin(), request->plan.end());
   sequence.codes = std::ssize(sequence.ids);
   for (const int64_t code : codes) sequence.ids.push_back(tokens_.first_code + code);
-  sequence.ids.push_back(tokens_.end_of_turn);
+  if (!codes.empty()) sequence.ids.push_back(tokens_.end_of_turn);
   return sequence;
 }
 
@@ -82,6 +88,9 @@ LmStage::Entropy LmStage::entropy(const Weights& weights, const std::vector<Sequ
   for (const Sequence& sequence : batch) longest = std::max(longest, std::ssize(sequence.ids));
   const at::Tensor ids = at::zeros({std::ssize(batch), longest}, at::kLong);
   const at::Tensor text = at::full_like(ids, kNotLearnt), codes = text.clone();
+  const at::Tensor planned = at::zeros_like(ids, at::kBool);  // up to the last token before the codes
+  std::vector<int64_t> with_facts;
+  std::vector<at::Tensor> facts;
   for (int64_t row = 0; row < std::ssize(batch); ++row) {
     const Sequence& sequence = batch[static_cast<size_t>(row)];
     const int64_t length = std::ssize(sequence.ids);
@@ -89,20 +98,34 @@ LmStage::Entropy LmStage::entropy(const Weights& weights, const std::vector<Sequ
     ids[row].narrow(0, 0, length).copy_(values);
     text[row].slice(0, sequence.prompt, sequence.codes).copy_(values.slice(0, sequence.prompt, sequence.codes));
     codes[row].slice(0, sequence.codes, length).copy_(values.slice(0, sequence.codes, length));
+    planned[row].narrow(0, 0, sequence.codes).fill_(true);
+    if (sequence.facts == nullptr) continue;
+    with_facts.push_back(row);
+    facts.push_back(as_numbers(*sequence.facts, words_.genres));
   }
   const Qwen3Stack stack = Qwen3Stack::load(weights, config_, Control());
-  const at::Tensor hidden = stack.encode(ids.slice(1, 0, longest - 1));
-  const at::Tensor logits = nn::linear(hidden, stack.embeddings, {}).flatten(0, 1).to(at::kFloat);
+  const at::Tensor hidden = stack.encode(ids);
+  const at::Tensor before_last = hidden.narrow(1, 0, longest - 1);
+  const at::Tensor logits = nn::linear(before_last, stack.embeddings, {}).flatten(0, 1).to(at::kFloat);
   const auto mean = [&](const at::Tensor& targets) {
     const at::Tensor next = targets.slice(1, 1).flatten().to(device_);
     return at::cross_entropy_loss(logits, next, {}, at::Reduction::Mean, kNotLearnt);
   };
-  return {mean(text), mean(codes)};
+  const at::Tensor rows = at::tensor(with_facts, at::kLong).to(device_);
+  const at::Tensor read = read_facts(weights, hidden.index_select(0, rows), planned.to(device_).index_select(0, rows),
+                                     number_count(words_.genres.size()));
+  return {mean(text), mean(codes), facts_error(read, at::stack(facts).to(device_))};
 }
 
 Loss LmStage::loss(const Weights& weights, Draw& draw) const {
   std::vector<Sequence> batch;
   for (int64_t item = 0; item < batch_; ++item) {
+    if (item > 0 && draw.uniform() < kWordsShare) {
+      const Piece& piece = words_.train[static_cast<size_t>(draw.below(std::ssize(words_.train)))];
+      batch.push_back(
+          sequence(piece, &piece.requests[static_cast<size_t>(draw.below(std::ssize(piece.requests)))], {}));
+      continue;
+    }
     const auto index = static_cast<size_t>(draw.below(std::ssize(pieces_.train)));
     // The first item always has a prompt, so that a batch has text to learn.
     const bool conditional = item == 0 || draw.uniform() >= kUnconditionalShare;
@@ -110,19 +133,22 @@ Loss LmStage::loss(const Weights& weights, Draw& draw) const {
     const Request& request = requests[static_cast<size_t>(draw.below(std::ssize(requests)))];
     const auto& shifted = train_[index];
     const auto shift = static_cast<size_t>(draw.below(std::ssize(shifted)));
-    batch.push_back(sequence(conditional ? &request : nullptr, shifted[shift]));
+    batch.push_back(sequence(pieces_.train[index], conditional ? &request : nullptr, shifted[shift]));
   }
   const Entropy found = entropy(weights, batch);
-  return {found.text + found.codes, {{"text", found.text}, {"codes", found.codes}}};
+  return {found.text + found.codes + kFactsWeight * found.facts,
+          {{"text", found.text}, {"codes", found.codes}, {"facts", found.facts}}};
 }
 
 Figures LmStage::measure(const Weights& weights) const {
   std::vector<Sequence> batch;
   for (size_t i = 0; i < std::min<size_t>(kHeldOutItems, held_out_.size()); ++i) {
-    batch.push_back(sequence(&pieces_.held_out[i].requests[0], held_out_[i][0]));
+    batch.push_back(sequence(pieces_.held_out[i], &pieces_.held_out[i].requests[0], held_out_[i][0]));
   }
   const Entropy found = entropy(weights, batch);
-  return {{"text", found.text.item<double>()}, {"codes", found.codes.item<double>()}};
+  return {{"text", found.text.item<double>()},
+          {"codes", found.codes.item<double>()},
+          {"facts", found.facts.item<double>()}};
 }
 
 }  // namespace carillon::pretraining

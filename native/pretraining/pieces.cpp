@@ -1,6 +1,7 @@
 #include "pretraining/pieces.h"
 
 #include <fstream>
+#include <set>
 
 #include "core/checkpoint/json.h"
 #include "core/runtime/error.h"
@@ -26,6 +27,8 @@ std::map<std::string, TokenIds> read_tasks(const Json& tasks) {
 Piece read_piece(const Json& line, const std::string& directory) {
   Piece piece;
   piece.id = line.at("id").as_string();
+  piece.facts = facts_of(line.at("genre").as_string(), line.get_double("bpm"), line.at("keyScale").as_string(),
+                         line.at("timeSignature").as_string());
   piece.mix = directory + "/" + line.at("mix").as_string();
   for (const auto& [track, path] : line.at("stems").as_object()) {
     piece.stems[track] = directory + "/" + path.as_string();
@@ -36,23 +39,29 @@ Piece read_piece(const Json& line, const std::string& directory) {
   return piece;
 }
 
-}  // namespace
-
-Pieces Pieces::read(const std::string& directory) {
-  const std::string path = directory + "/pieces.jsonl";
+Pieces read_lines(const std::string& directory, const std::string& name) {
+  const std::string path = directory + "/" + name;
   std::ifstream file(path);
   if (!file) fail(ErrorCode::kBadCheckpoint, path + ": cannot be read; make the data set first");
   Pieces pieces;
+  std::set<std::string> genres;
   int64_t number = 0;
   for (std::string text; std::getline(file, text);) {
     const Json line = Json::parse(text, path + " (line " + std::to_string(++number) + ")");
     auto& split = line.at("split").as_string() == "train" ? pieces.train : pieces.held_out;
     split.push_back(read_piece(line, directory));
+    genres.insert(split.back().facts.genre);
   }
   if (pieces.train.empty() || pieces.held_out.empty()) {
     fail(ErrorCode::kBadCheckpoint, path + ": needs pieces of both splits, train and heldout");
   }
+  pieces.genres.assign(genres.begin(), genres.end());
   return pieces;
 }
+
+}  // namespace
+
+Pieces Pieces::read(const std::string& directory) { return read_lines(directory, "pieces.jsonl"); }
+Pieces Pieces::read_words(const std::string& directory) { return read_lines(directory, "words.jsonl"); }
 
 }  // namespace carillon::pretraining

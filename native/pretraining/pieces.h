@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "pretraining/facts.h"
+
 namespace carillon::pretraining {
 
 using TokenIds = std::vector<int64_t>;
@@ -21,6 +23,7 @@ struct Request {
 /// One piece of the data set: a line of pieces.jsonl (scripts/nano/dataset/record.ts).
 struct Piece {
   std::string id;
+  Facts facts;
   std::string mix;                           // path of its WAV file
   std::map<std::string, std::string> stems;  // by track; empty where they were not kept
   std::vector<Request> requests;             // the first is the one that the tasks' prompts are of
@@ -30,9 +33,12 @@ struct Piece {
 /// The data set, split as its generator did.
 struct Pieces {
   std::vector<Piece> train, held_out;
+  std::vector<std::string> genres;  // of all, sorted
 
   /// Throws kBadCheckpoint for a damaged line, naming it, and where a split is empty.
   static Pieces read(const std::string& directory);
+  /// The same from words.jsonl, whose pieces were composed and described but not rendered.
+  static Pieces read_words(const std::string& directory);
 };
 
 }  // namespace carillon::pretraining

@@ -17,6 +17,7 @@
 #include "pretraining/tokenizer_stage.h"
 #include "pretraining/train.h"
 #include "pretraining/vae_stage.h"
+#include "pretraining/words_stage.h"
 
 namespace carillon::pretraining {
 namespace {
@@ -36,6 +37,7 @@ void start_from(Parameters& parameters, const Options& options) {
   };
   if (options.stage == "vae") return read("vae/diffusion_pytorch_model.safetensors", "");
   if (options.stage == "lm") return read("lm/model.safetensors", "");
+  if (options.stage == "words") return read("text_encoder/model.safetensors", std::string(kTextEncoder) + ".");
   read("model.safetensors", "");
   if (options.stage == "dit") read("text_encoder/model.safetensors", std::string(kTextEncoder) + ".");
 }
@@ -52,6 +54,10 @@ std::shared_ptr<Parameters> trained(const std::string& stage, const Options& opt
 }  // namespace
 
 std::unique_ptr<TrainingStage> make_stage(const Options& options, Parameters& parameters, at::Device device) {
+  if (options.stage == "words") {
+    return std::make_unique<WordsStage>(Qwen3Config::read(options.model + "/text_encoder"),
+                                        Pieces::read_words(options.data), options.batch, device);
+  }
   const Pieces pieces = Pieces::read(options.data);
   if (options.stage == "vae") {
     auto stage = std::make_unique<VaeStage>(VaeConfig::read(options.model + "/vae"), pieces, options.batch,
@@ -74,7 +80,7 @@ std::unique_ptr<TrainingStage> make_stage(const Options& options, Parameters& pa
                                             device);
   }
   if (options.stage == "dit") {
-    DitStage::begin(parameters, config);
+    DitStage::begin(parameters, config, state_path(options.work, "words"));
     return std::make_unique<DitStage>(config, Qwen3Config::read(options.model + "/text_encoder"), pieces,
                                       latents_of(options), trained("tokenizer", options, device), options.batch,
                                       options.crop_seconds, device);
@@ -83,11 +89,12 @@ std::unique_ptr<TrainingStage> make_stage(const Options& options, Parameters& pa
     if (options.unconditional_prompt.empty()) fail(ErrorCode::kBadArgument, "lm needs --unconditional-prompt");
     const std::string directory = options.model + "/lm";
     return std::make_unique<LmStage>(Qwen3Config::read(directory), CodeTokens::read(directory), config, pieces,
-                                     latents_of(options), trained("tokenizer", options, device),
-                                     options.unconditional_prompt, options.batch, device);
+                                     Pieces::read_words(options.data), latents_of(options),
+                                     trained("tokenizer", options, device), options.unconditional_prompt, options.batch,
+                                     device);
   }
   fail(ErrorCode::kBadArgument,
-       "unknown stage '" + options.stage + "': use vae, structure, latents, decoder, tokenizer, dit, lm or export");
+       "unknown stage '" + options.stage + "': use vae, structure, latents, decoder, tokenizer, words, dit, lm or export");
 }
 
 void run(const Options& options, const Report& report) {

@@ -9,16 +9,18 @@
 namespace carillon::pretraining {
 namespace {
 
-constexpr int64_t kMostChannels = 16, kShare = 4;
+constexpr int64_t kMostBeats = 4, kShareOfBeats = 16, kMostStructure = 16, kShareOfStructure = 4;
 constexpr int64_t kBandWindow = 4096, kPitchWindow = 8192;  // 85 ms for beats, 171 ms for semitones from 100 Hz on
 constexpr std::array<double, 5> kBandEdges = {0, 150, 1500, 5000, 24001};
 constexpr double kLowestPitch = 100, kHighestPitch = 2000, kTuning = 440;  // Hz
 constexpr int64_t kPitchClasses = 12;
 constexpr double kQuietest = 1e-7;  // energy
-// Mean and deviation of the log amplitudes over 1400 s of the data set.
-constexpr double kBandCentre = -3.5, kBandSpread = 1.3, kPitchCentre = -4.2, kPitchSpread = 1.15;
+// Means of the log amplitudes over 1400 s of the data set.
+constexpr std::array<double, 4> kBandCentres = {-2.54, -1.85, -3.86, -6.13};
+constexpr double kPitchCentre = -4.2;
+constexpr double kBandScale = 1.92, kPitchScale = 3.04;
+constexpr double kLoudnessKept = 0.2;  // of what moves all pitch classes together
 constexpr int64_t kBands = kBandEdges.size() - 1;
-constexpr double kKeyContrast = 4;  // pitch classes of a piece deviate by a quarter of theirs over all pieces
 
 template <typename RowOf>
 at::Tensor filters(int64_t rows, int64_t window, double sample_rate, const RowOf& row_of) {
@@ -41,33 +43,52 @@ int64_t pitch_class_of(double hertz) {
   return ((semitone % kPitchClasses) + kPitchClasses) % kPitchClasses;
 }
 
+at::Tensor band_centres(int64_t bands) {
+  return at::tensor(at::ArrayRef<double>(kBandCentres.data(), static_cast<size_t>(bands)), at::kFloat);
+}
+
+/// log amplitudes [..., rows] -> structure, and back.
+at::Tensor structure_of(const at::Tensor& amplitudes) {
+  const int64_t bands = std::min(kBands, amplitudes.size(-1)), pitches = amplitudes.size(-1) - bands;
+  const at::Tensor low = kBandScale * (amplitudes.narrow(-1, 0, bands) - band_centres(bands).to(amplitudes.device()));
+  if (pitches == 0) return low;
+  const at::Tensor pitch = amplitudes.narrow(-1, bands, pitches) - kPitchCentre;
+  const at::Tensor loudness = pitch.mean(-1, /*keepdim=*/true);
+  return at::cat({low, kPitchScale * (pitch - (1 - kLoudnessKept) * loudness)}, -1);
+}
+
+at::Tensor amplitudes_of(const at::Tensor& structure) {
+  const int64_t bands = std::min(kBands, structure.size(-1)), pitches = structure.size(-1) - bands;
+  const at::Tensor low = structure.narrow(-1, 0, bands) / kBandScale + band_centres(bands).to(structure.device());
+  if (pitches == 0) return low;
+  const at::Tensor pitch = structure.narrow(-1, bands, pitches) / kPitchScale;
+  const at::Tensor loudness = pitch.mean(-1, /*keepdim=*/true) / kLoudnessKept;
+  return at::cat({low, pitch + (1 - kLoudnessKept) * loudness + kPitchCentre}, -1);
+}
+
 /// Energies that a structure [T, rows] stands for less those of another, as a structure again.
 at::Tensor structure_without(const at::Tensor& mix, const at::Tensor& track) {
-  at::Tensor centre = at::full({mix.size(1)}, kPitchCentre), spread = at::full({mix.size(1)}, kPitchSpread);
-  const int64_t bands = std::min(kBands, mix.size(1));
-  centre.narrow(0, 0, bands).fill_(kBandCentre);
-  spread.narrow(0, 0, bands).fill_(kBandSpread);
-  const auto energy = [&](const at::Tensor& structure) { return (2 * (structure * spread + centre)).exp(); };
-  const at::Tensor rest = (energy(mix) - energy(track)).clamp_min(kQuietest);
-  return (0.5 * rest.log() - centre) / spread;
+  const auto energy = [](const at::Tensor& structure) { return (2 * amplitudes_of(structure)).exp(); };
+  return structure_of(0.5 * (energy(mix) - energy(track)).clamp_min(kQuietest).log());
 }
 
 }  // namespace
 
-int64_t structure_channels(int64_t latent_channels) { return std::min(kMostChannels, latent_channels / kShare); }
-int64_t structure_channels(const VaeConfig& config) { return structure_channels(config.decoder_input_channels); }
-
-Structure::Structure(const VaeConfig& config, at::Device device)
-    : channels_(structure_channels(config)), hop_(config.samples_per_frame()) {
-  const auto rate = static_cast<double>(config.sampling_rate);
-  const auto hann = [&](int64_t window) { return at::hann_window(window, at::device(device).dtype(at::kFloat)); };
-  bands_ = {kBandWindow, hann(kBandWindow), filters(kBands, kBandWindow, rate, band_of).to(device), kBandCentre,
-            kBandSpread};
-  pitches_ = {kPitchWindow, hann(kPitchWindow), filters(kPitchClasses, kPitchWindow, rate, pitch_class_of).to(device),
-              kPitchCentre, kPitchSpread};
+LatentParts LatentParts::of(int64_t latent_channels) {
+  const int64_t beats = std::min(kMostBeats, latent_channels / kShareOfBeats);
+  const int64_t structure = std::min(kMostStructure, latent_channels / kShareOfStructure);
+  return {latent_channels - beats - structure, beats, structure};
 }
 
-at::Tensor Structure::part(const Part& part, const at::Tensor& middle, int64_t frames) const {
+Structure::Structure(const VaeConfig& config, at::Device device)
+    : channels_(LatentParts::of(config).structure), hop_(config.samples_per_frame()) {
+  const auto rate = static_cast<double>(config.sampling_rate);
+  const auto hann = [&](int64_t window) { return at::hann_window(window, at::device(device).dtype(at::kFloat)); };
+  bands_ = {kBandWindow, hann(kBandWindow), filters(kBands, kBandWindow, rate, band_of).to(device)};
+  pitches_ = {kPitchWindow, hann(kPitchWindow), filters(kPitchClasses, kPitchWindow, rate, pitch_class_of).to(device)};
+}
+
+at::Tensor Structure::log_amplitudes(const Part& part, const at::Tensor& middle, int64_t frames) const {
   // Windows are centred on the middles of frames.
   const int64_t before = (part.window - hop_) / 2, after = part.window - hop_ - before;
   const at::Tensor padded = at::constant_pad_nd(middle, {before, after});
@@ -75,26 +96,23 @@ at::Tensor Structure::part(const Part& part, const at::Tensor& middle, int64_t f
                                                     /*normalized=*/false, /*onesided=*/true, /*return_complex=*/true));
   const double scale = 4.0 / static_cast<double>(part.window);
   const at::Tensor energy = at::matmul(part.filters, bins.square().sum(-1) * (scale * scale)).narrow(2, 0, frames);
-  return (0.5 * (energy + kQuietest).log() - part.centre) / part.spread;
+  return 0.5 * (energy + kQuietest).log();
 }
 
 at::Tensor Structure::operator()(const at::Tensor& audio) const {
   const int64_t frames = audio.size(2) / hop_;
   const at::Tensor middle = audio.mean(1);
-  return at::cat({part(bands_, middle, frames), part(pitches_, middle, frames)}, 1).narrow(1, 0, channels_);
-}
-
-at::Tensor character(const at::Tensor& mean_structure) {
-  const int64_t rows = mean_structure.size(1), bands = std::min(kBands, rows);
-  if (rows == bands) return mean_structure;
-  const at::Tensor pitches = mean_structure.narrow(1, bands, rows - bands);
-  return at::cat({mean_structure.narrow(1, 0, bands), kKeyContrast * (pitches - pitches.mean(1, /*keepdim=*/true))}, 1);
+  const at::Tensor rows =
+      at::cat({log_amplitudes(bands_, middle, frames), log_amplitudes(pitches_, middle, frames)}, 1);
+  return structure_of(rows.narrow(1, 0, channels_).transpose(1, 2)).transpose(1, 2);
 }
 
 at::Tensor without(const at::Tensor& mix, const at::Tensor& track, const at::Tensor& silence) {
-  const int64_t structure = structure_channels(mix.size(1)), waves = mix.size(1) - structure;
-  const auto of_waves = [&](const at::Tensor& latents) { return latents.narrow(1, 0, waves); };
-  const auto of_structure = [&](const at::Tensor& latents) { return latents.narrow(1, waves, structure); };
+  const LatentParts parts = LatentParts::of(mix.size(1));
+  const auto of_waves = [&](const at::Tensor& latents) { return latents.narrow(1, 0, parts.first_of_structure()); };
+  const auto of_structure = [&](const at::Tensor& latents) {
+    return latents.narrow(1, parts.first_of_structure(), parts.structure);
+  };
   return at::cat({of_waves(mix) - of_waves(track) + of_waves(silence),
                   structure_without(of_structure(mix), of_structure(track))},
                  1);

@@ -44,13 +44,13 @@ StructureStage::StructureStage(const VaeConfig& config, const Pieces& pieces, co
 }
 
 void StructureStage::begin(Parameters& parameters, const VaeConfig& config, const std::string& vae_state) {
-  const int64_t latents = config.decoder_input_channels, structure = structure_channels(config);
-  const int64_t waves = latents - structure;
+  const LatentParts parts = LatentParts::of(config);
+  const int64_t waves = parts.waves, others = parts.beats + parts.structure;
   const std::string last_block = "encoder.block." + std::to_string(config.downsampling_ratios.size() - 1);
   for (const auto& [name, stored] : TrainState::read_average(vae_state)) {
     at::Tensor tensor = stored.to(at::kFloat).clone();
-    if (name == "encoder.conv2.weight" || name == "encoder.conv2.bias") tensor.narrow(0, waves, structure).zero_();
-    if (name == "decoder.conv1.weight") tensor.narrow(1, waves, structure).zero_();
+    if (name == "encoder.conv2.weight" || name == "encoder.conv2.bias") tensor.narrow(0, waves, others).zero_();
+    if (name == "decoder.conv1.weight") tensor.narrow(1, waves, others).zero_();
     // Amplitudes are even functions of the transform's coefficients: snakes that are nearly straight get a bend.
     const bool in_last_block = name.rfind(last_block, 0) == 0;
     if (in_last_block && name.find("snake2.") != std::string::npos) tensor.zero_();
@@ -82,10 +82,10 @@ StructureStage::Errors StructureStage::errors(const Weights& weights, const at::
   SignalPool pool;
   const Oobleck encoder = Oobleck::load_encoder(weights.sub("encoder"), config_, /*time_major=*/false);
   const at::Tensor encoded = encoder.encode_last_block(std::move(frozen.below), pool);
-  const int64_t structure = structure_channels(config_), waves = config_.decoder_input_channels - structure;
+  const LatentParts parts = LatentParts::of(config_);
   const auto inner = [](const at::Tensor& all) { return all.slice(2, kEdgeFrames, all.size(2) - kEdgeFrames); };
-  return {at::mse_loss(inner(encoded.narrow(1, waves, structure)), inner(structure_(audio))),
-          at::mse_loss(encoded.narrow(1, 0, waves), frozen.means.narrow(1, 0, waves))};
+  return {at::mse_loss(inner(encoded.narrow(1, parts.first_of_structure(), parts.structure)), inner(structure_(audio))),
+          at::mse_loss(encoded.narrow(1, 0, parts.waves), frozen.means.narrow(1, 0, parts.waves))};
 }
 
 Loss StructureStage::loss(const Weights& weights, Draw& draw) const {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "pretraining/beats.h"
 #include "pretraining/structure.h"
 
 namespace carillon::pretraining {
@@ -18,11 +19,26 @@ constexpr double kAutoMask = 2.0;       // the model decides what to generate (r
 constexpr int64_t kFewestFrames = 128;  // as the renderer's
 constexpr int64_t kLengthNeighbours = 4;
 
-struct Padded {
-  at::Tensor ids, mask;
-};
+/// "extract drums", "lego bass", ...: those that this piece has.
+std::string any_track_task(const Piece& piece, Draw& draw) {
+  std::vector<std::string> tasks;
+  for (const auto& [name, ids] : piece.task_texts) {
+    if (name.find(' ') != std::string::npos) tasks.push_back(name);
+  }
+  return tasks[static_cast<size_t>(draw.below(std::ssize(tasks)))];
+}
 
-Padded pad(const std::vector<const TokenIds*>& rows) {
+/// Latents [T, C] with the clock of a piece from one of its frames on.
+at::Tensor with_beats(const at::Tensor& latents, const Facts& facts, int64_t first_frame) {
+  const LatentParts parts = LatentParts::of(latents.size(1));
+  at::Tensor all = latents.clone();
+  all.narrow(1, parts.waves, parts.beats).copy_(beats(facts, first_frame, latents.size(0), parts.beats));
+  return all;
+}
+
+}  // namespace
+
+PaddedIds pad(const std::vector<const TokenIds*>& rows) {
   size_t longest = 0;
   for (const TokenIds* row : rows) longest = std::max(longest, row->size());
   const at::Tensor ids = at::zeros({static_cast<int64_t>(rows.size()), static_cast<int64_t>(longest)}, at::kLong);
@@ -35,27 +51,18 @@ Padded pad(const std::vector<const TokenIds*>& rows) {
   return {ids, mask};
 }
 
-/// "extract drums", "lego bass", ...: those that this piece has.
-std::string any_track_task(const Piece& piece, Draw& draw) {
-  std::vector<std::string> tasks;
-  for (const auto& [name, ids] : piece.task_texts) {
-    if (name.find(' ') != std::string::npos) tasks.push_back(name);
-  }
-  return tasks[static_cast<size_t>(draw.below(std::ssize(tasks)))];
-}
-
-}  // namespace
-
 struct TaskBatches::Item {
   at::Tensor target, source, chunk_mask, timbre;  // [T, C]; timbre [timbre_fix_frame, C]
   bool is_cover = false;
   const TokenIds* text;
   const TokenIds* lyrics;
+  const Facts* facts;
+  int64_t first;  // frame of the piece
 };
 
-TaskBatches::TaskBatches(const DitConfig& config, const std::vector<Piece>& pieces, const Latents& latents,
-                         int64_t longest_frames)
-    : config_(config), latents_(latents), longest_frames_(longest_frames) {
+TaskBatches::TaskBatches(const DitConfig& config, const std::vector<Piece>& pieces,
+                         const std::vector<std::string>& genres, const Latents& latents, int64_t longest_frames)
+    : config_(config), genres_(genres), latents_(latents), longest_frames_(longest_frames) {
   for (const Piece& piece : pieces) by_length_.insert(by_length_.end(), piece.stems.empty() ? 1 : kStemWeight, &piece);
   std::stable_sort(by_length_.begin(), by_length_.end(), [&](const Piece* a, const Piece* b) {
     return latents_.frames(*a) < latents_.frames(*b);
@@ -70,6 +77,8 @@ TaskBatches::Item TaskBatches::text2music(const Piece& piece, int64_t first, int
   item.timbre = latents_.silence()[0].narrow(0, 0, config_.timbre_fix_frame);
   item.text = &piece.requests[0].text;
   item.lyrics = &piece.requests[0].lyrics;
+  item.facts = &piece.facts;
+  item.first = first;
   return item;
 }
 
@@ -141,23 +150,26 @@ TaskBatches::Item TaskBatches::any_task(const Piece& piece, Draw& draw) const {
 TaskBatch TaskBatches::collate(const std::vector<Item>& items) const {
   int64_t longest = kFewestFrames;
   for (const Item& item : items) longest = std::max(longest, item.target.size(0));
-  std::vector<at::Tensor> targets, sources, masks, counted, covers, timbres;
+  std::vector<at::Tensor> targets, sources, masks, counted, covers, timbres, facts;
+  std::vector<double> bpm;
   std::vector<const TokenIds*> texts, lyrics;
   for (const Item& item : items) {
     const int64_t frames = item.target.size(0), missing = longest - frames;
     const at::Tensor silence = latents_.silence()[0].narrow(0, 0, missing);
-    targets.push_back(at::cat({item.target, silence}));
+    targets.push_back(at::cat({with_beats(item.target, *item.facts, item.first), silence}));
     sources.push_back(at::cat({item.source, silence}));
     masks.push_back(at::cat({item.chunk_mask, at::ones_like(silence)}));
     counted.push_back(at::cat({at::ones({frames, 1}), at::zeros({missing, 1})}));
     covers.push_back(at::full({}, item.is_cover, at::kBool));
     timbres.push_back(item.timbre);
+    facts.push_back(as_numbers(*item.facts, genres_));
+    bpm.push_back(item.facts->bpm);
     texts.push_back(item.text);
     lyrics.push_back(item.lyrics);
   }
-  const Padded text = pad(texts), lyric = pad(lyrics);
-  return {at::stack(targets), at::stack(sources), at::stack(masks), at::stack(covers), at::stack(counted),
-          text.ids,           text.mask,          lyric.ids,        lyric.mask,        at::stack(timbres)};
+  const PaddedIds text = pad(texts), lyric = pad(lyrics);
+  return {at::stack(targets), at::stack(sources), at::stack(masks), at::stack(covers),  at::stack(counted), text.ids,
+          text.mask,          lyric.ids,          lyric.mask,       at::stack(timbres), at::stack(facts),   bpm};
 }
 
 TaskBatch TaskBatches::draw(int64_t batch, Draw& draw) const {

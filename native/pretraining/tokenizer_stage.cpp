@@ -20,10 +20,12 @@ constexpr double kDeviation = 0.7, kSpreadWeight = 0.1;
 /// frame. Those channels are coefficients of a cosine transform, whose signs turn with the phase; a code of 200 ms that
 /// has to guess them says 0.
 at::Tensor amplitudes(const at::Tensor& latents) {
-  const int64_t structure = structure_channels(latents.size(2)), waves = latents.size(2) - structure;
-  const at::Tensor energy = at::avg_pool1d(latents.narrow(2, 0, waves).square().transpose(1, 2), kSurroundings, 1,
+  const LatentParts parts = LatentParts::of(latents.size(2));
+  const at::Tensor energy = at::avg_pool1d(latents.narrow(2, 0, parts.waves).square().transpose(1, 2), kSurroundings, 1,
                                            kSurroundings / 2, /*ceil_mode=*/false, /*count_include_pad=*/false);
-  return at::cat({(energy.transpose(1, 2).sqrt() + kQuietest).log(), latents.narrow(2, waves, structure)}, 2);
+  return at::cat({(energy.transpose(1, 2).sqrt() + kQuietest).log(),
+                  latents.narrow(2, parts.waves, parts.beats + parts.structure)},
+                 2);
 }
 
 /// How far the quantiser's dimensions are from mean 0 and deviation kDeviation. Those that leave the levels' range get

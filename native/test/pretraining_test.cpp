@@ -12,12 +12,14 @@
 #include "core/tasks/renderer.h"
 #include "core/vae/vae.h"
 #include "pretraining/autoencoder.h"
+#include "pretraining/beats.h"
 #include "pretraining/export.h"
 #include "pretraining/initial_weights.h"
 #include "pretraining/lapped_transform.h"
 #include "pretraining/muon.h"
 #include "pretraining/run.h"
 #include "pretraining/structure.h"
+#include "pretraining/structure_stage.h"
 #include "pretraining/train_state.h"
 #include "test/tiny_pretraining.h"
 
@@ -38,7 +40,7 @@ void run_stage(Options options, const std::string& stage, int64_t steps) {
 /// Everything that `stage` needs, barely trained.
 Options prepared_for(const std::string& stage) {
   const Options options = tiny_options();
-  if (stage == "vae") return options;
+  if (stage == "vae" || stage == "words") return options;
   run_stage(options, "vae", 2);
   if (stage == "structure") return options;
   run_stage(options, "structure", 2);
@@ -90,6 +92,17 @@ std::pair<double, double> overfit(const std::string& name, int64_t steps, double
   return {first, last};
 }
 
+/// As many latent channels as it takes to have all kinds.
+VaeConfig structured_config() {
+  return {.sampling_rate = 48000,
+          .audio_channels = 2,
+          .encoder_hidden_size = 128,
+          .decoder_channels = 8,
+          .decoder_input_channels = 64,
+          .downsampling_ratios = {10, 8, 6, 4},
+          .channel_multiples = {1, 1, 1, 1}};
+}
+
 }  // namespace
 
 TEST("pretraining: gradients reach every weight of the VAE but the silent units at the sampling rate") {
@@ -135,14 +148,7 @@ TEST("pretraining: the structure is learnt by the encoder's last block alone") {
 }
 
 TEST("pretraining: structure names the loudest band and pitch class, and goes without a track") {
-  VaeConfig config{.sampling_rate = 48000,
-                   .audio_channels = 2,
-                   .encoder_hidden_size = 128,
-                   .decoder_channels = 8,
-                   .decoder_input_channels = 64,
-                   .downsampling_ratios = {10, 8, 6, 4},
-                   .channel_multiples = {1, 1, 1, 1}};
-  const Structure structure(config, at::kCPU);
+  const Structure structure(structured_config(), at::kCPU);
   constexpr int64_t kFrames = 50, kBands = 4;
   const at::Tensor time = at::arange(kFrames * 1920, at::kDouble) / 48000;
   const auto tone = [&](double hertz) {
@@ -163,6 +169,63 @@ TEST("pretraining: structure names the loudest band and pitch class, and goes wi
   EXPECT((pitches[0] - pitches[10]).item<double>() > 1);
 }
 
+TEST("pretraining: pitch classes hardly change where everything gets louder") {
+  const Structure structure(structured_config(), at::kCPU);
+  at::manual_seed(1);
+  const at::Tensor hiss = at::randn({50 * 1920});
+  const auto middle = [&](double gain) {
+    return structure((gain * hiss).expand({1, 2, -1}).contiguous())[0].select(1, 25);
+  };
+  const at::Tensor change = middle(0.2) - middle(0.02);
+  EXPECT(change.narrow(0, 0, 4).min().item<double>() > 4);
+  EXPECT(change.narrow(0, 4, 12).max().item<double>() < 2);
+}
+
+TEST("pretraining: facts are read back from their numbers") {
+  const std::vector<std::string> genres = {"folk", "jazz", "rock"};
+  for (const double bpm : {60.0, 87.0, 123.0, 180.0}) {
+    const Facts facts = facts_of("jazz", bpm, "Bb minor", "6");
+    const Facts read = from_numbers(as_numbers(facts, genres), genres);
+    EXPECT(std::abs(read.bpm / bpm - 1) < 0.005);
+    EXPECT_EQ(read.genre, "jazz");
+    EXPECT_EQ(read.tonic, 10);
+    EXPECT(read.is_minor);
+    EXPECT_EQ(read.metre, 6);
+  }
+  EXPECT_THROWS(facts_of("jazz", 120, "H major", "4"), "'H major' is no key");
+  EXPECT_THROWS(facts_of("jazz", 120, "A dorian", "4"), "'A dorian' is no key");
+  EXPECT_THROWS(facts_of("jazz", 120, "A minor", "5"), "'5' is no metre");
+  EXPECT_THROWS(as_numbers(facts_of("polka", 120, "A minor", "2"), genres), "'polka' is no genre of the data set");
+}
+
+TEST("pretraining: a clock tells its tempo, and its bars have the metre's beats") {
+  const Facts facts = facts_of("jazz", 100, "A minor", "3");  // 15 frames a beat
+  const at::Tensor clock = beats(facts, /*first_frame=*/30, /*frames=*/90, /*channels=*/4);
+  EXPECT(std::abs(tempo_of(clock) - 100) < 0.1);
+  const auto differs = [&](int64_t frames, int64_t channel) {
+    return (clock.slice(0, frames) - clock.slice(0, 0, 90 - frames)).select(1, channel).abs().max().item<double>();
+  };
+  EXPECT(differs(15, 0) < 1e-3);
+  EXPECT(differs(45, 2) < 1e-3);
+  EXPECT(differs(15, 2) > 1);
+  EXPECT(at::allclose(clock.slice(0, 15), beats(facts, 45, 75, 4)));
+}
+
+TEST("pretraining: nothing in the decoder reads the clock") {
+  EXPECT_EQ(LatentParts::of(64).beats, 4);
+  EXPECT_EQ(LatentParts::of(64).first_of_structure(), 48);
+  Parameters parameters(at::kCPU, initial_weights(1));
+  VaeConfig config = structured_config();
+  TrainState state(std::make_shared<Parameters>(at::kCPU, initial_weights(1)));
+  state.parameters()->leaf("decoder.conv1.weight", {8, 64, 7});
+  const std::string path = fixture_directory() + "/vae.safetensors";
+  state.save(path);
+  StructureStage::begin(parameters, config, path);
+  const at::Tensor weight = parameters.leaves().at("decoder.conv1.weight");
+  EXPECT(!weight.narrow(1, 44, 20).any().item<bool>());
+  EXPECT(weight.narrow(1, 0, 44).any().item<bool>());
+}
+
 TEST("pretraining: gradients reach every weight of the audio tokenizer") {
   EXPECT_EQ(unreached("tokenizer", 2), "");
 }
@@ -170,6 +233,19 @@ TEST("pretraining: gradients reach every weight of the audio tokenizer") {
 TEST("pretraining: gradients reach every weight of DiT, condition encoder and text encoder") {
   // This family pools the first frame and keeps the token only in its files.
   EXPECT_EQ(unreached("dit", 16), "encoder.timbre_encoder.special_token\n");
+}
+
+TEST("pretraining: gradients reach every weight of a text encoder without sound") {
+  EXPECT_EQ(unreached("words", 2), "");
+}
+
+TEST("pretraining: a DiT begins with the text encoder that has read words") {
+  Options options = prepared_for("dit");
+  run_stage(options, "words", 2);
+  const auto learnt = TrainState::read_average(options.work + "/words.safetensors");
+  run_stage(options, "dit", 0);
+  const auto begun = TrainState::read_average(options.work + "/dit.safetensors");
+  for (const auto& [name, tensor] : learnt) EXPECT(at::equal(begun.at(name), tensor));
 }
 
 TEST("pretraining: gradients reach every weight of the language model") {
@@ -186,6 +262,7 @@ TEST("pretraining: every stage learns a batch that it sees again and again") {
   expect_learnt("vae", 1e-3, 0.97);  // it begins with low tones, which is most of what there is
   expect_learnt("structure", 1e-2, 0.9);
   expect_learnt("tokenizer", 3e-3, 0.9);
+  expect_learnt("words", 1e-2, 0.9);
   expect_learnt("dit", 3e-3, 0.9);
   expect_learnt("lm", 1e-2, 0.5);
 }

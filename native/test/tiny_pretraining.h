@@ -41,13 +41,15 @@ inline void write_tiny_data(const std::string& directory) {
       write_file(directory + "/" + id + "/" + track + ".wav", tiny_wav(hertz * (1 + piece), 96000 + 9600 * piece));
     }
     const std::string own = std::to_string(1 + piece);
-    lines += R"({"id": ")" + id + R"(", "split": ")" + (piece < 2 ? "train" : "heldout") + R"(", "mix": ")" + id +
+    lines += R"({"id": ")" + id + R"(", "split": ")" + (piece < 2 ? "train" : "heldout") +
+             R"(", "genre": "jazz", "bpm": 120, "keyScale": "A minor", "timeSignature": "4", "mix": ")" + id +
              R"(/mix.wav", "stems": {"bass": ")" + id + R"(/bass.wav", "drums": ")" + id + R"(/drums.wav"}, )" +
              tiny_request(1 + piece) + R"(, "variants": [{)" + tiny_request(1 + piece) + R"(}], "tasks": {"cover": [8, 5], )" +
              R"("repaint": [9, 5], "extract": {"bass": [10, 5]}, "lego": {"drums": [11, 5]}, )" +
              R"("complete": {"bass": [12, 5]}}})" + "\n";
   }
   write_file(directory + "/pieces.jsonl", lines);
+  write_file(directory + "/words.jsonl", lines);
 }
 
 inline std::string tiny_qwen3(const std::string& architecture) {

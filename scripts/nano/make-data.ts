@@ -2,6 +2,8 @@
  * Composes and renders the data set of carillon-nano; pieces that are there already are left alone.
  *
  *     node --import tsx scripts/nano/make-data.ts --pieces 400 --out DIR [--seed-start N] [--workers N]
+ *
+ * Words without sound are cheap, and of those there are many more: `--words` of them, from seeds far from the pieces'.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -20,8 +22,11 @@ interface Options {
   workers: number;
   stemShare: number;
   duration?: number;
+  words: number;
   only?: number;
 }
+
+const firstSeedOfWords = 1_000_000;
 
 /** The index is written anew after so many pieces, so that training can begin early. */
 const indexEvery = 20;
@@ -33,16 +38,29 @@ const options = new Command()
   .option("--workers <count>", "processes", Number, 1)
   .option("--stem-share <share>", "0 .. 1: how many of the pieces keep their stems", Number, 1)
   .option("--duration <seconds>", "length of every piece, for smoke runs", Number)
+  .option("--words <count>", "pieces that are described and not rendered", Number, 8000)
   .option("--only <worker>", "render every --workers-th seed from this one on, and no index", Number)
   .parse()
   .opts<Options>();
 
+if (options.only === undefined) await makeWords(options);
 if (options.only === undefined && options.workers > 1) {
   ensureTokenizer(options.out);
   await Promise.all(Array.from({ length: options.workers }, (_, worker) => runWorker(worker)));
   new DataSet(options.out).writeIndex();
 } else {
   await makePieces(options);
+}
+
+async function makeWords({ out, words }: Options): Promise<void> {
+  const dataSet = new DataSet(out);
+  if (dataSet.hasWords()) return;
+  const tokenizer = await Tokenizer.load(ensureTokenizer(out));
+  const seeds = Array.from({ length: words }, (_, index) => firstSeedOfWords + index);
+  dataSet.writeWords(
+    seeds.map((seed) => compose(seed)),
+    tokenizer,
+  );
 }
 
 async function runWorker(worker: number): Promise<void> {

@@ -1,6 +1,6 @@
 /**
  * Trains carillon-nano from an empty folder, or goes on where an earlier run was cut: data set, VAE with the structure
- * of its latents, latents, audio tokenizer, DiT with text encoder, language model, checkpoint.
+ * of its latents, latents, audio tokenizer, text encoder, DiT, language model, checkpoint.
  *
  *     node --import tsx scripts/nano/train.ts --data DIR --work DIR --out DIR [--minutes 30] [--device auto]
  */
@@ -33,6 +33,8 @@ interface Options {
 
 /** Of a stage's minutes: at their end the learning rate falls to 0, and held-out losses with it. */
 const cooldownShare = 0.3;
+/** Pieces that are described only, of a new data set, for every one that is rendered. */
+const wordsPerPiece = 12;
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const options = new Command()
@@ -76,6 +78,7 @@ async function commonOptions(): Promise<StageOptions> {
 
 function makeData({ data, pieces, duration }: Options): void {
   const words = ["--pieces", String(pieces), "--out", data, "--stem-share", "0.4"];
+  words.push("--words", String(wordsPerPiece * pieces));
   if (duration !== undefined) words.push("--duration", String(duration));
   const script = join(root, "scripts/nano/make-data.ts");
   const { status } = spawnSync(process.execPath, ["--import", "tsx", script, ...words], { stdio: "inherit" });

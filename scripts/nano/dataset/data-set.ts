@@ -10,6 +10,8 @@ import { encodeWav } from "../render/wav.js";
 import { type PieceRecord, pieceId, recordOf } from "./record.js";
 
 const recordName = "piece.json";
+const indexName = "pieces.jsonl";
+const wordsName = "words.jsonl";
 
 export class DataSet {
   readonly directory: string;
@@ -51,9 +53,24 @@ export class DataSet {
   }
 
   writeIndex(): void {
-    const path = join(this.directory, "pieces.jsonl");
-    const lines = this.records().map((record) => `${JSON.stringify(record)}\n`);
-    writeFileSync(`${path}.part`, lines.join(""));
+    this.#writeLines(indexName, this.records());
+  }
+
+  hasWords(): boolean {
+    return existsSync(join(this.directory, wordsName));
+  }
+
+  /** Records of pieces that are not rendered: the text encoder learns to read from them. */
+  writeWords(pieces: Iterable<Piece>, tokenizer: Tokenizer): void {
+    this.#writeLines(
+      wordsName,
+      Array.from(pieces, (piece) => recordOf(piece, tokenizer, [])),
+    );
+  }
+
+  #writeLines(name: string, records: PieceRecord[]): void {
+    const path = join(this.directory, name);
+    writeFileSync(`${path}.part`, records.map((record) => `${JSON.stringify(record)}\n`).join(""));
     renameSync(`${path}.part`, path);
   }
 }

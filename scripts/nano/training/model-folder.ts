@@ -81,7 +81,7 @@ function transformerConfig(size: ModelSize["textEncoder"]): object {
     num_key_value_heads: size.keyValueHeads,
     head_dim: size.headWidth,
     rms_norm_eps: 1e-6,
-    rope_theta: 10000,
+    rope_theta: size.ropeTheta,
     attention_bias: false,
   };
 }
@@ -96,7 +96,7 @@ function ditConfig(size: ModelSize): object {
     ...transformerConfig(dit),
     in_channels: 3 * vae.latentChannels,
     audio_acoustic_hidden_dim: vae.latentChannels,
-    patch_size: 2,
+    patch_size: dit.patchFrames,
     use_sliding_window: true,
     sliding_window: dit.slidingWindow,
     layer_types: Array.from({ length: dit.layers }, (_, index) =>

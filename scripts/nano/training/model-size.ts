@@ -6,7 +6,7 @@ export interface ModelSize {
     downsamplingRatios: number[];
     channelMultiples: number[];
   };
-  dit: TransformerSize & { slidingWindow: number };
+  dit: TransformerSize & { slidingWindow: number; patchFrames: number };
   encoders: { lyricLayers: number; timbreLayers: number; timbreFrames: number; tokenizerLayers: number };
   /** Levels of the audio tokenizer's quantiser; their product is the number of audio codes. */
   quantiserLevels: number[];
@@ -21,6 +21,7 @@ interface TransformerSize {
   heads: number;
   keyValueHeads: number;
   headWidth: number;
+  ropeTheta: number;
 }
 
 /** The VAE has 4 million weights, 8 MB in bfloat16; the silent units at 48 kHz are among them. */
@@ -32,13 +33,32 @@ const nano: ModelSize = {
     channelMultiples: [1, 1, 1, 1],
   },
   dit: {
-    ...{ width: 256, innerWidth: 768, layers: 6, heads: 4, keyValueHeads: 2, headWidth: 64 },
+    ...{ width: 256, innerWidth: 768, layers: 6, heads: 8, keyValueHeads: 4, headWidth: 32 },
+    // Periods of 6 to 300 patches: beats and bars of any tempo fall between rotations that are close to each other.
+    ropeTheta: 50,
     slidingWindow: 128,
+    patchFrames: 2,
   },
   encoders: { lyricLayers: 1, timbreLayers: 1, timbreFrames: 250, tokenizerLayers: 1 },
   quantiserLevels: [8, 8, 8, 8],
-  textEncoder: { width: 192, innerWidth: 512, layers: 2, heads: 4, keyValueHeads: 2, headWidth: 48 },
-  languageModel: { width: 192, innerWidth: 512, layers: 5, heads: 4, keyValueHeads: 2, headWidth: 48 },
+  textEncoder: {
+    width: 192,
+    innerWidth: 512,
+    layers: 2,
+    heads: 4,
+    keyValueHeads: 2,
+    headWidth: 48,
+    ropeTheta: 10000,
+  },
+  languageModel: {
+    width: 192,
+    innerWidth: 512,
+    layers: 5,
+    heads: 4,
+    keyValueHeads: 2,
+    headWidth: 48,
+    ropeTheta: 10000,
+  },
 };
 
 /** As small as the architecture allows: shows that the recipe works, and nothing else. */
@@ -50,13 +70,30 @@ const smoke: ModelSize = {
     channelMultiples: [1, 2, 2, 2],
   },
   dit: {
-    ...{ width: 32, innerWidth: 48, layers: 2, heads: 2, keyValueHeads: 1, headWidth: 16 },
+    ...{ width: 32, innerWidth: 48, layers: 2, heads: 2, keyValueHeads: 1, headWidth: 16, ropeTheta: 50 },
     slidingWindow: 16,
+    patchFrames: 2,
   },
   encoders: { lyricLayers: 1, timbreLayers: 1, timbreFrames: 25, tokenizerLayers: 1 },
   quantiserLevels: [4, 4, 4],
-  textEncoder: { width: 16, innerWidth: 24, layers: 1, heads: 2, keyValueHeads: 1, headWidth: 8 },
-  languageModel: { width: 16, innerWidth: 24, layers: 1, heads: 2, keyValueHeads: 1, headWidth: 8 },
+  textEncoder: {
+    width: 16,
+    innerWidth: 24,
+    layers: 1,
+    heads: 2,
+    keyValueHeads: 1,
+    headWidth: 8,
+    ropeTheta: 10000,
+  },
+  languageModel: {
+    width: 16,
+    innerWidth: 24,
+    layers: 1,
+    heads: 2,
+    keyValueHeads: 1,
+    headWidth: 8,
+    ropeTheta: 10000,
+  },
 };
 
 export const modelSizes = { nano, smoke };
