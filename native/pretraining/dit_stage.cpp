@@ -25,6 +25,7 @@ constexpr int64_t kTimeFrequencies = 256;  // of every published model; its conf
 constexpr int64_t kHeldOutItems = 24;
 constexpr int64_t kPitchClasses = 12;
 constexpr double kWordsWeight = 0.5;
+constexpr double kBeatsWeight = 4;  // of an error of the clock beside one of other channels: few, and all follows them
 constexpr double kTempoTolerance = 0.04;
 
 at::Tensor beats_of(const at::Tensor& by_channel) {
@@ -146,7 +147,10 @@ Loss DitStage::loss(const Weights& weights, Draw& draw) const {
   const at::Tensor error = velocity_error(prepared, batch, at::tensor(times), noise).mean(0);
   const at::Tensor words = facts_error(prepared.facts, batch.facts.to(device_));
   const LatentParts channels = LatentParts::of(error.size(0));
-  Loss loss = {error.mean() + kWordsWeight * words,
+  const double weights_in_all =
+      static_cast<double>(error.size(0)) + (kBeatsWeight - 1) * static_cast<double>(channels.beats);
+  const at::Tensor weighted = (error.sum() + (kBeatsWeight - 1) * beats_of(error).sum()) / weights_in_all;
+  Loss loss = {weighted + kWordsWeight * words,
                {{"waves", error.narrow(0, 0, channels.waves).mean()},
                 {"structure", structure_of(error).mean()},
                 {"words", words}}};
