@@ -12,7 +12,9 @@
 namespace carillon::pretraining {
 namespace {
 
-constexpr double kBlur = 0.1;        // of latents of about unit scale
+// Deviation of the noise on latents, of waves of about unit scale: up to what a DiT's errors are there. The decoder then
+// asks the structure, which a DiT draws better, what of the waves to believe.
+constexpr double kMostBlur = 0.6;
 constexpr double kStemShare = 0.35;  // of crops of pieces that have stems
 constexpr int64_t kHeldOutCrops = 24;
 
@@ -58,7 +60,9 @@ Loss DecoderStage::loss(const Weights& weights, Draw& draw) const {
     audio.push_back(drawn.audio);
   }
   const at::Tensor sharp = at::stack(latents);
-  const at::Tensor blurred = sharp + kBlur * draw.normal(sharp.sizes());
+  std::vector<float> deviations;
+  for (int64_t item = 0; item < batch_; ++item) deviations.push_back(static_cast<float>(kMostBlur * draw.uniform()));
+  const at::Tensor blurred = sharp + at::tensor(deviations).view({-1, 1, 1}) * draw.normal(sharp.sizes());
   const LatentParts parts = LatentParts::of(config_);
   blurred.narrow(1, parts.waves, parts.beats).zero_();  // so that nothing ever reads the clock
   return error_.loss(decode(weights, config_, blurred.to(device_)), at::stack(audio).to(device_));

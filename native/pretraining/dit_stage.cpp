@@ -19,7 +19,7 @@
 namespace carillon::pretraining {
 namespace {
 
-constexpr double kFramesPerSecond = 25, kUnconditionalShare = 0.05;
+constexpr double kFramesPerSecond = 25, kUnconditionalShare = 0.1;
 constexpr int kTurboSteps = 8;
 constexpr int64_t kTimeFrequencies = 256;  // of every published model; its config does not say
 constexpr int64_t kHeldOutItems = 24;
@@ -56,8 +56,8 @@ at::Tensor harmony(const at::Tensor& latents, const at::Tensor& counted) {
 }  // namespace
 
 DitStage::DitStage(const DitConfig& config, const Qwen3Config& text_config, const Pieces& pieces,
-                   const std::string& latents, std::shared_ptr<Parameters> tokenizer, int64_t batch,
-                   double longest_seconds, at::Device device)
+                   const std::string& latents, std::shared_ptr<Parameters> tokenizer, const Objective& objective,
+                   int64_t batch, double longest_seconds, at::Device device)
     : config_(config),
       text_config_(text_config),
       pieces_(pieces),
@@ -67,6 +67,7 @@ DitStage::DitStage(const DitConfig& config, const Qwen3Config& text_config, cons
       held_out_batches_(config, pieces_.held_out, pieces_.genres, held_out_,
                         std::llround(longest_seconds * kFramesPerSecond)),
       tokenizer_(std::move(tokenizer)),
+      objective_(objective),
       batch_(batch),
       device_(device) {}
 
@@ -126,6 +127,17 @@ at::Tensor DitStage::velocity(const Prepared& prepared, const at::Tensor& state,
                                prepared.dit.modulate(times.to(device_)), prepared.conditions);
 }
 
+at::Tensor DitStage::guidance(const Weights& weights, const Prepared& prepared, const at::Tensor& velocity,
+                              const at::Tensor& state, const at::Tensor& times,
+                              const at::Tensor& unconditional) const {
+  const at::NoGradGuard no_grad;
+  const at::Tensor nothing = weights.get("null_condition_emb", {1, 1, config_.encoder_hidden_size});
+  Prepared without = prepared;
+  without.conditions = prepared.dit.attend_to(nothing.expand({state.size(0), 1, -1}));
+  const at::Tensor change = velocity.detach() - this->velocity(without, state, times);
+  return objective_.share * change.masked_fill(unconditional.to(device_).view({-1, 1, 1}), 0).to(at::kFloat);
+}
+
 at::Tensor DitStage::velocity_error(const Prepared& prepared, const TaskBatch& batch, const at::Tensor& times,
                                     const at::Tensor& noise) const {
   const at::Tensor data = batch.target.to(device_), at_noise = noise.to(device_);
@@ -142,9 +154,13 @@ Loss DitStage::loss(const Weights& weights, Draw& draw) const {
     times.push_back(static_cast<float>(schedule[static_cast<size_t>(draw.below(std::ssize(schedule)))]));
     unconditional.push_back(draw.uniform() < kUnconditionalShare);
   }
-  const at::Tensor noise = draw.normal(batch.target.sizes());
-  const Prepared prepared = prepare(weights, batch, at::tensor(unconditional).to(at::kBool));
-  const at::Tensor error = velocity_error(prepared, batch, at::tensor(times), noise).mean(0);
+  const at::Tensor noise = draw.normal(batch.target.sizes()).to(device_), data = batch.target.to(device_);
+  const at::Tensor time = at::tensor(times).to(device_), without = at::tensor(unconditional).to(at::kBool);
+  const Prepared prepared = prepare(weights, batch, without);
+  const at::Tensor state = noised(data, noise, time), found = velocity(prepared, state, time);
+  at::Tensor target = noise - data;
+  if (objective_.share > 0) target = target + guidance(weights, prepared, found, state, time, without);
+  const at::Tensor error = mean_over_time((found - target).square(), batch.counted.to(device_)).mean(0);
   const at::Tensor words = facts_error(prepared.facts, batch.facts.to(device_));
   const LatentParts channels = LatentParts::of(error.size(0));
   const double weights_in_all =

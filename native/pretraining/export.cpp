@@ -71,7 +71,7 @@ void export_vae(const std::string& model, const std::string& work, const std::st
 void export_checkpoint(const std::string& model, const std::string& work, const std::string& latents,
                        const std::string& out) {
   const fs::path from(model), to(out);
-  Tensors dit = TrainState::read_average(state_path(work, "dit"));
+  Tensors dit = TrainState::read_average(state_path(work, "guidance"));
   const Tensors text_encoder = take_below(dit, kTextEncoder);
   take_below(dit, kWordsHead);
   for (const auto& [name, tensor] : TrainState::read_average(state_path(work, "tokenizer"))) dit[name] = tensor;

@@ -79,10 +79,11 @@ std::unique_ptr<TrainingStage> make_stage(const Options& options, Parameters& pa
     return std::make_unique<TokenizerStage>(config, pieces, latents_of(options), options.batch, options.crop_seconds,
                                             device);
   }
-  if (options.stage == "dit") {
+  if (options.stage == "dit" || options.stage == "guidance") {
     DitStage::begin(parameters, config, state_path(options.work, "words"));
     return std::make_unique<DitStage>(config, Qwen3Config::read(options.model + "/text_encoder"), pieces,
-                                      latents_of(options), trained("tokenizer", options, device), options.batch,
+                                      latents_of(options), trained("tokenizer", options, device),
+                                      options.stage == "dit" ? DitStage::kPlain : DitStage::kGuided, options.batch,
                                       options.crop_seconds, device);
   }
   if (options.stage == "lm") {
@@ -94,7 +95,7 @@ std::unique_ptr<TrainingStage> make_stage(const Options& options, Parameters& pa
                                      device);
   }
   fail(ErrorCode::kBadArgument,
-       "unknown stage '" + options.stage + "': use vae, structure, latents, decoder, tokenizer, words, dit, lm or export");
+       "unknown stage '" + options.stage + "': use vae, structure, latents, decoder, tokenizer, words, dit, guidance, lm or export");
 }
 
 void run(const Options& options, const Report& report) {
@@ -120,6 +121,10 @@ void run(const Options& options, const Report& report) {
     StructureStage::begin(*parameters, VaeConfig::read(options.model + "/vae"), state_path(options.work, "vae"));
   } else if (options.stage == "decoder") {
     DecoderStage::begin(*parameters, state_path(options.work, "structure"));
+  } else if (options.stage == "guidance") {
+    for (const auto& [name, tensor] : TrainState::read_average(state_path(options.work, "dit"))) {
+      parameters->set(name, tensor);
+    }
   } else if (!options.from.empty()) {
     start_from(*parameters, options);
   }

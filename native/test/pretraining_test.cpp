@@ -361,6 +361,7 @@ TEST("pretraining: weights come back as they were, and compute what they did") {
 TEST("pretraining: all stages together make a checkpoint that renders") {
   Options options = prepared_for("dit");
   run_stage(options, "dit", 2);
+  run_stage(options, "guidance", 2);
   run_stage(options, "lm", 2);
   options.out = options.work + "/out";
   run_stage(options, "export", 0);

@@ -12,6 +12,7 @@ export const stageNames = [
   "tokenizer",
   "words",
   "dit",
+  "guidance",
   "lm",
   "export",
 ] as const;
@@ -28,6 +29,7 @@ const settings: Record<ModelSizeName, Partial<Record<StageName, StageOptions>>> 
     tokenizer: { batch: 16, "crop-seconds": 4, "learning-rate": 1.5e-3, dtype: "auto" },
     words: { batch: 48, "learning-rate": 3e-3, dtype: "auto" },
     dit: { batch: 10, "crop-seconds": 20, "learning-rate": 2e-3, dtype: "auto" },
+    guidance: { batch: 10, "crop-seconds": 20, "learning-rate": 2e-3, dtype: "auto" },
     lm: { batch: 12, "learning-rate": 8e-4, dtype: "auto" },
   },
   smoke: {
@@ -37,6 +39,7 @@ const settings: Record<ModelSizeName, Partial<Record<StageName, StageOptions>>> 
     tokenizer: { batch: 2, "crop-seconds": 1 },
     words: { batch: 2 },
     dit: { batch: 2, "crop-seconds": 6 },
+    guidance: { batch: 2, "crop-seconds": 6 },
     lm: { batch: 2 },
   },
 };
