@@ -12,8 +12,8 @@
 namespace carillon::pretraining {
 namespace {
 
-// Deviation of the noise on latents, of waves of about unit scale: up to what a DiT's errors are there. The decoder then
-// asks the structure, which a DiT draws better, what of the waves to believe.
+// Deviation of the noise on latents, of waves of about unit scale: up to what a DiT's errors are there. The decoder
+// then asks the structure, which a DiT draws better, what of the waves to believe.
 constexpr double kMostBlur = 0.6;
 constexpr double kStemShare = 0.35;  // of crops of pieces that have stems
 constexpr int64_t kHeldOutCrops = 24;

@@ -109,8 +109,7 @@ DitStage::Prepared DitStage::prepare(const Weights& weights, const TaskBatch& ba
                                                   .timbre_latents = as_input(batch.timbre),
                                                   .timbre_items = at::arange(batch.timbre.size(0), at::kLong)});
   const at::Tensor null_condition = weights.get("null_condition_emb", {1, 1, config_.encoder_hidden_size});
-  const at::Tensor states =
-      at::where(placed(unconditional).view({-1, 1, 1}), null_condition, conditions.states);
+  const at::Tensor states = at::where(placed(unconditional).view({-1, 1, 1}), null_condition, conditions.states);
   Prepared prepared{.dit = Dit::load(weights.sub("decoder"), config_, Control()),
                     .dtype = weights.placement().dtype,
                     .context = {},
@@ -123,13 +122,12 @@ DitStage::Prepared DitStage::prepare(const Weights& weights, const TaskBatch& ba
 }
 
 at::Tensor DitStage::velocity(const Prepared& prepared, const at::Tensor& state, const at::Tensor& times) const {
-  return prepared.dit.velocity(state.to(prepared.dtype), prepared.context,
-                               prepared.dit.modulate(times.to(device_)), prepared.conditions);
+  return prepared.dit.velocity(state.to(prepared.dtype), prepared.context, prepared.dit.modulate(times.to(device_)),
+                               prepared.conditions);
 }
 
 at::Tensor DitStage::guidance(const Weights& weights, const Prepared& prepared, const at::Tensor& velocity,
-                              const at::Tensor& state, const at::Tensor& times,
-                              const at::Tensor& unconditional) const {
+                              const at::Tensor& state, const at::Tensor& times, const at::Tensor& unconditional) const {
   const at::NoGradGuard no_grad;
   const at::Tensor nothing = weights.get("null_condition_emb", {1, 1, config_.encoder_hidden_size});
   Prepared without = prepared;

@@ -31,7 +31,8 @@ int64_t strongest(const at::Tensor& numbers, int64_t first, int64_t count) {
 
 Facts facts_of(const std::string& genre, double bpm, const std::string& key_scale, const std::string& time_signature) {
   const size_t space = key_scale.find(' ');
-  const std::string note = key_scale.substr(0, space), mode = space == std::string::npos ? "" : key_scale.substr(space + 1);
+  const std::string note = key_scale.substr(0, space),
+                    mode = space == std::string::npos ? "" : key_scale.substr(space + 1);
   const bool is_note = !note.empty() && note[0] >= 'A' && note[0] <= 'G' &&
                        (note.size() == 1 || (note.size() == 2 && (note[1] == '#' || note[1] == 'b')));
   if (!is_note || (mode != "major" && mode != "minor")) fail(ErrorCode::kBadArgument, "'" + key_scale + "' is no key");

@@ -37,9 +37,8 @@ CodeTokens CodeTokens::read(const std::string& directory) {
   return tokens;
 }
 
-LmStage::LmStage(const Qwen3Config& config, const CodeTokens& tokens, const DitConfig& dit_config,
-                 const Pieces& pieces, Pieces words, const std::string& latents,
-                 std::shared_ptr<Parameters> tokenizer,
+LmStage::LmStage(const Qwen3Config& config, const CodeTokens& tokens, const DitConfig& dit_config, const Pieces& pieces,
+                 Pieces words, const std::string& latents, std::shared_ptr<Parameters> tokenizer,
                  TokenIds unconditional_prompt, int64_t batch, at::Device device)
     : config_(config),
       tokens_(tokens),

@@ -27,7 +27,8 @@ struct Piece {
   std::string mix;                           // path of its WAV file
   std::map<std::string, std::string> stems;  // by track; empty where they were not kept
   std::vector<Request> requests;             // the first is the one that the tasks' prompts are of
-  std::map<std::string, TokenIds> task_texts;  // "cover", "repaint", and "extract TRACK", "lego TRACK", "complete TRACK"
+  std::map<std::string, TokenIds>
+      task_texts;  // "cover", "repaint", and "extract TRACK", "lego TRACK", "complete TRACK"
 };
 
 /// The data set, split as its generator did.

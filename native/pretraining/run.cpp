@@ -95,7 +95,8 @@ std::unique_ptr<TrainingStage> make_stage(const Options& options, Parameters& pa
                                      device);
   }
   fail(ErrorCode::kBadArgument,
-       "unknown stage '" + options.stage + "': use vae, structure, latents, decoder, tokenizer, words, dit, guidance, lm or export");
+       "unknown stage '" + options.stage +
+           "': use vae, structure, latents, decoder, tokenizer, words, dit, guidance, lm or export");
 }
 
 void run(const Options& options, const Report& report) {

@@ -113,9 +113,9 @@ at::Tensor without(const at::Tensor& mix, const at::Tensor& track, const at::Ten
   const auto of_structure = [&](const at::Tensor& latents) {
     return latents.narrow(1, parts.first_of_structure(), parts.structure);
   };
-  return at::cat({of_waves(mix) - of_waves(track) + of_waves(silence),
-                  structure_without(of_structure(mix), of_structure(track))},
-                 1);
+  return at::cat(
+      {of_waves(mix) - of_waves(track) + of_waves(silence), structure_without(of_structure(mix), of_structure(track))},
+      1);
 }
 
 }  // namespace carillon::pretraining

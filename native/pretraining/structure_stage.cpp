@@ -22,13 +22,13 @@ StructureStage::StructureStage(const VaeConfig& config, const Pieces& pieces, co
                                double crop_seconds, const Placement& placement)
     : config_(config),
       structure_(config, placement.device),
-      frozen_(Oobleck::load_encoder(vae.weights(placement).sub("encoder"), config,
-                                    can_run_time_major(placement, config))),
+      frozen_(
+          Oobleck::load_encoder(vae.weights(placement).sub("encoder"), config, can_run_time_major(placement, config))),
       batch_(batch),
-      crop_samples_(std::max<int64_t>(kFewestFrames,
-                                      std::llround(crop_seconds * static_cast<double>(config.sampling_rate) /
-                                                   static_cast<double>(config.samples_per_frame()))) *
-                    config.samples_per_frame()),
+      crop_samples_(
+          std::max<int64_t>(kFewestFrames, std::llround(crop_seconds * static_cast<double>(config.sampling_rate) /
+                                                        static_cast<double>(config.samples_per_frame()))) *
+          config.samples_per_frame()),
       device_(placement.device) {
   for (const Piece& piece : pieces.train) {
     train_.push_back(Wav::open(piece.mix));

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kStemWeight = 3;    // pieces with stems are few, and hold as many lessons as they have tracks
 constexpr double kTrackShare = 0.7;  // of their items: tasks on tracks
 constexpr double kCoverShare = 0.25, kRepaintShare = 0.10;  // of the others; the rest: text2music
-constexpr double kTimbreShare = 0.25;                                                 // of items with a reference
+constexpr double kTimbreShare = 0.25;                       // of items with a reference
 constexpr double kAutoMaskShare = 0.3, kBareTextShare = 0.15;
 constexpr double kAutoMask = 2.0;       // the model decides what to generate (reference engine.md 8.4)
 constexpr int64_t kFewestFrames = 128;  // as the renderer's
@@ -64,9 +64,8 @@ TaskBatches::TaskBatches(const DitConfig& config, const std::vector<Piece>& piec
                          const std::vector<std::string>& genres, const Latents& latents, int64_t longest_frames)
     : config_(config), genres_(genres), latents_(latents), longest_frames_(longest_frames) {
   for (const Piece& piece : pieces) by_length_.insert(by_length_.end(), piece.stems.empty() ? 1 : kStemWeight, &piece);
-  std::stable_sort(by_length_.begin(), by_length_.end(), [&](const Piece* a, const Piece* b) {
-    return latents_.frames(*a) < latents_.frames(*b);
-  });
+  std::stable_sort(by_length_.begin(), by_length_.end(),
+                   [&](const Piece* a, const Piece* b) { return latents_.frames(*a) < latents_.frames(*b); });
 }
 
 TaskBatches::Item TaskBatches::text2music(const Piece& piece, int64_t first, int64_t frames) const {

@@ -18,11 +18,11 @@ PaddedIds pad(const std::vector<const TokenIds*>& rows);
 
 /// What the DiT learns from in one step: items of any task type, as the renderer would put them to it.
 struct TaskBatch {
-  at::Tensor target;      // [B, T, C], with the clock of its beats
-  at::Tensor source;      // [B, T, C]
-  at::Tensor chunk_mask;  // [B, T, C]
-  at::Tensor is_cover;    // [B] bool: the source is to be read through its audio codes
-  at::Tensor counted;     // [B, T, 1] float32: 1 for frames of the piece, 0 for padding
+  at::Tensor target;                               // [B, T, C], with the clock of its beats
+  at::Tensor source;                               // [B, T, C]
+  at::Tensor chunk_mask;                           // [B, T, C]
+  at::Tensor is_cover;                             // [B] bool: the source is to be read through its audio codes
+  at::Tensor counted;                              // [B, T, 1] float32: 1 for frames of the piece, 0 for padding
   at::Tensor text, text_mask, lyrics, lyric_mask;  // [B, L] int64 and bool
   at::Tensor timbre;                               // [B, timbre_fix_frame, C]
   at::Tensor facts;                                // [B, number_count]: what the texts say (facts.h)

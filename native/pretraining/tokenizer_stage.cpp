@@ -37,8 +37,8 @@ at::Tensor spread_error(const at::Tensor& before_rounding) {
 
 }  // namespace
 
-TokenizerStage::TokenizerStage(const DitConfig& config, const Pieces& pieces, const std::string& latents,
-                               int64_t batch, double crop_seconds, at::Device device)
+TokenizerStage::TokenizerStage(const DitConfig& config, const Pieces& pieces, const std::string& latents, int64_t batch,
+                               double crop_seconds, at::Device device)
     : config_(config),
       pieces_(pieces),
       train_(latents, pieces.train),

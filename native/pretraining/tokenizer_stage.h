@@ -12,7 +12,8 @@ class TokenizerStage : public TrainingStage {
                  double crop_seconds, at::Device device);
 
   Loss loss(const Weights& weights, Draw& draw) const override;
-  /// error: mean squared error of held-out hints; variance: that of the amplitudes themselves; codes: distinct ones used.
+  /// error: mean squared error of held-out hints; variance: that of the amplitudes themselves; codes: distinct ones
+  /// used.
   Figures measure(const Weights& weights) const override;
 
  private:

@@ -157,9 +157,9 @@ TEST("pretraining: structure names the loudest band and pitch class, and goes wi
   const auto of = [&](const at::Tensor& audio) { return structure(audio)[0].slice(1, 5, kFrames - 5).mean(1); };
   EXPECT_EQ(of(tone(80)).narrow(0, 0, kBands).argmax().item<int64_t>(), 0);
   EXPECT_EQ(of(tone(3000)).narrow(0, 0, kBands).argmax().item<int64_t>(), 2);
-  EXPECT_EQ(of(tone(220)).narrow(0, kBands, 12).argmax().item<int64_t>(), 0);     // A
-  EXPECT_EQ(of(tone(392)).narrow(0, kBands, 12).argmax().item<int64_t>(), 10);    // G
-  const auto latents = [&](const at::Tensor& audio) {  // other channels silent
+  EXPECT_EQ(of(tone(220)).narrow(0, kBands, 12).argmax().item<int64_t>(), 0);   // A
+  EXPECT_EQ(of(tone(392)).narrow(0, kBands, 12).argmax().item<int64_t>(), 10);  // G
+  const auto latents = [&](const at::Tensor& audio) {                           // other channels silent
     return at::cat({at::zeros({kFrames, 48}), structure(audio)[0].t()}, 1).slice(0, 5, kFrames - 5);
   };
   const at::Tensor rest = without(latents(tone(220) + tone(392)), latents(tone(392)), at::zeros({kFrames - 10, 64}));
@@ -226,9 +226,7 @@ TEST("pretraining: nothing in the decoder reads the clock") {
   EXPECT(weight.narrow(1, 0, 44).any().item<bool>());
 }
 
-TEST("pretraining: gradients reach every weight of the audio tokenizer") {
-  EXPECT_EQ(unreached("tokenizer", 2), "");
-}
+TEST("pretraining: gradients reach every weight of the audio tokenizer") { EXPECT_EQ(unreached("tokenizer", 2), ""); }
 
 TEST("pretraining: gradients reach every weight of DiT, condition encoder and text encoder") {
   // This family pools the first frame and keeps the token only in its files.
@@ -248,9 +246,7 @@ TEST("pretraining: a DiT begins with the text encoder that has read words") {
   for (const auto& [name, tensor] : learnt) EXPECT(at::equal(begun.at(name), tensor));
 }
 
-TEST("pretraining: gradients reach every weight of the language model") {
-  EXPECT_EQ(unreached("lm", 2), "");
-}
+TEST("pretraining: gradients reach every weight of the language model") { EXPECT_EQ(unreached("lm", 2), ""); }
 
 TEST("pretraining: every stage learns a batch that it sees again and again") {
   const auto expect_learnt = [](const char* stage, double rate, double share) {
