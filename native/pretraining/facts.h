@@ -23,7 +23,7 @@ int64_t beats_per_bar(const Facts& facts);
 
 /// Facts as numbers between 0 and 1: tempo as sixteen overlapping ranges, tonic, mode, metre, genre. What shares of a
 /// hidden state each of them needs, a linear layer can read and write.
-/// `genres`: all of the data set, sorted.
+/// `genres`: all that there are, in the order of their numbers.
 at::Tensor as_numbers(const Facts& facts, const std::vector<std::string>& genres);
 
 /// Facts that numbers [count] near those of as_numbers say. The tempo is between that of the strongest range and its

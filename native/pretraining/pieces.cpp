@@ -1,7 +1,6 @@
 #include "pretraining/pieces.h"
 
 #include <fstream>
-#include <set>
 
 #include "core/checkpoint/json.h"
 #include "core/runtime/error.h"
@@ -44,18 +43,17 @@ Pieces read_lines(const std::string& directory, const std::string& name) {
   std::ifstream file(path);
   if (!file) fail(ErrorCode::kBadCheckpoint, path + ": cannot be read; make the data set first");
   Pieces pieces;
-  std::set<std::string> genres;
   int64_t number = 0;
   for (std::string text; std::getline(file, text);) {
     const Json line = Json::parse(text, path + " (line " + std::to_string(++number) + ")");
     auto& split = line.at("split").as_string() == "train" ? pieces.train : pieces.held_out;
     split.push_back(read_piece(line, directory));
-    genres.insert(split.back().facts.genre);
   }
   if (pieces.train.empty() || pieces.held_out.empty()) {
     fail(ErrorCode::kBadCheckpoint, path + ": needs pieces of both splits, train and heldout");
   }
-  pieces.genres.assign(genres.begin(), genres.end());
+  const Json genres = Json::read_file(directory + "/genres.json");
+  for (const Json& genre : genres.as_array()) pieces.genres.push_back(genre.as_string());
   return pieces;
 }
 

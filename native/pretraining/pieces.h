@@ -34,9 +34,9 @@ struct Piece {
 /// The data set, split as its generator did.
 struct Pieces {
   std::vector<Piece> train, held_out;
-  std::vector<std::string> genres;  // of all, sorted
+  std::vector<std::string> genres;  // that the composer knows, those of no piece included
 
-  /// Throws kBadCheckpoint for a damaged line, naming it, and where a split is empty.
+  /// Throws kBadCheckpoint for a damaged line, naming it, where a split is empty, and without genres.json.
   static Pieces read(const std::string& directory);
   /// The same from words.jsonl, whose pieces were composed and described but not rendered.
   static Pieces read_words(const std::string& directory);

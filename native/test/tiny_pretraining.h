@@ -50,6 +50,7 @@ inline void write_tiny_data(const std::string& directory) {
   }
   write_file(directory + "/pieces.jsonl", lines);
   write_file(directory + "/words.jsonl", lines);
+  write_file(directory + "/genres.json", R"(["folk", "jazz"])");
 }
 
 inline std::string tiny_qwen3(const std::string& architecture) {

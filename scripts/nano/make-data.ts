@@ -13,6 +13,7 @@ import { Tokenizer } from "../../src/engine/tokenizer.js";
 import { compose } from "./compose/compose.js";
 import { DataSet } from "./dataset/data-set.js";
 import { ensureTokenizer } from "./dataset/data-tokenizer.js";
+import { genres } from "./genres/index.js";
 import { Synthesiser } from "./render/synthesiser.js";
 
 interface Options {
@@ -54,6 +55,7 @@ if (options.only === undefined && options.workers > 1) {
 
 async function makeWords({ out, words }: Options): Promise<void> {
   const dataSet = new DataSet(out);
+  dataSet.writeGenres(genres.map(({ name }) => name));
   if (dataSet.hasWords()) return;
   const tokenizer = await Tokenizer.load(ensureTokenizer(out));
   const seeds = Array.from({ length: words }, (_, index) => firstSeedOfWords + index);

@@ -56,6 +56,11 @@ export class DataSet {
     this.#writeLines(indexName, this.records());
   }
 
+  /** Their order is that of their numbers in training. */
+  writeGenres(names: string[]): void {
+    writeFileSync(join(this.directory, "genres.json"), `${JSON.stringify(names)}\n`);
+  }
+
   hasWords(): boolean {
     return existsSync(join(this.directory, wordsName));
   }
