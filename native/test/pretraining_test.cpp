@@ -260,6 +260,7 @@ TEST("pretraining: every stage learns a batch that it sees again and again") {
   expect_learnt("tokenizer", 3e-3, 0.9);
   expect_learnt("words", 1e-2, 0.9);
   expect_learnt("dit", 3e-3, 0.9);
+  expect_learnt("guidance", 3e-3, 0.9);
   expect_learnt("lm", 1e-2, 0.5);
 }
 
@@ -378,6 +379,7 @@ TEST("pretraining: all stages together make a checkpoint that renders") {
 TEST("pretraining: a stage without those before it says what is missing") {
   Options options = tiny_options();
   EXPECT_THROWS(run_stage(options, "dit", 1), "run stage 'tokenizer' first");
+  EXPECT_THROWS(run_stage(options, "guidance", 1), "run stage 'dit' first");
   EXPECT_THROWS(run_stage(options, "mastering", 1), "unknown stage 'mastering'");
   EXPECT_THROWS(parse_options({"vae", "--batch", "many"}), "--batch takes a number");
   EXPECT_THROWS(parse_options({"vae", "--epochs", "3"}), "unknown argument '--epochs'");
