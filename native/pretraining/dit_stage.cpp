@@ -23,7 +23,6 @@ constexpr double kFramesPerSecond = 25, kUnconditionalShare = 0.1;
 constexpr int kTurboSteps = 8;
 constexpr int64_t kTimeFrequencies = 256;  // of every published model; its config does not say
 constexpr int64_t kHeldOutItems = 24;
-constexpr int64_t kPitchClasses = 12;
 constexpr double kWordsWeight = 0.5;
 constexpr double kBeatsWeight = 4;  // of an error of the clock beside one of other channels: few, and all follows them
 constexpr double kTempoTolerance = 0.04;
@@ -56,7 +55,7 @@ at::Tensor harmony(const at::Tensor& latents, const at::Tensor& counted) {
 }  // namespace
 
 DitStage::DitStage(const DitConfig& config, const Qwen3Config& text_config, const Pieces& pieces,
-                   const std::string& latents, std::shared_ptr<Parameters> tokenizer, const Objective& objective,
+                   const std::string& latents, std::shared_ptr<Parameters> tokenizer, double guidance_share,
                    int64_t batch, double longest_seconds, at::Device device)
     : config_(config),
       text_config_(text_config),
@@ -67,7 +66,7 @@ DitStage::DitStage(const DitConfig& config, const Qwen3Config& text_config, cons
       held_out_batches_(config, pieces_.held_out, pieces_.genres, held_out_,
                         std::llround(longest_seconds * kFramesPerSecond)),
       tokenizer_(std::move(tokenizer)),
-      objective_(objective),
+      guidance_share_(guidance_share),
       batch_(batch),
       device_(device) {}
 
@@ -133,7 +132,7 @@ at::Tensor DitStage::guidance(const Weights& weights, const Prepared& prepared, 
   Prepared without = prepared;
   without.conditions = prepared.dit.attend_to(nothing.expand({state.size(0), 1, -1}));
   const at::Tensor change = velocity.detach() - this->velocity(without, state, times);
-  return objective_.share * change.masked_fill(unconditional.to(device_).view({-1, 1, 1}), 0).to(at::kFloat);
+  return guidance_share_ * change.masked_fill(unconditional.to(device_).view({-1, 1, 1}), 0).to(at::kFloat);
 }
 
 at::Tensor DitStage::velocity_error(const Prepared& prepared, const TaskBatch& batch, const at::Tensor& times,
@@ -157,7 +156,7 @@ Loss DitStage::loss(const Weights& weights, Draw& draw) const {
   const Prepared prepared = prepare(weights, batch, without);
   const at::Tensor state = noised(data, noise, time), found = velocity(prepared, state, time);
   at::Tensor target = noise - data;
-  if (objective_.share > 0) target = target + guidance(weights, prepared, found, state, time, without);
+  if (guidance_share_ > 0) target = target + guidance(weights, prepared, found, state, time, without);
   const at::Tensor error = mean_over_time((found - target).square(), batch.counted.to(device_)).mean(0);
   const at::Tensor words = facts_error(prepared.facts, batch.facts.to(device_));
   const LatentParts channels = LatentParts::of(error.size(0));

@@ -12,17 +12,13 @@ namespace carillon::pretraining {
 /// of every task type, some items without conditions. The audio tokenizer is given and stays as it is.
 class DitStage : public TrainingStage {
  public:
-  /// The objective of a velocity v: noise - data, and with guidance `share` times more of what the conditions change in
-  /// it: noise - data + share (v - v without conditions). Where that is reached, v is what classifier-free guidance of
-  /// scale 1 / (1 - share) gives (Tang et al., 2025, Diffusion models without classifier-free guidance): turbo models
-  /// run without guidance.
-  struct Objective {
-    double share = 0;
-  };
-  static constexpr Objective kPlain{0}, kGuided{0.6};
+  /// With guidance the objective of a velocity v is noise - data + share (v - v without conditions). Where that is
+  /// reached, v is what classifier-free guidance of scale 1 / (1 - share) gives (Tang et al., 2025, Diffusion models
+  /// without classifier-free guidance): turbo models run without guidance.
+  static constexpr double kUnguided = 0, kGuided = 0.6;
 
   DitStage(const DitConfig& config, const Qwen3Config& text_config, const Pieces& pieces, const std::string& latents,
-           std::shared_ptr<Parameters> tokenizer, const Objective& objective, int64_t batch, double longest_seconds,
+           std::shared_ptr<Parameters> tokenizer, double guidance_share, int64_t batch, double longest_seconds,
            at::Device device);
 
   /// First weights of a DiT that has none, and the leaves whose width no config states. `words_state`: what the text
@@ -63,7 +59,7 @@ class DitStage : public TrainingStage {
   Latents train_, held_out_;
   TaskBatches train_batches_, held_out_batches_;
   std::shared_ptr<Parameters> tokenizer_;
-  Objective objective_;
+  double guidance_share_;
   int64_t batch_;
   at::Device device_;
 };

@@ -23,11 +23,20 @@ std::map<std::string, TokenIds> read_tasks(const Json& tasks) {
   return texts;
 }
 
+/// Throws kBadCheckpoint, naming the piece.
+Facts read_facts_of(const Json& line, const std::string& directory) {
+  try {
+    return facts_of(line.at("genre").as_string(), line.get_double("bpm"), line.at("keyScale").as_string(),
+                    line.at("timeSignature").as_string());
+  } catch (const Error& error) {
+    fail(ErrorCode::kBadCheckpoint, directory + ", " + line.at("id").as_string() + ": " + error.what());
+  }
+}
+
 Piece read_piece(const Json& line, const std::string& directory) {
   Piece piece;
   piece.id = line.at("id").as_string();
-  piece.facts = facts_of(line.at("genre").as_string(), line.get_double("bpm"), line.at("keyScale").as_string(),
-                         line.at("timeSignature").as_string());
+  piece.facts = read_facts_of(line, directory);
   piece.mix = directory + "/" + line.at("mix").as_string();
   for (const auto& [track, path] : line.at("stems").as_object()) {
     piece.stems[track] = directory + "/" + path.as_string();

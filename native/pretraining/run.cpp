@@ -83,7 +83,7 @@ std::unique_ptr<TrainingStage> make_stage(const Options& options, Parameters& pa
     DitStage::begin(parameters, config, state_path(options.work, "words"));
     return std::make_unique<DitStage>(config, Qwen3Config::read(options.model + "/text_encoder"), pieces,
                                       latents_of(options), trained("tokenizer", options, device),
-                                      options.stage == "dit" ? DitStage::kPlain : DitStage::kGuided, options.batch,
+                                      options.stage == "dit" ? DitStage::kUnguided : DitStage::kGuided, options.batch,
                                       options.crop_seconds, device);
   }
   if (options.stage == "lm") {

@@ -13,7 +13,6 @@ constexpr int64_t kMostBeats = 4, kShareOfBeats = 16, kMostStructure = 16, kShar
 constexpr int64_t kBandWindow = 4096, kPitchWindow = 8192;  // 85 ms for beats, 171 ms for semitones from 100 Hz on
 constexpr std::array<double, 5> kBandEdges = {0, 150, 1500, 5000, 24001};
 constexpr double kLowestPitch = 100, kHighestPitch = 2000, kTuning = 440;  // Hz
-constexpr int64_t kPitchClasses = 12;
 constexpr double kQuietest = 1e-7;  // energy
 // Means of the log amplitudes over 1400 s of the data set.
 constexpr std::array<double, 4> kBandCentres = {-2.54, -1.85, -3.86, -6.13};

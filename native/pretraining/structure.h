@@ -5,6 +5,8 @@
 
 namespace carillon::pretraining {
 
+inline constexpr int64_t kPitchClasses = 12;
+
 /// What the latent channels are, in this order. Waves are close to coefficients of a cosine transform, whose signs no
 /// words can tell; beats are the clock of beats.h; structure says what sounds and not how its waves run.
 struct LatentParts {

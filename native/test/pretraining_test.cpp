@@ -380,6 +380,10 @@ TEST("pretraining: a stage without those before it says what is missing") {
   Options options = tiny_options();
   EXPECT_THROWS(run_stage(options, "dit", 1), "run stage 'tokenizer' first");
   EXPECT_THROWS(run_stage(options, "guidance", 1), "run stage 'dit' first");
+  write_file(options.data + "/words.jsonl",
+             R"({"id": "piece9", "split": "train", "genre": "jazz", "bpm": 120, "keyScale": "H major", )"
+             R"("timeSignature": "4", "mix": "", "stems": {}})");
+  EXPECT_THROWS(run_stage(options, "words", 1), "piece9: 'H major' is no key");
   EXPECT_THROWS(run_stage(options, "mastering", 1), "unknown stage 'mastering'");
   EXPECT_THROWS(parse_options({"vae", "--batch", "many"}), "--batch takes a number");
   EXPECT_THROWS(parse_options({"vae", "--epochs", "3"}), "unknown argument '--epochs'");
