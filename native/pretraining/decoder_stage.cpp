@@ -5,16 +5,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pretraining/structure.h"
-#include "pretraining/train_state.h"
+#include "pretraining/latent_parts.h"
 #include "pretraining/wav.h"
 
 namespace carillon::pretraining {
 namespace {
 
-// Deviation of the noise on latents, of waves of about unit scale: up to what a DiT's errors are there. The decoder
-// then asks the structure, which a DiT draws better, what of the waves to believe.
-constexpr double kMostBlur = 0.6;
+// Deviation of the noise on waves, of about unit scale, and on the structure: up to what a DiT's errors are there. The
+// decoder then asks the structure, which a DiT draws better, what of the waves to believe.
+constexpr double kMostBlur = 0.6, kStructureBlur = 0.3;
 constexpr double kStemShare = 0.35;  // of crops of pieces that have stems
 constexpr int64_t kHeldOutCrops = 24;
 
@@ -31,12 +30,6 @@ DecoderStage::DecoderStage(const VaeConfig& config, const Pieces& pieces, const 
                                                      static_cast<double>(config.samples_per_frame())))),
       device_(device),
       error_(config.sampling_rate, device) {}
-
-void DecoderStage::begin(Parameters& parameters, const std::string& structure_state) {
-  for (const auto& [name, tensor] : TrainState::read_average(structure_state)) {
-    if (name.rfind("decoder.", 0) == 0) parameters.set(name, tensor);
-  }
-}
 
 DecoderStage::Crop DecoderStage::crop(const Latents& latents, const Piece& piece, const std::string& track,
                                       int64_t first_frame) const {
@@ -62,8 +55,10 @@ Loss DecoderStage::loss(const Weights& weights, Draw& draw) const {
   const at::Tensor sharp = at::stack(latents);
   std::vector<float> deviations;
   for (int64_t item = 0; item < batch_; ++item) deviations.push_back(static_cast<float>(kMostBlur * draw.uniform()));
-  const at::Tensor blurred = sharp + at::tensor(deviations).view({-1, 1, 1}) * draw.normal(sharp.sizes());
   const LatentParts parts = LatentParts::of(config_);
+  const at::Tensor noise = at::tensor(deviations).view({-1, 1, 1}) * draw.normal(sharp.sizes());
+  noise.narrow(1, parts.first_of_structure(), parts.structure()).mul_(kStructureBlur / kMostBlur);
+  const at::Tensor blurred = sharp + noise;
   blurred.narrow(1, parts.waves, parts.beats).zero_();  // so that nothing ever reads the clock
   return error_.loss(decode(weights, config_, blurred.to(device_)), at::stack(audio).to(device_));
 }

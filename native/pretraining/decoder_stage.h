@@ -1,20 +1,17 @@
 #pragma once
 #include <string>
 
-#include "pretraining/autoencoder.h"
 #include "pretraining/latents.h"
 #include "pretraining/pieces.h"
+#include "pretraining/reconstruction.h"
 
 namespace carillon::pretraining {
 
-/// The decoder alone, from the latents that the encoder left on disk, a little blurred as those of a DiT are.
+/// The decoder, from the exact latents (latent_space.h) blurred up to what a DiT makes of them.
 class DecoderStage : public TrainingStage {
  public:
   DecoderStage(const VaeConfig& config, const Pieces& pieces, const std::string& latents, int64_t batch,
                double crop_seconds, at::Device device);
-
-  /// Makes the decoder's leaves those that the autoencoder's stage has learnt.
-  static void begin(Parameters& parameters, const std::string& structure_state);
 
   Loss loss(const Weights& weights, Draw& draw) const override;
   /// Of held-out pieces, as ReconstructionError says.

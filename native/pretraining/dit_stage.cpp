@@ -12,8 +12,8 @@
 #include "core/dit/condition_encoder.h"
 #include "core/qwen3/stack.h"
 #include "pretraining/beats.h"
+#include "pretraining/latent_parts.h"
 #include "pretraining/neighbour_attention.h"
-#include "pretraining/structure.h"
 #include "pretraining/train_state.h"
 
 namespace carillon::pretraining {
@@ -34,7 +34,7 @@ at::Tensor beats_of(const at::Tensor& by_channel) {
 
 at::Tensor structure_of(const at::Tensor& by_channel) {
   const LatentParts parts = LatentParts::of(by_channel.size(-1));
-  return by_channel.narrow(-1, parts.first_of_structure(), parts.structure);
+  return by_channel.narrow(-1, parts.first_of_structure(), parts.structure());
 }
 
 double mean_of(const at::Tensor& values) { return values.numel() == 0 ? 0 : values.mean().item<double>(); }
@@ -46,8 +46,9 @@ at::Tensor mean_over_time(const at::Tensor& latents, const at::Tensor& counted) 
 
 /// Mean pitch classes [B, 12] of latents against one another, without what all the items share.
 at::Tensor harmony(const at::Tensor& latents, const at::Tensor& counted) {
-  const at::Tensor structure = structure_of(mean_over_time(latents, counted));
-  const at::Tensor pitches = structure.narrow(1, structure.size(1) - kPitchClasses, kPitchClasses);
+  const LatentParts parts = LatentParts::of(latents.size(2));
+  const at::Tensor pitches =
+      mean_over_time(latents, counted).narrow(1, parts.first_of_structure() + parts.timbre, parts.pitches);
   const at::Tensor relative = pitches - pitches.mean(1, /*keepdim=*/true);
   return relative - relative.mean(0, /*keepdim=*/true);
 }
@@ -55,8 +56,8 @@ at::Tensor harmony(const at::Tensor& latents, const at::Tensor& counted) {
 }  // namespace
 
 DitStage::DitStage(const DitConfig& config, const Qwen3Config& text_config, const Pieces& pieces,
-                   const std::string& latents, std::shared_ptr<Parameters> tokenizer, double guidance_share,
-                   int64_t batch, double longest_seconds, at::Device device)
+                   const std::string& latents, std::shared_ptr<Parameters> tokenizer, bool with_guidance, int64_t batch,
+                   double longest_seconds, at::Device device)
     : config_(config),
       text_config_(text_config),
       pieces_(pieces),
@@ -66,7 +67,7 @@ DitStage::DitStage(const DitConfig& config, const Qwen3Config& text_config, cons
       held_out_batches_(config, pieces_.held_out, pieces_.genres, held_out_,
                         std::llround(longest_seconds * kFramesPerSecond)),
       tokenizer_(std::move(tokenizer)),
-      guidance_share_(guidance_share),
+      with_guidance_(with_guidance),
       batch_(batch),
       device_(device) {}
 
@@ -126,13 +127,13 @@ at::Tensor DitStage::velocity(const Prepared& prepared, const at::Tensor& state,
 }
 
 at::Tensor DitStage::guidance(const Weights& weights, const Prepared& prepared, const at::Tensor& velocity,
-                              const at::Tensor& state, const at::Tensor& times, const at::Tensor& unconditional) const {
+                              const at::Tensor& state, const at::Tensor& times, const at::Tensor& shares) const {
   const at::NoGradGuard no_grad;
   const at::Tensor nothing = weights.get("null_condition_emb", {1, 1, config_.encoder_hidden_size});
   Prepared without = prepared;
   without.conditions = prepared.dit.attend_to(nothing.expand({state.size(0), 1, -1}));
   const at::Tensor change = velocity.detach() - this->velocity(without, state, times);
-  return guidance_share_ * change.masked_fill(unconditional.to(device_).view({-1, 1, 1}), 0).to(at::kFloat);
+  return shares.to(device_).view({-1, 1, 1}) * change.to(at::kFloat);
 }
 
 at::Tensor DitStage::velocity_error(const Prepared& prepared, const TaskBatch& batch, const at::Tensor& times,
@@ -156,7 +157,10 @@ Loss DitStage::loss(const Weights& weights, Draw& draw) const {
   const Prepared prepared = prepare(weights, batch, without);
   const at::Tensor state = noised(data, noise, time), found = velocity(prepared, state, time);
   at::Tensor target = noise - data;
-  if (guidance_share_ > 0) target = target + guidance(weights, prepared, found, state, time, without);
+  if (with_guidance_) {
+    const at::Tensor shares = at::where(batch.is_track_task, kGuidedTrackShare, kGuidedShare).masked_fill(without, 0);
+    target = target + guidance(weights, prepared, found, state, time, shares);
+  }
   const at::Tensor error = mean_over_time((found - target).square(), batch.counted.to(device_)).mean(0);
   const at::Tensor words = facts_error(prepared.facts, batch.facts.to(device_));
   const LatentParts channels = LatentParts::of(error.size(0));
@@ -189,7 +193,7 @@ Figures DitStage::measure_samples(const Prepared& prepared, const TaskBatch& bat
       figures["sampledTempo"] += is_met / static_cast<double>(batch.bpm.size());
     }
   }
-  if (LatentParts::of(data.size(2)).structure > kPitchClasses) {
+  if (LatentParts::of(data.size(2)).pitches > 0) {
     const at::Tensor made = harmony(state, counted), wanted = harmony(data, counted);
     figures["sampledKey"] = ((made * wanted).sum() / (made.norm() * wanted.norm())).item<double>();
   }

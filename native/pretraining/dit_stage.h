@@ -14,11 +14,13 @@ class DitStage : public TrainingStage {
  public:
   /// With guidance the objective of a velocity v is noise - data + share (v - v without conditions). Where that is
   /// reached, v is what classifier-free guidance of scale 1 / (1 - share) gives (Tang et al., 2025, Diffusion models
-  /// without classifier-free guidance): turbo models run without guidance.
-  static constexpr double kUnguided = 0, kGuided = 0.6;
+  /// without classifier-free guidance): turbo models run without guidance. Tasks on tracks take a larger share than
+  /// others: a name is all that tells one track from the rest, and music that follows its words too closely stands
+  /// still.
+  static constexpr double kGuidedShare = 0.45, kGuidedTrackShare = 0.7;
 
   DitStage(const DitConfig& config, const Qwen3Config& text_config, const Pieces& pieces, const std::string& latents,
-           std::shared_ptr<Parameters> tokenizer, double guidance_share, int64_t batch, double longest_seconds,
+           std::shared_ptr<Parameters> tokenizer, bool with_guidance, int64_t batch, double longest_seconds,
            at::Device device);
 
   /// First weights of a DiT that has none, and the leaves whose width no config states. `words_state`: what the text
@@ -43,9 +45,9 @@ class DitStage : public TrainingStage {
   };
   Prepared prepare(const Weights& weights, const TaskBatch& batch, const at::Tensor& unconditional) const;
   at::Tensor velocity(const Prepared& prepared, const at::Tensor& state, const at::Tensor& times) const;
-  /// What the objective adds to noise - data, for items that have conditions.
+  /// What the objective adds to noise - data, with the share of every item, [B].
   at::Tensor guidance(const Weights& weights, const Prepared& prepared, const at::Tensor& velocity,
-                      const at::Tensor& state, const at::Tensor& times, const at::Tensor& unconditional) const;
+                      const at::Tensor& state, const at::Tensor& times, const at::Tensor& shares) const;
   /// Mean square of the error of the velocity per item and channel, [B, C].
   at::Tensor velocity_error(const Prepared& prepared, const TaskBatch& batch, const at::Tensor& times,
                             const at::Tensor& noise) const;
@@ -59,7 +61,7 @@ class DitStage : public TrainingStage {
   Latents train_, held_out_;
   TaskBatches train_batches_, held_out_batches_;
   std::shared_ptr<Parameters> tokenizer_;
-  double guidance_share_;
+  bool with_guidance_;
   int64_t batch_;
   at::Device device_;
 };

@@ -48,6 +48,14 @@ Tensors take_below(Tensors& tensors, const std::string& prefix) {
   return below;
 }
 
+/// What the stages of encoder and decoder have learnt.
+void export_vae(const fs::path& model, const std::string& work, const fs::path& out) {
+  Tensors vae = TrainState::read_average(state_path(work, "encoder"));
+  vae.merge(TrainState::read_average(state_path(work, "decoder")));
+  save_weights(vae, out / "diffusion_pytorch_model.safetensors");
+  copy_descriptions(model, out);
+}
+
 /// As torch.save writes it: [1, C, frames].
 void save_silence(const std::string& latents, const fs::path& path) {
   const at::Tensor silence = read_silence(latents).transpose(1, 2).contiguous();
@@ -57,15 +65,8 @@ void save_silence(const std::string& latents, const fs::path& path) {
 
 }  // namespace
 
-std::string state_path(const std::string& work, const std::string& stage) { return work + "/" + stage + ".safetensors"; }
-
-void export_vae(const std::string& model, const std::string& work, const std::string& out) {
-  Tensors vae = TrainState::read_average(state_path(work, "structure"));
-  if (const std::string decoder = state_path(work, "decoder"); fs::exists(decoder)) {
-    for (const auto& [name, tensor] : TrainState::read_average(decoder)) vae[name] = tensor;
-  }
-  save_weights(vae, fs::path(out) / "diffusion_pytorch_model.safetensors");
-  copy_descriptions(fs::path(model) / "vae", out);
+std::string state_path(const std::string& work, const std::string& stage) {
+  return work + "/" + stage + ".safetensors";
 }
 
 void export_checkpoint(const std::string& model, const std::string& work, const std::string& latents,
@@ -75,7 +76,7 @@ void export_checkpoint(const std::string& model, const std::string& work, const 
   const Tensors text_encoder = take_below(dit, kTextEncoder);
   take_below(dit, kWordsHead);
   for (const auto& [name, tensor] : TrainState::read_average(state_path(work, "tokenizer"))) dit[name] = tensor;
-  export_vae(model, work, (to / "vae").string());
+  export_vae(from / "vae", work, to / "vae");
   save_weights(text_encoder, to / "text_encoder" / "model.safetensors");
   copy_descriptions(from / "text_encoder", to / "text_encoder");
   Tensors lm = TrainState::read_average(state_path(work, "lm"));

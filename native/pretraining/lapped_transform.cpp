@@ -6,16 +6,18 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 #include <string>
 #include <vector>
+
+#include "pretraining/latent_parts.h"
 
 namespace carillon::pretraining {
 namespace {
 
-constexpr double kQuiet = 0.02;        // of what the transform does not use
-constexpr double kSnakeGain = 0.05;    // close to a straight line
-constexpr double kMiddleShare = 0.875; // of the latents; the rest are of the side
-constexpr double kSpread = -3;         // of the posterior at first: softplus of it is 0.05
+constexpr double kQuiet = 0.02;         // of what the transform does not use
+constexpr double kSnakeGain = 0.05;     // close to a straight line
+constexpr double kMiddleShare = 0.875;  // of the decoder's channels; the rest are of the side
 
 /// One channel of a stage: which of middle and side it is of, and which band of it, counted from 0 Hz.
 struct Band {
@@ -35,12 +37,13 @@ at::Tensor transform_row(int64_t stride, int64_t bin) {
   return row;
 }
 
-/// The lowest bands that fit into `width` channels, of the bins of every band of the stage before: middle and side
-/// have the share of them that they have of the latents.
+/// The lowest bands that fit into `width` channels, of the bins of every band of the stage before: the middle has
+/// kMiddleShare of them.
 std::vector<Band> lowest_bands(const std::vector<Band>& before, int64_t stride, int64_t width) {
   std::vector<Band> bands;
   for (const int64_t side : {0, 1}) {
-    const auto there = stride * std::count_if(before.begin(), before.end(), [&](Band band) { return band.side == side; });
+    const auto there =
+        stride * std::count_if(before.begin(), before.end(), [&](Band band) { return band.side == side; });
     const auto middle = static_cast<int64_t>(kMiddleShare * static_cast<double>(width));
     const int64_t count = std::min<int64_t>(there, side == 0 ? middle : width - middle);
     for (int64_t index = 0; index < count; ++index) bands.push_back({side, index});
@@ -60,16 +63,6 @@ at::Tensor stage_matrix(const std::vector<Band>& before, const std::vector<Band>
           transform_row(stride, parent % 2 == 0 ? place : stride - 1 - place));
     }
   }
-  return matrix;
-}
-
-/// Left and right to middle and side: [out, 2, 7], and back with the first two sizes exchanged.
-at::Tensor middle_side(int64_t out) {
-  at::Tensor matrix = at::zeros({out, 2, 7});
-  const float half = std::sqrt(0.5f);
-  matrix[0].select(1, 3).fill_(half);
-  matrix[1][0][3] = half;
-  matrix[1][1][3] = -half;
   return matrix;
 }
 
@@ -124,75 +117,86 @@ class Writer {
   int64_t bias_size_ = 0;
 };
 
-void write_encoder(Parameters& parameters, const VaeConfig& config) {
-  const std::vector<int64_t> channels = widths(config.encoder_hidden_size, config);
-  const auto stages = cascade(channels, config);
-  const Writer writer(parameters, "encoder.");
-  writer.convolution("conv1", middle_side(channels[0]), true);
-  for (size_t i = 0; i + 1 < stages.size(); ++i) {
-    const std::string block = "block." + std::to_string(i);
-    writer.units(block, channels[i], /*silent=*/i == 0);
-    writer.snake(block + ".snake1", channels[i]);
-    writer.convolution(block + ".conv1",
-                       stage_matrix(stages[i], stages[i + 1], config.downsampling_ratios[i], channels[i], channels[i + 1]),
-                       true);
-  }
-  writer.snake("snake1", channels.back());
-  at::Tensor means = at::zeros({config.encoder_hidden_size, channels.back(), 3});
-  const auto latents = lowest_bands(stages[stages.size() - 2], config.downsampling_ratios.back(), config.decoder_input_channels);
-  const auto& bands = stages.back();
-  for (size_t latent = 0; latent < latents.size(); ++latent) {
-    const auto same = [&](Band band) { return band.side == latents[latent].side && band.index == latents[latent].index; };
-    const auto found = std::find_if(bands.begin(), bands.end(), same) - bands.begin();
-    means[static_cast<int64_t>(latent)][found][1] = 1;
-  }
-  writer.convolution("conv2", means, true);
-  at::Tensor bias = at::zeros({config.encoder_hidden_size});
-  bias.slice(0, config.decoder_input_channels).fill_(kSpread);
-  parameters.set("encoder.conv2.bias", bias);
-}
-
-void write_decoder(Parameters& parameters, const VaeConfig& config) {
-  const std::vector<int64_t> channels = widths(config.decoder_channels, config);
-  const auto stages = cascade(channels, config);
-  const size_t count = config.downsampling_ratios.size();
-  Writer writer(parameters, "decoder.");
-  const auto latents = lowest_bands(stages[count - 1], config.downsampling_ratios.back(), config.decoder_input_channels);
-  const auto& bands = stages.back();
-  at::Tensor first = at::zeros({channels.back(), config.decoder_input_channels, 7});
-  for (size_t band = 0; band < bands.size(); ++band) {
-    const auto same = [&](Band latent) { return latent.side == bands[band].side && latent.index == bands[band].index; };
-    const auto found = std::find_if(latents.begin(), latents.end(), same);
-    if (found != latents.end()) first[static_cast<int64_t>(band)][found - latents.begin()][3] = 1;
-  }
-  writer.convolution("conv1", first, true);
-  for (size_t i = 0; i < count; ++i) {
-    const size_t level = count - i;
-    const std::string block = "block." + std::to_string(i);
-    writer.snake(block + ".snake1", channels[level]);
-    writer.transposed(block + ".conv_t1", stage_matrix(stages[level - 1], stages[level],
-                                                       config.downsampling_ratios[level - 1], channels[level - 1],
-                                                       channels[level]));
-    writer.units(block, channels[level - 1], /*silent=*/level == 1);
-  }
-  writer.snake("snake1", channels[0]);
-  writer.convolution("conv2", middle_side(channels[0]).transpose(0, 1).contiguous(), false);
+/// Where bands of the middle are among those of a stage; -1 for one that it has not.
+int64_t place_of(const std::vector<Band>& bands, int64_t index) {
+  const auto found =
+      std::find_if(bands.begin(), bands.end(), [&](Band band) { return band.side == 0 && band.index == index; });
+  return found == bands.end() ? -1 : found - bands.begin();
 }
 
 }  // namespace
 
-void begin_as_lapped_transform(Parameters& parameters, const VaeConfig& config) {
-  write_encoder(parameters, config);
-  write_decoder(parameters, config);
+at::Tensor lapped_matrix(int64_t before, const std::vector<int64_t>& bands, int64_t stride) {
+  std::vector<Band> parents, children;
+  for (int64_t index = 0; index < before; ++index) parents.push_back({0, index});
+  for (const int64_t index : bands) children.push_back({0, index});
+  return stage_matrix(parents, children, stride, before, std::ssize(bands));
 }
 
-void scale_latents(Parameters& parameters, const at::Tensor& deviations) {
-  const at::NoGradGuard no_grad;
-  const int64_t latents = deviations.size(0);
-  const at::Tensor encoder = parameters.leaves().at("encoder.conv2.weight").detach();
-  encoder.narrow(0, 0, latents).div_(deviations.view({-1, 1, 1}));
-  parameters.leaves().at("encoder.conv2.bias").detach().narrow(0, 0, latents).div_(deviations);
-  parameters.leaves().at("decoder.conv1.weight").detach().mul_(deviations.view({1, -1, 1}));
+at::Tensor middle_and_side_weight(int64_t channels) {
+  at::Tensor matrix = at::zeros({channels, 2, 7});
+  const float half = std::sqrt(0.5f);
+  matrix[0].select(1, 3).fill_(half);
+  matrix[1][0][3] = half;
+  matrix[1][1][3] = -half;
+  return matrix;
+}
+
+std::vector<int64_t> lowest(int64_t count) {
+  std::vector<int64_t> bands(static_cast<size_t>(count));
+  std::iota(bands.begin(), bands.end(), 0);
+  return bands;
+}
+
+at::Tensor lapped_filters(const std::vector<int64_t>& strides, int64_t count) {
+  std::vector<int64_t> needed = {count};  // of the last stage, of the one before, ...
+  for (auto stride = strides.rbegin(); stride != strides.rend(); ++stride) {
+    needed.push_back((needed.back() + *stride - 1) / *stride);
+  }
+  at::Tensor filters = at::ones({1, 1, 1});  // [bands, 1, samples]
+  int64_t hop = 1;
+  for (size_t i = 0; i < strides.size(); ++i) {
+    const int64_t in = needed[strides.size() - i], out = needed[strides.size() - i - 1];
+    filters = at::conv_transpose1d(lapped_matrix(in, lowest(out), strides[i]), filters, {}, hop);
+    hop *= strides[i];
+  }
+  return filters.squeeze(1);
+}
+
+at::Tensor lapped_transform(const at::Tensor& audio, const at::Tensor& filters, const std::vector<int64_t>& strides) {
+  int64_t hop = 1, padding = 0;
+  for (const int64_t stride : strides) {
+    padding += hop * ((stride + 1) / 2);
+    hop *= stride;
+  }
+  const at::Tensor middle = at::constant_pad_nd(audio.sum(1) * std::sqrt(0.5), {padding, padding});
+  return at::matmul(filters, middle.unfold(1, filters.size(1), hop).transpose(1, 2));
+}
+
+void begin_decoder(Parameters& parameters, const VaeConfig& config, const at::Tensor& wave_deviations) {
+  const std::vector<int64_t> channels = widths(config.decoder_channels, config);
+  const auto stages = cascade(channels, config);
+  const size_t count = config.downsampling_ratios.size();
+  Writer writer(parameters, "decoder.");
+  at::Tensor first = at::zeros({channels.back(), config.decoder_input_channels, 7});
+  for (int64_t wave = 0; wave < wave_deviations.size(0); ++wave) {
+    const int64_t place = place_of(stages.back(), wave);
+    if (place >= 0) first[place][wave][3] = wave_deviations[wave];
+  }
+  writer.convolution("conv1", first, true);
+  const LatentParts parts = LatentParts::of(config);
+  parameters.leaves().at("decoder.conv1.weight").detach().narrow(1, parts.waves, parts.beats).zero_();
+  for (size_t i = 0; i < count; ++i) {
+    const size_t level = count - i;
+    const std::string block = "block." + std::to_string(i);
+    writer.snake(block + ".snake1", channels[level]);
+    writer.transposed(block + ".conv_t1",
+                      stage_matrix(stages[level - 1], stages[level], config.downsampling_ratios[level - 1],
+                                   channels[level - 1], channels[level]));
+    writer.units(block, channels[level - 1], /*silent=*/level == 1);
+  }
+  writer.snake("snake1", channels[0]);
+  writer.convolution("conv2", middle_and_side_weight(channels[0]).transpose(0, 1).contiguous(), false);
 }
 
 }  // namespace carillon::pretraining

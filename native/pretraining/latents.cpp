@@ -3,11 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <filesystem>
-#include <functional>
-#include <string_view>
 
-#include "core/runtime/error.h"
-#include "core/vae/vae.h"
 #include "pretraining/wav.h"
 
 namespace carillon::pretraining {
@@ -15,73 +11,59 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kVae = "vae";          // metadata: which encoder made the file
 constexpr const char* kSilence = "silence";  // file and tensor
 constexpr int64_t kSilenceFrames = 15000;    // 600 s, the longest song
 constexpr int64_t kSteadyFrame = 50;         // far enough from the start that silence sounds the same from there on
 
-std::string path_of(const std::string& directory, const std::string& id) { return directory + "/" + id + ".safetensors"; }
-
-/// What tells one encoder from another.
-std::string fingerprint(const std::string& vae_directory) {
-  const Safetensors file = Safetensors::open(vae_directory + "/diffusion_pytorch_model.safetensors");
-  size_t value = 0;
-  for (const std::string& name : file.names()) {
-    if (name.rfind("encoder.", 0) != 0) continue;
-    const at::Tensor tensor = file.tensor(name).contiguous();
-    const std::string_view bytes(static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes());
-    value = value * 31 + std::hash<std::string_view>()(bytes);
-  }
-  return std::to_string(value);
+std::string path_of(const std::string& directory, const std::string& id) {
+  return directory + "/" + id + ".safetensors";
 }
 
-bool is_made_by(const std::string& path, const std::string& vae) {
-  if (!fs::exists(path)) return false;
-  const auto metadata = Safetensors::open(path).metadata();
-  const auto found = metadata.find(kVae);
-  return found != metadata.end() && found->second == vae;
+/// audio [2, samples], cut to whole frames -> [frames, C] bfloat16.
+at::Tensor latents_of(const LatentSpace& space, const at::Tensor& audio) {
+  const int64_t samples = audio.size(1) / space.hop() * space.hop();
+  return space(audio.narrow(1, 0, samples).unsqueeze(0))[0].t().to(at::kBFloat16).contiguous();
 }
 
-/// audio [2, samples] -> [frames, C] bfloat16.
-at::Tensor encode(const Vae& vae, const at::Tensor& audio) {
-  return vae.encode(audio.unsqueeze(0), Control()).mean[0].t().to(at::kBFloat16).contiguous();
-}
-
-at::Tensor encode_silence(const Vae& vae) {
-  const int64_t hop = vae.config().samples_per_frame();
-  const at::Tensor start = encode(vae, at::zeros({vae.config().audio_channels, 2 * kSteadyFrame * hop}));
+at::Tensor silence_of(const LatentSpace& space) {
+  const at::Tensor start = latents_of(space, at::zeros({2, 2 * kSteadyFrame * space.hop()}));
   const at::Tensor steady = start.narrow(0, kSteadyFrame, 1).expand({kSilenceFrames - kSteadyFrame, -1});
   return at::cat({start.narrow(0, 0, kSteadyFrame), steady});
 }
 
-at::Tensor encode_file(const Vae& vae, const std::string& path) {
+at::Tensor read_all(const std::string& path) {
   const Wav wav = Wav::open(path);
-  return encode(vae, wav.read(0, wav.samples()));
+  return wav.read(0, wav.samples());
+}
+
+std::map<std::string, at::Tensor> all_of(const LatentSpace& space, const Piece& piece) {
+  const at::Tensor mix = read_all(piece.mix);
+  std::map<std::string, at::Tensor> tensors = {{kMix, latents_of(space, mix)}};
+  for (const auto& [track, path] : piece.stems) {
+    const at::Tensor stem = read_all(path);
+    tensors[track] = latents_of(space, stem);
+    tensors[rest_without(track)] = latents_of(space, mix - stem);
+  }
+  return tensors;
 }
 
 }  // namespace
 
-void make_latents(const Pieces& pieces, const std::string& vae_directory, const std::string& directory,
-                  const Placement& placement, const std::function<void(const std::string&)>& report) {
+std::string rest_without(const std::string& track) { return "without " + track; }
+
+void make_latents(const Pieces& pieces, const LatentSpace& space, const std::string& directory,
+                  const std::function<void(const std::string&)>& report) {
   fs::create_directories(directory);
-  const std::string made_by = fingerprint(vae_directory);
-  const Vae vae = Vae::load(vae_directory, placement, Control());
-  const auto keep = [&](const std::string& id, const std::map<std::string, at::Tensor>& tensors) {
-    save_safetensors(path_of(directory, id), tensors, {{kVae, made_by}});
-  };
-  if (!is_made_by(path_of(directory, kSilence), made_by)) keep(kSilence, {{kSilence, encode_silence(vae)}});
+  const std::string silence = path_of(directory, kSilence);
+  if (!fs::exists(silence)) save_safetensors(silence, {{kSilence, silence_of(space)}});
   std::vector<const Piece*> all;
   for (const auto* split : {&pieces.train, &pieces.held_out}) {
     for (const Piece& piece : *split) all.push_back(&piece);
   }
   constexpr size_t kReportEvery = 50;
   for (size_t i = 0; i < all.size(); ++i) {
-    const Piece& piece = *all[i];
-    if (!is_made_by(path_of(directory, piece.id), made_by)) {
-      std::map<std::string, at::Tensor> tensors = {{kMix, encode_file(vae, piece.mix)}};
-      for (const auto& [track, path] : piece.stems) tensors[track] = encode_file(vae, path);
-      keep(piece.id, tensors);
-    }
+    const std::string path = path_of(directory, all[i]->id);
+    if (!fs::exists(path)) save_safetensors(path, all_of(space, *all[i]));
     if ((i + 1) % kReportEvery == 0 || i + 1 == all.size()) {
       report("{\"stage\": \"latents\", \"done\": " + std::to_string(i + 1) +
              ", \"total\": " + std::to_string(all.size()) + "}");

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/checkpoint/safetensors.h"
-#include "core/runtime/placement.h"
+#include "pretraining/latent_space.h"
 #include "pretraining/pieces.h"
 
 namespace carillon::pretraining {
@@ -15,10 +15,13 @@ namespace carillon::pretraining {
 /// The name under which the latents of a piece's mix are kept, beside those of its tracks.
 inline constexpr const char* kMix = "mix";
 
-/// Encodes every mix and stem that `directory` does not hold yet as this VAE encodes it, and the table of silence.
+/// The name under which the latents of a piece's mix without one of its tracks are kept.
+std::string rest_without(const std::string& track);
+
+/// What `space` says of every mix and stem that `directory` does not hold yet, of mixes without a stem, and of silence.
 /// One file a piece; a run that is cut goes on where it was. `report` gets a line now and then.
-void make_latents(const Pieces& pieces, const std::string& vae_directory, const std::string& directory,
-                  const Placement& placement, const std::function<void(const std::string&)>& report);
+void make_latents(const Pieces& pieces, const LatentSpace& space, const std::string& directory,
+                  const std::function<void(const std::string&)>& report);
 
 /// Latents on disk, mapped: reading is free until values are used.
 class Latents {

@@ -10,20 +10,28 @@
 #include "core/runtime/placement.h"
 #include "pretraining/decoder_stage.h"
 #include "pretraining/dit_stage.h"
+#include "pretraining/encoder_stage.h"
 #include "pretraining/export.h"
 #include "pretraining/initial_weights.h"
+#include "pretraining/lapped_transform.h"
+#include "pretraining/latent_space.h"
 #include "pretraining/lm_stage.h"
-#include "pretraining/structure_stage.h"
 #include "pretraining/tokenizer_stage.h"
 #include "pretraining/train.h"
-#include "pretraining/vae_stage.h"
 #include "pretraining/words_stage.h"
 
 namespace carillon::pretraining {
 namespace {
 
 std::string latents_of(const Options& options) { return options.work + "/latents"; }
-std::string vae_of(const Options& options) { return options.work + "/vae"; }
+
+/// Measured of the data set once.
+LatentSpace space_of(const Options& options, const Pieces& pieces) {
+  const VaeConfig config = VaeConfig::read(options.model + "/vae");
+  const std::string path = options.work + "/space.safetensors";
+  if (!std::filesystem::exists(path)) LatentSpace::measure(config, pieces.train).save(path);
+  return LatentSpace::load(config, path);
+}
 
 /// Weights of a checkpoint folder that `--from` names, as the leaves of a stage.
 void start_from(Parameters& parameters, const Options& options) {
@@ -31,11 +39,16 @@ void start_from(Parameters& parameters, const Options& options) {
     const Safetensors tensors = Safetensors::open(options.from + "/" + file);
     for (const std::string& name : tensors.names()) {
       const bool is_tokenizer = name.rfind("tokenizer.", 0) == 0 || name.rfind("detokenizer.", 0) == 0;
-      const bool fits = file != "model.safetensors" || is_tokenizer == (options.stage == "tokenizer");
+      const bool is_vae = file.rfind("vae/", 0) == 0;
+      const bool fits = is_vae                        ? name.rfind(options.stage + ".", 0) == 0
+                        : file == "model.safetensors" ? is_tokenizer == (options.stage == "tokenizer")
+                                                      : true;
       if (fits) parameters.set(prefix + name, tensors.tensor(name));
     }
   };
-  if (options.stage == "vae") return read("vae/diffusion_pytorch_model.safetensors", "");
+  if (options.stage == "encoder" || options.stage == "decoder") {
+    return read("vae/diffusion_pytorch_model.safetensors", "");
+  }
   if (options.stage == "lm") return read("lm/model.safetensors", "");
   if (options.stage == "words") return read("text_encoder/model.safetensors", std::string(kTextEncoder) + ".");
   read("model.safetensors", "");
@@ -59,20 +72,19 @@ std::unique_ptr<TrainingStage> make_stage(const Options& options, Parameters& pa
                                         Pieces::read_words(options.data), options.batch, device);
   }
   const Pieces pieces = Pieces::read(options.data);
-  if (options.stage == "vae") {
-    auto stage = std::make_unique<VaeStage>(VaeConfig::read(options.model + "/vae"), pieces, options.batch,
-                                            options.crop_seconds, device);
+  if (options.stage == "encoder") {
+    auto stage = std::make_unique<EncoderStage>(VaeConfig::read(options.model + "/vae"), pieces,
+                                                space_of(options, pieces), options.batch, options.crop_seconds, device);
     stage->begin(parameters);
     return stage;
   }
-  if (options.stage == "structure") {
-    return std::make_unique<StructureStage>(VaeConfig::read(options.model + "/vae"), pieces,
-                                            Checkpoint::of(trained("vae", options, device)), options.batch,
-                                            options.crop_seconds, choose_placement(options.device, options.dtype));
-  }
   if (options.stage == "decoder") {
-    return std::make_unique<DecoderStage>(VaeConfig::read(options.model + "/vae"), pieces, latents_of(options),
-                                          options.batch, options.crop_seconds, device);
+    const VaeConfig config = VaeConfig::read(options.model + "/vae");
+    if (!parameters.has("decoder.conv1.weight")) {
+      begin_decoder(parameters, config, space_of(options, pieces).wave_deviations());
+    }
+    return std::make_unique<DecoderStage>(config, pieces, latents_of(options), options.batch, options.crop_seconds,
+                                          device);
   }
   const DitConfig config = DitConfig::read(options.model);
   if (options.stage == "tokenizer") {
@@ -83,7 +95,7 @@ std::unique_ptr<TrainingStage> make_stage(const Options& options, Parameters& pa
     DitStage::begin(parameters, config, state_path(options.work, "words"));
     return std::make_unique<DitStage>(config, Qwen3Config::read(options.model + "/text_encoder"), pieces,
                                       latents_of(options), trained("tokenizer", options, device),
-                                      options.stage == "dit" ? DitStage::kUnguided : DitStage::kGuided, options.batch,
+                                      /*with_guidance=*/options.stage == "guidance", options.batch,
                                       options.crop_seconds, device);
   }
   if (options.stage == "lm") {
@@ -94,9 +106,8 @@ std::unique_ptr<TrainingStage> make_stage(const Options& options, Parameters& pa
                                      trained("tokenizer", options, device), options.unconditional_prompt, options.batch,
                                      device);
   }
-  fail(ErrorCode::kBadArgument,
-       "unknown stage '" + options.stage +
-           "': use vae, structure, latents, decoder, tokenizer, words, dit, guidance, lm or export");
+  fail(ErrorCode::kBadArgument, "unknown stage '" + options.stage +
+                                    "': use latents, encoder, decoder, tokenizer, words, dit, guidance, lm or export");
 }
 
 void run(const Options& options, const Report& report) {
@@ -108,9 +119,8 @@ void run(const Options& options, const Report& report) {
     return export_checkpoint(options.model, options.work, latents_of(options), options.out);
   }
   if (options.stage == "latents") {
-    export_vae(options.model, options.work, vae_of(options));
-    return make_latents(Pieces::read(options.data), vae_of(options), latents_of(options),
-                        choose_placement(options.device, "auto"), report);
+    const Pieces pieces = Pieces::read(options.data);
+    return make_latents(pieces, space_of(options, pieces), latents_of(options), report);
   }
   const Placement placement = choose_placement(options.device, options.dtype);
   const auto parameters = std::make_shared<Parameters>(placement.device, initial_weights(options.seed));
@@ -118,10 +128,6 @@ void run(const Options& options, const Report& report) {
   const std::string path = state_path(options.work, options.stage);
   if (std::filesystem::exists(path)) {
     state.load(path);
-  } else if (options.stage == "structure") {
-    StructureStage::begin(*parameters, VaeConfig::read(options.model + "/vae"), state_path(options.work, "vae"));
-  } else if (options.stage == "decoder") {
-    DecoderStage::begin(*parameters, state_path(options.work, "structure"));
   } else if (options.stage == "guidance") {
     for (const auto& [name, tensor] : TrainState::read_average(state_path(options.work, "dit"))) {
       parameters->set(name, tensor);

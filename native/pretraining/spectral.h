@@ -5,6 +5,18 @@
 
 namespace carillon::pretraining {
 
+struct MelBands {
+  int64_t count;
+  double lowest_hertz, highest_hertz;
+};
+/// Triangles whose corners are evenly spaced in mel, each of weight 1: [bands, window / 2 + 1]. A band narrower than a
+/// bin still hears the nearest one.
+at::Tensor mel_filters(int64_t sample_rate, int64_t window, const MelBands& bands);
+
+/// Spectra of the windows around the middles of all stretches of `hop` samples: waves [B, n hop] -> energies
+/// [B, window / 2 + 1, n], of a sine of amplitude a about a square.
+at::Tensor energies_around(const at::Tensor& waves, int64_t hop, const at::Tensor& hann);
+
 /// Mel spectra of one window length.
 class MelSpectrum {
  public:
@@ -22,11 +34,11 @@ class MelSpectrum {
   at::Tensor hann_, filters_;  // [window], [bands, window / 2 + 1]
 };
 
-/// Left, right, mid and side of audio [B, 2, samples]: [4 B, samples].
-at::Tensor stereo_views(const at::Tensor& audio);
-
-/// The distance of two waveforms as ears have it: log-mel and log-magnitude spectra at several resolutions
-/// (Yamamoto et al., 2020; Kumar et al., 2023), of left, right, mid and side.
+/// The distance of two waveforms as ears have it, of the middle at several resolutions and of the side: log-mel levels
+/// and spectral convergence (Yamamoto et al., 2020; Kumar et al., 2023), and texture. Hiss, strings that beat and
+/// overtones that latents do not place flicker from bin to bin and from hop to hop. Value by value the nearest guess at
+/// them is a smooth haze; texture asks for as much flicker as there is in every patch of the spectrum, wherever its
+/// peaks lie.
 class SpectralLoss {
  public:
   SpectralLoss(int64_t sample_rate, at::Device device);

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "pretraining/beats.h"
-#include "pretraining/structure.h"
+#include "pretraining/latent_parts.h"
 
 namespace carillon::pretraining {
 namespace {
@@ -53,7 +53,7 @@ PaddedIds pad(const std::vector<const TokenIds*>& rows) {
 
 struct TaskBatches::Item {
   at::Tensor target, source, chunk_mask, timbre;  // [T, C]; timbre [timbre_fix_frame, C]
-  bool is_cover = false;
+  bool is_cover = false, is_track_task = false;
   const TokenIds* text;
   const TokenIds* lyrics;
   const Facts* facts;
@@ -109,7 +109,7 @@ void TaskBatches::make_track_task(Item& item, const Piece& piece, const std::str
     item.target = crop(track);
   } else {
     item.target = crop(track);
-    item.source = without(mix, item.target, /*silence=*/item.source);
+    item.source = crop(rest_without(track));
   }
 }
 
@@ -128,6 +128,7 @@ TaskBatches::Item TaskBatches::any_task(const Piece& piece, Draw& draw) const {
   std::string task;
   if (!piece.stems.empty() && draw.uniform() < kTrackShare) {
     task = any_track_task(piece, draw);
+    item.is_track_task = true;
     make_track_task(item, piece, task, first);
   } else if (const double choice = draw.uniform(); choice < kCoverShare) {
     task = "cover";
@@ -149,7 +150,7 @@ TaskBatches::Item TaskBatches::any_task(const Piece& piece, Draw& draw) const {
 TaskBatch TaskBatches::collate(const std::vector<Item>& items) const {
   int64_t longest = kFewestFrames;
   for (const Item& item : items) longest = std::max(longest, item.target.size(0));
-  std::vector<at::Tensor> targets, sources, masks, counted, covers, timbres, facts;
+  std::vector<at::Tensor> targets, sources, masks, counted, covers, track_tasks, timbres, facts;
   std::vector<double> bpm;
   std::vector<const TokenIds*> texts, lyrics;
   for (const Item& item : items) {
@@ -160,6 +161,7 @@ TaskBatch TaskBatches::collate(const std::vector<Item>& items) const {
     masks.push_back(at::cat({item.chunk_mask, at::ones_like(silence)}));
     counted.push_back(at::cat({at::ones({frames, 1}), at::zeros({missing, 1})}));
     covers.push_back(at::full({}, item.is_cover, at::kBool));
+    track_tasks.push_back(at::full({}, item.is_track_task, at::kBool));
     timbres.push_back(item.timbre);
     facts.push_back(as_numbers(*item.facts, genres_));
     bpm.push_back(item.facts->bpm);
@@ -167,8 +169,19 @@ TaskBatch TaskBatches::collate(const std::vector<Item>& items) const {
     lyrics.push_back(item.lyrics);
   }
   const PaddedIds text = pad(texts), lyric = pad(lyrics);
-  return {at::stack(targets), at::stack(sources), at::stack(masks), at::stack(covers),  at::stack(counted), text.ids,
-          text.mask,          lyric.ids,          lyric.mask,       at::stack(timbres), at::stack(facts),   bpm};
+  return {at::stack(targets),
+          at::stack(sources),
+          at::stack(masks),
+          at::stack(covers),
+          at::stack(track_tasks),
+          at::stack(counted),
+          text.ids,
+          text.mask,
+          lyric.ids,
+          lyric.mask,
+          at::stack(timbres),
+          at::stack(facts),
+          bpm};
 }
 
 TaskBatch TaskBatches::draw(int64_t batch, Draw& draw) const {

@@ -22,6 +22,7 @@ struct TaskBatch {
   at::Tensor source;                               // [B, T, C]
   at::Tensor chunk_mask;                           // [B, T, C]
   at::Tensor is_cover;                             // [B] bool: the source is to be read through its audio codes
+  at::Tensor is_track_task;                        // [B] bool: extract, lego or complete
   at::Tensor counted;                              // [B, T, 1] float32: 1 for frames of the piece, 0 for padding
   at::Tensor text, text_mask, lyrics, lyric_mask;  // [B, L] int64 and bool
   at::Tensor timbre;                               // [B, timbre_fix_frame, C]

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/dit/audio_tokenizer.h"
-#include "pretraining/structure.h"
+#include "pretraining/latent_parts.h"
 
 namespace carillon::pretraining {
 namespace {
@@ -24,7 +24,7 @@ at::Tensor amplitudes(const at::Tensor& latents) {
   const at::Tensor energy = at::avg_pool1d(latents.narrow(2, 0, parts.waves).square().transpose(1, 2), kSurroundings, 1,
                                            kSurroundings / 2, /*ceil_mode=*/false, /*count_include_pad=*/false);
   return at::cat({(energy.transpose(1, 2).sqrt() + kQuietest).log(),
-                  latents.narrow(2, parts.waves, parts.beats + parts.structure)},
+                  latents.narrow(2, parts.waves, parts.beats + parts.structure())},
                  2);
 }
 

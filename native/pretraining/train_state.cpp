@@ -53,8 +53,7 @@ void TrainState::step_by_adam(const std::vector<Learning>& learning, double lear
 void TrainState::step_by_muon(const std::vector<Learning>& learning, double learning_rate) {
   for (const auto& [weight, gradient, companions] : learning) {
     companions->first_moment.lerp_(gradient, 1 - kMomentum);
-    weight.sub_(muon_step(at::lerp(gradient, companions->first_moment, kMomentum), product_dtype_),
-                learning_rate);
+    weight.sub_(muon_step(at::lerp(gradient, companions->first_moment, kMomentum), product_dtype_), learning_rate);
   }
 }
 

@@ -27,8 +27,8 @@ Wav Wav::open(const std::string& path) {
   wav.file_ = MappedFile::open(path);
   const MappedFile& file = *wav.file_;
   const auto is = [&](size_t offset, const char* tag) { return std::memcmp(file.data() + offset, tag, 4) == 0; };
-  const bool known = file.size() >= kHeaderBytes && is(0, "RIFF") && is(8, "WAVE") && is(12, "fmt ") && is(36, "data") &&
-                     field<uint16_t>(file, 20) == 1 && field<uint16_t>(file, 22) == kChannels &&
+  const bool known = file.size() >= kHeaderBytes && is(0, "RIFF") && is(8, "WAVE") && is(12, "fmt ") &&
+                     is(36, "data") && field<uint16_t>(file, 20) == 1 && field<uint16_t>(file, 22) == kChannels &&
                      field<uint32_t>(file, 24) == 48000 && field<uint16_t>(file, 34) == 16;
   if (!known) fail(ErrorCode::kBadCheckpoint, path + ": expected a WAV file of 16 bits, 48 kHz and two channels");
   wav.samples_ = static_cast<int64_t>(file.size() - kHeaderBytes) / (kChannels * 2);

@@ -10,17 +10,20 @@
 #include "core/checkpoint/safetensors.h"
 #include "core/dit/ace_step.h"
 #include "core/tasks/renderer.h"
+#include "core/vae/networks.h"
 #include "core/vae/vae.h"
-#include "pretraining/autoencoder.h"
 #include "pretraining/beats.h"
+#include "pretraining/encoder_start.h"
 #include "pretraining/export.h"
 #include "pretraining/initial_weights.h"
 #include "pretraining/lapped_transform.h"
+#include "pretraining/latent_space.h"
+#include "pretraining/latents.h"
 #include "pretraining/muon.h"
+#include "pretraining/reconstruction.h"
 #include "pretraining/run.h"
-#include "pretraining/structure.h"
-#include "pretraining/structure_stage.h"
 #include "pretraining/train_state.h"
+#include "pretraining/wav.h"
 #include "test/tiny_pretraining.h"
 
 using namespace carillon;
@@ -40,12 +43,9 @@ void run_stage(Options options, const std::string& stage, int64_t steps) {
 /// Everything that `stage` needs, barely trained.
 Options prepared_for(const std::string& stage) {
   const Options options = tiny_options();
-  if (stage == "vae" || stage == "words") return options;
-  run_stage(options, "vae", 2);
-  if (stage == "structure") return options;
-  run_stage(options, "structure", 2);
+  if (stage == "encoder" || stage == "words") return options;
   run_stage(options, "latents", 0);
-  if (stage != "tokenizer") run_stage(options, "tokenizer", 2);
+  if (stage != "decoder" && stage != "tokenizer") run_stage(options, "tokenizer", 2);
   return options;
 }
 
@@ -92,93 +92,161 @@ std::pair<double, double> overfit(const std::string& name, int64_t steps, double
   return {first, last};
 }
 
-/// As many latent channels as it takes to have all kinds.
-VaeConfig structured_config() {
+VaeConfig config_of(int64_t latent_channels, int64_t decoder_channels) {
   return {.sampling_rate = 48000,
           .audio_channels = 2,
-          .encoder_hidden_size = 128,
-          .decoder_channels = 8,
-          .decoder_input_channels = 64,
+          .encoder_hidden_size = 2 * latent_channels,
+          .decoder_channels = decoder_channels,
+          .decoder_input_channels = latent_channels,
           .downsampling_ratios = {10, 8, 6, 4},
           .channel_multiples = {1, 1, 1, 1}};
 }
 
+/// `frames` latent frames of a tone on both channels, [1, 2, samples].
+at::Tensor tone(double hertz, int64_t frames, double amplitude = 0.2) {
+  const at::Tensor time = at::arange(frames * 1920, at::kDouble) / 48000;
+  return (amplitude * (time * (2 * M_PI * hertz)).sin()).to(at::kFloat).expand({1, 2, -1}).contiguous();
+}
+
+at::Tensor hiss(int64_t items, int64_t frames) {
+  at::manual_seed(1);
+  return 0.1 * at::randn({items, 2, frames * 1920});
+}
+
+LatentSpace tiny_space(const VaeConfig& config) {
+  return LatentSpace::measure(config, Pieces::read(tiny_options().data).train);
+}
+
 }  // namespace
 
-TEST("pretraining: gradients reach every weight of the VAE but the silent units at the sampling rate") {
-  std::istringstream names(unreached("vae", 2));
-  int64_t silent = 0;
-  for (std::string name; std::getline(names, name); ++silent) {
-    EXPECT(name.rfind("encoder.block.0.res_unit", 0) == 0 || name.rfind("decoder.block.3.res_unit", 0) == 0);
+TEST("pretraining: gradients reach every weight of the encoder but those of the blocks that stay a transform") {
+  std::istringstream names(unreached("encoder", 2));
+  for (std::string name; std::getline(names, name);) {
+    const bool is_exact = name.rfind("encoder.conv1.", 0) == 0 || name.rfind("encoder.block.0.", 0) == 0 ||
+                          name.rfind("encoder.block.1.", 0) == 0;
+    if (!is_exact) fail_at(__FILE__, __LINE__, name + " does not learn");
   }
-  EXPECT_EQ(silent, 2 * 3 * 8);
+}
+
+TEST("pretraining: gradients reach every weight of the decoder but the silent units at the sampling rate") {
+  std::istringstream names(unreached("decoder", 4));
+  int64_t silent = 0;
+  for (std::string name; std::getline(names, name); ++silent) EXPECT(name.rfind("decoder.block.3.res_unit", 0) == 0);
+  EXPECT_EQ(silent, 3 * 8);
 }
 
 TEST("pretraining: an autoencoder that has learnt nothing gives back low tones") {
-  VaeConfig config{.sampling_rate = 48000,
-                   .audio_channels = 2,
-                   .encoder_hidden_size = 32,
-                   .decoder_channels = 24,
-                   .decoder_input_channels = 16,
-                   .downsampling_ratios = {10, 8, 6, 4},
-                   .channel_multiples = {1, 1, 1, 1}};
+  const VaeConfig config = config_of(40, 24);
   const auto parameters = std::make_shared<Parameters>(at::kCPU, initial_weights(1));
-  begin_as_lapped_transform(*parameters, config);
+  const LatentSpace space = tiny_space(config);
+  begin_encoder(*parameters, config, space, hiss(4, 50));
+  begin_decoder(*parameters, config, space.wave_deviations());
   const Weights weights = Checkpoint::of(parameters).weights({at::kCPU, at::kFloat});
   const at::NoGradGuard no_grad;
+  SignalPool pool;
+  const Oobleck encoder = Oobleck::load_encoder(weights.sub("encoder"), config, /*time_major=*/false);
   const auto kept = [&](double hertz) {  // the share of the energy in the middle of a tone that comes back as it was
-    const at::Tensor tone = 0.3 * (at::arange(48000, at::kDouble) * (2 * M_PI * hertz / 48000)).sin().to(at::kFloat);
-    const at::Tensor audio = tone.expand({1, 2, -1}).contiguous();
-    const at::Tensor made = decode(weights, config, encode(weights, config, audio).mean);
+    const at::Tensor audio = tone(hertz, 25);
+    const at::Tensor latents = encoder.encode(audio, pool).narrow(1, 0, 40);
+    latents.slice(1, LatentParts::of(config).waves).zero_();
+    const at::Tensor made = decode(weights, config, latents);
     const auto middle = [](const at::Tensor& whole) { return whole.narrow(2, 16000, 16000); };
     return 1 - ((middle(made) - middle(audio)).square().mean() / middle(audio).square().mean()).item<double>();
   };
   EXPECT(kept(110) > 0.9);
-  EXPECT(kept(700) < 0.3);  // beyond 14 bins of 12.5 Hz
+  EXPECT(kept(700) < 0.3);  // beyond 18 bins of 12.5 Hz
 }
 
-TEST("pretraining: the structure is learnt by the encoder's last block alone") {
-  std::istringstream names(unreached("structure", 2));
-  int64_t frozen_in_last_block = 0;
-  for (std::string name; std::getline(names, name);) {
-    EXPECT(name != "encoder.conv2.weight");
-    if (name.rfind("encoder.block.3.", 0) == 0) ++frozen_in_last_block;
-  }
-  EXPECT_EQ(frozen_in_last_block, 2);  // the snake that the blocks before end with
+TEST("pretraining: the encoder's first blocks are the transform that its training begins with") {
+  const VaeConfig config = config_of(48, 8);
+  const auto parameters = std::make_shared<Parameters>(at::kCPU, initial_weights(1));
+  const LatentSpace space = tiny_space(config);
+  const at::Tensor audio = hiss(2, 12);
+  begin_encoder(*parameters, config, space, audio);
+  const Weights weights = Checkpoint::of(parameters).weights({at::kCPU, at::kFloat});
+  const Oobleck encoder = Oobleck::load_encoder(weights.sub("encoder"), config, /*time_major=*/false);
+  const at::NoGradGuard no_grad;
+  SignalPool pool;
+  const int64_t count = exact_bands(config);
+  const at::Tensor bands = lapped_transform(audio, lapped_filters({10, 8}, count), {10, 8});
+  const at::Tensor equal = at::constant_pad_nd(bands / space.band_deviations().view({-1, 1}), {0, 0, 0, 96 - count});
+  const at::Tensor from_bands = encoder.encode_from(kExactBlocks, equal, pool);
+  const auto inner = [](const at::Tensor& all) { return all.slice(2, 3, 9); };  // beyond the edges filters differ
+  EXPECT(at::allclose(inner(encoder.encode(audio, pool)), inner(from_bands), 1e-3, 1e-4));
 }
 
-TEST("pretraining: structure names the loudest band and pitch class, and goes without a track") {
-  const Structure structure(structured_config(), at::kCPU);
-  constexpr int64_t kFrames = 50, kBands = 4;
-  const at::Tensor time = at::arange(kFrames * 1920, at::kDouble) / 48000;
-  const auto tone = [&](double hertz) {
-    return (0.2 * (time * (2 * M_PI * hertz)).sin()).to(at::kFloat).expand({1, 2, -1}).contiguous();
+TEST("pretraining: an encoder that has learnt nothing says the waves, and most of the structure") {
+  const VaeConfig config = config_of(48, 8);
+  const LatentParts parts = LatentParts::of(config);
+  const auto parameters = std::make_shared<Parameters>(at::kCPU, initial_weights(1));
+  const LatentSpace space = tiny_space(config);
+  const at::Tensor gains = at::logspace(-1.5, 0.5, 48).view({48, 1, 1});
+  const at::Tensor audio = (hiss(48, 25) * gains).index_select(0, at::randperm(48));
+  begin_encoder(*parameters, config, space, audio.narrow(0, 0, 32));
+  const Weights weights = Checkpoint::of(parameters).weights({at::kCPU, at::kFloat});
+  const Oobleck encoder = Oobleck::load_encoder(weights.sub("encoder"), config, /*time_major=*/false);
+  const at::NoGradGuard no_grad;
+  SignalPool pool;
+  const auto inner = [](const at::Tensor& all, int64_t first, int64_t count) {
+    return all.narrow(1, first, count).slice(2, 3, 22);
   };
-  const auto of = [&](const at::Tensor& audio) { return structure(audio)[0].slice(1, 5, kFrames - 5).mean(1); };
-  EXPECT_EQ(of(tone(80)).narrow(0, 0, kBands).argmax().item<int64_t>(), 0);
-  EXPECT_EQ(of(tone(3000)).narrow(0, 0, kBands).argmax().item<int64_t>(), 2);
-  EXPECT_EQ(of(tone(220)).narrow(0, kBands, 12).argmax().item<int64_t>(), 0);   // A
-  EXPECT_EQ(of(tone(392)).narrow(0, kBands, 12).argmax().item<int64_t>(), 10);  // G
-  const auto latents = [&](const at::Tensor& audio) {                           // other channels silent
-    return at::cat({at::zeros({kFrames, 48}), structure(audio)[0].t()}, 1).slice(0, 5, kFrames - 5);
+  const at::Tensor held_out = audio.narrow(0, 32, 16), said = encoder.encode(held_out, pool), wanted = space(held_out);
+  const auto error = [&](int64_t first, int64_t count) {
+    const at::Tensor difference = inner(said, first, count) - inner(wanted, first, count);
+    return (difference.square().mean() / inner(wanted, first, count).var()).item<double>();
   };
-  const at::Tensor rest = without(latents(tone(220) + tone(392)), latents(tone(392)), at::zeros({kFrames - 10, 64}));
-  const at::Tensor pitches = rest.narrow(1, 48 + kBands, 12).mean(0);
-  EXPECT_EQ(pitches.argmax().item<int64_t>(), 0);
-  EXPECT((pitches[0] - of(tone(220))[kBands]).abs().item<double>() < 0.3);
-  EXPECT((pitches[0] - pitches[10]).item<double>() > 1);
+  EXPECT(error(0, parts.waves) < 1e-3);
+  EXPECT(error(parts.first_of_structure(), parts.structure()) < 0.3);
 }
 
-TEST("pretraining: pitch classes hardly change where everything gets louder") {
-  const Structure structure(structured_config(), at::kCPU);
+TEST("pretraining: the spectra of timbre say which band sounds, and in which quarter of a frame") {
+  const LogMel log_mel(config_of(80, 8), at::kCPU);
+  const auto spectra = [&](const at::Tensor& audio) { return log_mel(audio.mean(1))[0].view({LogMel::kBands, 4, -1}); };
+  const auto loudest_band = [&](double hertz) {
+    return spectra(tone(hertz, 10)).select(1, 0).select(1, 5).argmax().item<int64_t>();
+  };
+  EXPECT(loudest_band(300) < loudest_band(330));
+  EXPECT(loudest_band(2000) < loudest_band(2200));
+  EXPECT_EQ(loudest_band(40), loudest_band(60));  // both below the first
+  const auto loudest = [&](double amplitude) { return spectra(tone(1000, 10, amplitude)).max().item<double>(); };
+  EXPECT(std::abs(loudest(0.2) - loudest(0.1) - std::log(2)) < 0.01);
+  at::Tensor click = at::zeros({1, 2, 10 * 1920});
+  click.slice(2, 4 * 1920 + 1200, 4 * 1920 + 1202).fill_(0.5);  // the middle of the fifth frame's third quarter
+  EXPECT_EQ(spectra(click).sum(0).select(1, 4).argmax().item<int64_t>(), 2);
+}
+
+TEST("pretraining: timbre is what spectra vary in most, the most first and all of useful size") {
   at::manual_seed(1);
-  const at::Tensor hiss = at::randn({50 * 1920});
-  const auto middle = [&](double gain) {
-    return structure((gain * hiss).expand({1, 2, -1}).contiguous())[0].select(1, 25);
-  };
-  const at::Tensor change = middle(0.2) - middle(0.02);
-  EXPECT(change.narrow(0, 0, 4).min().item<double>() > 4);
-  EXPECT(change.narrow(0, 4, 12).max().item<double>() < 2);
+  const auto [shapes, ignored] = at::linalg_qr(at::randn({LogMel::kRows, 3}));
+  const at::Tensor deviations = at::tensor({90.f, 40.f, 10.f}), amounts = at::randn({4000, 3}) * deviations;
+  const at::Tensor spectra = at::matmul(amounts, shapes.t()) + at::randn({LogMel::kRows}) - 4;
+  const at::Tensor timbre = Timbre::learn(spectra, 3)(spectra.t().unsqueeze(0))[0];
+  EXPECT(at::allclose(timbre.std(1), at::tensor({3.f, 2.f, 1.f}), 0.05));
+  const at::Tensor correlation = at::corrcoef(at::cat({timbre, amounts.t()})).narrow(0, 0, 3).narrow(1, 3, 3).abs();
+  EXPECT(at::allclose(correlation, at::eye(3), 0, 0.05));
+}
+
+TEST("pretraining: pitch classes name what sounds, and hardly change where everything gets louder") {
+  const PitchClasses pitch_classes(config_of(80, 8), at::kCPU);
+  const auto of = [&](const at::Tensor& audio) { return pitch_classes(audio.mean(1))[0].select(1, 25); };
+  EXPECT_EQ(of(tone(220, 50)).argmax().item<int64_t>(), 0);   // A
+  EXPECT_EQ(of(tone(392, 50)).argmax().item<int64_t>(), 10);  // G
+  at::manual_seed(1);
+  const at::Tensor hiss = at::randn({1, 1, 50 * 1920}).expand({1, 2, -1});
+  EXPECT((of(0.2 * hiss) - of(0.02 * hiss)).max().item<double>() < 2);
+}
+
+TEST("pretraining: latents of a mix without a track are those of what is left of its sound") {
+  const Options options = tiny_options();
+  run_stage(options, "latents", 0);
+  const Piece piece = Pieces::read(options.data).train.front();
+  const Latents latents(options.work + "/latents", {piece});
+  const VaeConfig config = VaeConfig::read(options.model + "/vae");
+  const LatentSpace space = LatentSpace::load(config, options.work + "/space.safetensors");
+  const auto audio = [](const std::string& path) { return Wav::open(path).read(0, 50 * 1920).unsqueeze(0); };
+  const at::Tensor rest = space(audio(piece.mix) - audio(piece.stems.at("bass")))[0].t();
+  EXPECT(at::allclose(latents.of(piece, rest_without("bass")), rest, 0.02, 0.02));
+  EXPECT(!at::allclose(latents.of(piece, kMix), rest, 0.02, 0.02));
 }
 
 TEST("pretraining: facts are read back from their numbers") {
@@ -212,18 +280,17 @@ TEST("pretraining: a clock tells its tempo, and its bars have the metre's beats"
 }
 
 TEST("pretraining: nothing in the decoder reads the clock") {
-  EXPECT_EQ(LatentParts::of(64).beats, 4);
-  EXPECT_EQ(LatentParts::of(64).first_of_structure(), 48);
+  const LatentParts parts = LatentParts::of(80);
+  EXPECT_EQ(parts.waves, 36);
+  EXPECT_EQ(parts.beats, 4);
+  EXPECT_EQ(parts.first_of_structure(), 40);
+  EXPECT_EQ(parts.structure(), 28 + kPitchClasses);
   Parameters parameters(at::kCPU, initial_weights(1));
-  VaeConfig config = structured_config();
-  TrainState state(std::make_shared<Parameters>(at::kCPU, initial_weights(1)));
-  state.parameters()->leaf("decoder.conv1.weight", {8, 64, 7});
-  const std::string path = fixture_directory() + "/vae.safetensors";
-  state.save(path);
-  StructureStage::begin(parameters, config, path);
+  begin_decoder(parameters, config_of(80, 8), at::ones({parts.waves}));
   const at::Tensor weight = parameters.leaves().at("decoder.conv1.weight");
-  EXPECT(!weight.narrow(1, 44, 20).any().item<bool>());
-  EXPECT(weight.narrow(1, 0, 44).any().item<bool>());
+  EXPECT(!weight.narrow(1, parts.waves, parts.beats).any().item<bool>());
+  EXPECT(weight.narrow(1, 0, parts.waves).any().item<bool>());
+  EXPECT(weight.narrow(1, parts.first_of_structure(), parts.structure()).any().item<bool>());
 }
 
 TEST("pretraining: gradients reach every weight of the audio tokenizer") { EXPECT_EQ(unreached("tokenizer", 2), ""); }
@@ -255,8 +322,8 @@ TEST("pretraining: every stage learns a batch that it sees again and again") {
       fail_at(__FILE__, __LINE__, std::string(stage) + ": " + std::to_string(first) + " to " + std::to_string(last));
     }
   };
-  expect_learnt("vae", 1e-3, 0.97);  // it begins with low tones, which is most of what there is
-  expect_learnt("structure", 1e-2, 0.9);
+  expect_learnt("encoder", 1e-4, 0.97);
+  expect_learnt("decoder", 1e-3, 0.97);  // it begins with low tones, which is most of what there is
   expect_learnt("tokenizer", 3e-3, 0.9);
   expect_learnt("words", 1e-2, 0.9);
   expect_learnt("dit", 3e-3, 0.9);
@@ -357,6 +424,8 @@ TEST("pretraining: weights come back as they were, and compute what they did") {
 
 TEST("pretraining: all stages together make a checkpoint that renders") {
   Options options = prepared_for("dit");
+  run_stage(options, "encoder", 2);
+  run_stage(options, "decoder", 2);
   run_stage(options, "dit", 2);
   run_stage(options, "guidance", 2);
   run_stage(options, "lm", 2);

@@ -89,6 +89,7 @@ inline pretraining::Options tiny_options() {
   options.data = root + "/data";
   options.model = root + "/model";
   options.work = root + "/work";
+  std::filesystem::create_directories(options.work);
   options.device = "cpu";
   options.unconditional_prompt = {15, 13, 14};
   options.batch = 4;

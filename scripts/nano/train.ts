@@ -1,6 +1,6 @@
 /**
- * Trains carillon-nano from an empty folder, or goes on where an earlier run was cut: data set, VAE with the structure
- * of its latents, latents, audio tokenizer, text encoder, DiT, language model, checkpoint.
+ * Trains carillon-nano from an empty folder, or goes on where an earlier run was cut: data set, its latents,
+ * encoder, decoder, audio tokenizer, text encoder, DiT, language model, checkpoint.
  *
  *     node --import tsx scripts/nano/train.ts --data DIR --work DIR --out DIR [--minutes 30] [--device auto]
  */

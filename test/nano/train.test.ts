@@ -32,7 +32,7 @@ describe("training carillon-nano", () => {
     recipe.push("--data", data, "--work", work, "--out", out, "--device", "cpu", "--program", program);
     recipe.push("--pieces", "7", "--duration", "6", "--steps", "3");
     const { stdout } = await promisify(execFile)(process.execPath, recipe, { cwd: root });
-    for (const stage of ["vae", "structure", "decoder", "tokenizer", "words", "dit", "guidance", "lm"]) {
+    for (const stage of ["encoder", "decoder", "tokenizer", "words", "dit", "guidance", "lm"]) {
       expect(stdout, stage).to.match(new RegExp(`"stage": "${stage}", "kind": "held out", "step": 3, .*\\d`));
     }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kernels/cpu.h"
+#include "kernels/snake.h"
 
 namespace carillon {
 namespace {
@@ -145,22 +146,24 @@ Signal Oobleck::enter(const at::Tensor& x, SignalPool& pool) const {
 }
 
 at::Tensor Oobleck::encode(const at::Tensor& audio, SignalPool& pool) const {
-  return encode_last_block(encode_to_last_block(audio, pool), pool);
+  const Then then{.snake = &entry(blocks.front(), blocks.front().snake), .keep = true};
+  return encode_blocks(0, first(enter(audio, pool), then, pool), pool);
 }
 
-Convolution::Result Oobleck::encode_to_last_block(const at::Tensor& audio, SignalPool& pool) const {
-  Stream x = first(enter(audio, pool), {.snake = &entry(blocks[0], blocks[0].snake), .keep = true}, pool);
-  for (size_t i = 0; i + 1 < blocks.size(); ++i) {
+at::Tensor Oobleck::encode_from(size_t block, const at::Tensor& x, SignalPool& pool) const {
+  const Snake& snake = entry(blocks[block], blocks[block].snake);
+  const int64_t length = x.size(2);
+  return encode_blocks(block, {{x, length}, {kernels::snake(x, snake.frequency, snake.gain), length}}, pool);
+}
+
+at::Tensor Oobleck::encode_blocks(size_t first_block, Stream x, SignalPool& pool) const {
+  for (size_t i = first_block; i < blocks.size(); ++i) {
+    const bool is_last = i + 1 == blocks.size();
+    const Snake& next = is_last ? last_snake : entry(blocks[i + 1], blocks[i + 1].snake);
     x = run_units(blocks[i], std::move(x), blocks[i].snake, /*keep=*/false, pool);
-    x = blocks[i].resample(x.snaked, {.snake = &entry(blocks[i + 1], blocks[i + 1].snake), .keep = true}, pool);
+    x = blocks[i].resample(x.snaked, {.snake = &next, .keep = !is_last}, pool);
   }
-  return x;
-}
-
-at::Tensor Oobleck::encode_last_block(Convolution::Result x, SignalPool& pool) const {
-  const OobleckBlock& block = blocks.back();
-  x = run_units(block, std::move(x), block.snake, /*keep=*/false, pool);
-  return last.to_float(block.resample(x.snaked, {.snake = &last_snake}, pool).snaked);
+  return last.to_float(x.snaked);
 }
 
 at::Tensor Oobleck::decode(const at::Tensor& latents, SignalPool& pool) const {

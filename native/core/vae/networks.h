@@ -41,9 +41,8 @@ struct Oobleck {
 
   /// audio [B, audio_channels, samples] -> mean and scale stacked, float32 [B, 2 C, frames]. Time-major: B = 1.
   at::Tensor encode(const at::Tensor& audio, SignalPool& pool) const;
-  /// Its two halves: what the last block is given, and that block with what follows it.
-  Convolution::Result encode_to_last_block(const at::Tensor& audio, SignalPool& pool) const;
-  at::Tensor encode_last_block(Convolution::Result x, SignalPool& pool) const;
+  /// The same from what a block is given, [B, channels, T] of the network's dtype. Not time-major.
+  at::Tensor encode_from(size_t block, const at::Tensor& x, SignalPool& pool) const;
   /// latents [B, C, T] -> audio float32 [B, audio_channels, samples]. Time-major: B = 1.
   at::Tensor decode(const at::Tensor& latents, SignalPool& pool) const;
 
@@ -51,6 +50,7 @@ struct Oobleck {
 
  private:
   Signal enter(const at::Tensor& x, SignalPool& pool) const;
+  at::Tensor encode_blocks(size_t first_block, Convolution::Result x, SignalPool& pool) const;
 };
 
 }  // namespace carillon

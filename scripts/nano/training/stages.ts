@@ -5,9 +5,8 @@ import { join } from "node:path";
 import type { ModelSizeName } from "./model-size.js";
 
 export const stageNames = [
-  "vae",
-  "structure",
   "latents",
+  "encoder",
   "decoder",
   "tokenizer",
   "words",
@@ -23,8 +22,7 @@ export type StageOptions = Record<string, string | number>;
 
 const settings: Record<ModelSizeName, Partial<Record<StageName, StageOptions>>> = {
   nano: {
-    vae: { batch: 3, "crop-seconds": 1.28, "learning-rate": 3e-4, dtype: "auto" },
-    structure: { batch: 8, "crop-seconds": 2, "learning-rate": 2e-3, dtype: "auto" },
+    encoder: { batch: 8, "crop-seconds": 2, "learning-rate": 1e-3, dtype: "auto" },
     decoder: { batch: 3, "crop-seconds": 1.28, "learning-rate": 3e-4, dtype: "auto" },
     tokenizer: { batch: 16, "crop-seconds": 4, "learning-rate": 1.5e-3, dtype: "auto" },
     words: { batch: 48, "learning-rate": 3e-3, dtype: "auto" },
@@ -33,8 +31,7 @@ const settings: Record<ModelSizeName, Partial<Record<StageName, StageOptions>>> 
     lm: { batch: 12, "learning-rate": 8e-4, dtype: "auto" },
   },
   smoke: {
-    vae: { batch: 2, "crop-seconds": 0.16 },
-    structure: { batch: 2, "crop-seconds": 0.4 },
+    encoder: { batch: 2, "crop-seconds": 0.4 },
     decoder: { batch: 2, "crop-seconds": 0.16 },
     tokenizer: { batch: 2, "crop-seconds": 1 },
     words: { batch: 2 },

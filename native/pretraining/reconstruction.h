@@ -7,22 +7,16 @@
 
 namespace carillon::pretraining {
 
-/// What the encoder says of audio: per latent value a mean and a standard deviation, [B, C, frames].
-struct Posterior {
-  at::Tensor mean, std;
-};
-
-/// audio [B, 2, samples].
-Posterior encode(const Weights& weights, const VaeConfig& config, const at::Tensor& audio);
 /// latents [B, C, frames] -> audio [B, 2, samples].
 at::Tensor decode(const Weights& weights, const VaeConfig& config, const at::Tensor& latents);
 
 /// How far decoded audio is from what it was, for training and for reports.
 class ReconstructionError {
  public:
-  ReconstructionError(int64_t sample_rate, at::Device device) : sample_rate_(sample_rate), spectral_(sample_rate, device) {}
+  ReconstructionError(int64_t sample_rate, at::Device device)
+      : sample_rate_(sample_rate), spectral_(sample_rate, device) {}
 
-  /// Spectral and waveform distance of audio [B, 2, samples].
+  /// Spectral distance of audio [B, 2, samples], and that of the waveforms of low tones.
   Loss loss(const at::Tensor& made, const at::Tensor& real) const;
 
   /// logMel: distance of the reconstructions that `reconstruct` makes of crops [N, 2, samples], one at a time;

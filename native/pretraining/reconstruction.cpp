@@ -1,22 +1,19 @@
-#include "pretraining/autoencoder.h"
+#include "pretraining/reconstruction.h"
 
 #include <ATen/ATen.h>
 
 #include "core/vae/networks.h"
+#include "pretraining/draw.h"
 
 namespace carillon::pretraining {
 namespace {
 
 constexpr double kWaveformWeight = 10.0;
+constexpr int64_t kAveraged = 64, kAveragedHop = 16;  // samples: silent from 750 Hz on, where latents tell no phase
+
+at::Tensor low_tones(const at::Tensor& audio) { return at::avg_pool1d(audio, kAveraged, kAveragedHop); }
 
 }  // namespace
-
-Posterior encode(const Weights& weights, const VaeConfig& config, const at::Tensor& audio) {
-  SignalPool pool;
-  const Oobleck encoder = Oobleck::load_encoder(weights.sub("encoder"), config, /*time_major=*/false);
-  const auto halves = encoder.encode(audio, pool).chunk(2, 1);
-  return {halves[0], at::softplus(halves[1]) + 1e-4};
-}
 
 at::Tensor decode(const Weights& weights, const VaeConfig& config, const at::Tensor& latents) {
   SignalPool pool;
@@ -24,7 +21,7 @@ at::Tensor decode(const Weights& weights, const VaeConfig& config, const at::Ten
 }
 
 Loss ReconstructionError::loss(const at::Tensor& made, const at::Tensor& real) const {
-  const at::Tensor spectral = spectral_(made, real), waveform = (made - real).abs().mean();
+  const at::Tensor spectral = spectral_(made, real), waveform = low_tones(made - real).abs().mean();
   return {spectral + kWaveformWeight * waveform, {{"spectral", spectral}, {"waveform", waveform}}};
 }
 
