@@ -211,11 +211,11 @@ class EncoderStart {
   void write_latents(const at::Tensor& signal) {
     const int64_t channels = signal.size(1), latents = config_.decoder_input_channels,
                   straight = parts_.waves + parts_.structure();
-    set_snake("encoder.snake1", channels, 1, kStraightGain);
-    const at::Tensor alpha = parameters_.leaves().at("encoder.snake1.alpha").detach();
-    const at::Tensor beta = parameters_.leaves().at("encoder.snake1.beta").detach();
+    at::Tensor alpha = at::zeros({1, channels, 1}), beta = at::full({1, channels, 1}, -std::log(kStraightGain));
     alpha.narrow(1, straight, channels - straight).fill_(std::log(kPitchFrequency / kLinear));
     beta.narrow(1, straight, channels - straight).zero_();
+    parameters_.set("encoder.snake1.alpha", alpha);
+    parameters_.set("encoder.snake1.beta", beta);
     const at::Tensor snaked = signal + (alpha.exp() * signal).sin().square() / beta.exp();
     const Fit fit = least_squares(taps(snaked, 3, 1, 1), wanted());
     at::Tensor weight = at::zeros({config_.encoder_hidden_size, channels, 3});

@@ -88,7 +88,7 @@ class Writer {
   /// What the transform leaves at zero gets small random values, so that training can use it.
   void convolution(const std::string& name, const at::Tensor& weight, bool has_bias) const {
     const double deviation = kQuiet / std::sqrt(static_cast<double>(weight.numel() / weight.size(0)));
-    const at::Tensor noise = parameters_.leaf(prefix_ + name + ".weight", weight.sizes()).detach();
+    const at::Tensor noise = parameters_.leaf(prefix_ + name + ".weight", weight.sizes()).detach().cpu();
     const at::Tensor unit = noise / noise.std();
     parameters_.set(prefix_ + name + ".weight", weight + deviation * unit);
     if (has_bias) parameters_.set(prefix_ + name + ".bias", at::zeros({bias_size_ > 0 ? bias_size_ : weight.size(0)}));

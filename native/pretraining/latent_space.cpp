@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/checkpoint/safetensors.h"
+#include "core/runtime/error.h"
 #include "pretraining/encoder_start.h"
 #include "pretraining/lapped_transform.h"
 #include "pretraining/wav.h"
@@ -60,6 +61,12 @@ LatentSpace LatentSpace::measure(const VaeConfig& config, const std::vector<Piec
 
 LatentSpace LatentSpace::load(const VaeConfig& config, const std::string& path) {
   const Safetensors file = Safetensors::open(path);
+  const LatentParts parts = LatentParts::of(config);
+  const auto fits = [&](const char* name, std::vector<int64_t> shape) { return file.shape(name) == shape; };
+  if (!fits("wave_deviations", {parts.waves}) || !fits("band_deviations", {exact_bands(config)}) ||
+      !fits("timbre.mean", {LogMel::kRows}) || !fits("timbre.components", {parts.timbre, LogMel::kRows})) {
+    fail(ErrorCode::kBadCheckpoint, path + ": measured for another autoencoder; delete it and the latents");
+  }
   return {config,
           {file.tensor("wave_deviations").clone(), file.tensor("band_deviations").clone()},
           Timbre(file.tensor("timbre.mean").clone(), file.tensor("timbre.components").clone())};

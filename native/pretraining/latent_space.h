@@ -17,7 +17,7 @@ namespace carillon::pretraining {
 class LatentSpace {
  public:
   static LatentSpace measure(const VaeConfig& config, const std::vector<Piece>& pieces);
-  /// Throws kBadCheckpoint.
+  /// Throws kBadCheckpoint, also for one that was measured for another autoencoder.
   static LatentSpace load(const VaeConfig& config, const std::string& path);
   void save(const std::string& path) const;
 

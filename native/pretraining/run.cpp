@@ -35,23 +35,23 @@ LatentSpace space_of(const Options& options, const Pieces& pieces) {
 
 /// Weights of a checkpoint folder that `--from` names, as the leaves of a stage.
 void start_from(Parameters& parameters, const Options& options) {
+  const std::string vae = "vae/diffusion_pytorch_model.safetensors", dit = "model.safetensors";
+  const auto is_wanted = [&](const std::string& file, const std::string& name) {
+    const auto is_below = [&](const std::string& part) { return name.rfind(part + ".", 0) == 0; };
+    if (file == vae) return is_below(options.stage);
+    if (file == dit) return (is_below("tokenizer") || is_below("detokenizer")) == (options.stage == "tokenizer");
+    return true;
+  };
   const auto read = [&](const std::string& file, const std::string& prefix) {
     const Safetensors tensors = Safetensors::open(options.from + "/" + file);
     for (const std::string& name : tensors.names()) {
-      const bool is_tokenizer = name.rfind("tokenizer.", 0) == 0 || name.rfind("detokenizer.", 0) == 0;
-      const bool is_vae = file.rfind("vae/", 0) == 0;
-      const bool fits = is_vae                        ? name.rfind(options.stage + ".", 0) == 0
-                        : file == "model.safetensors" ? is_tokenizer == (options.stage == "tokenizer")
-                                                      : true;
-      if (fits) parameters.set(prefix + name, tensors.tensor(name));
+      if (is_wanted(file, name)) parameters.set(prefix + name, tensors.tensor(name));
     }
   };
-  if (options.stage == "encoder" || options.stage == "decoder") {
-    return read("vae/diffusion_pytorch_model.safetensors", "");
-  }
+  if (options.stage == "encoder" || options.stage == "decoder") return read(vae, "");
   if (options.stage == "lm") return read("lm/model.safetensors", "");
   if (options.stage == "words") return read("text_encoder/model.safetensors", std::string(kTextEncoder) + ".");
-  read("model.safetensors", "");
+  read(dit, "");
   if (options.stage == "dit") read("text_encoder/model.safetensors", std::string(kTextEncoder) + ".");
 }
 

@@ -199,6 +199,13 @@ TEST("pretraining: an encoder that has learnt nothing says the waves, and most o
   EXPECT(error(parts.first_of_structure(), parts.structure()) < 0.3);
 }
 
+TEST("pretraining: a latent space belongs to its autoencoder") {
+  const std::string path = fixture_directory() + "/space.safetensors";
+  tiny_space(config_of(48, 8)).save(path);
+  EXPECT_EQ(LatentSpace::load(config_of(48, 8), path).wave_deviations().size(0), 21);
+  EXPECT_THROWS(LatentSpace::load(config_of(80, 8), path), "measured for another autoencoder");
+}
+
 TEST("pretraining: the spectra of timbre say which band sounds, and in which quarter of a frame") {
   const LogMel log_mel(config_of(80, 8), at::kCPU);
   const auto spectra = [&](const at::Tensor& audio) { return log_mel(audio.mean(1))[0].view({LogMel::kBands, 4, -1}); };
