@@ -17,8 +17,7 @@ class EncoderStage : public TrainingStage {
   EncoderStage(const VaeConfig& config, const Pieces& pieces, LatentSpace space, int64_t batch, double crop_seconds,
                at::Device device);
 
-  /// First weights of an encoder that has none: begin_encoder, and all bands at the same level, and units that listen
-  /// to them.
+  /// First weights of an encoder that has none (encoder_start.h), from crops of the training pieces.
   void begin(Parameters& parameters) const;
 
   Loss loss(const Weights& weights, Draw& draw) const override;

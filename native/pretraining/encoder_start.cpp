@@ -8,6 +8,7 @@
 #include <cmath>
 #include <string>
 
+#include "core/runtime/error.h"
 #include "pretraining/lapped_transform.h"
 
 namespace carillon::pretraining {
@@ -251,6 +252,10 @@ int64_t exact_bands(const VaeConfig& config) {
 }
 
 void begin_encoder(Parameters& parameters, const VaeConfig& config, const LatentSpace& space, const at::Tensor& audio) {
+  if (config.downsampling_ratios.size() != kExactBlocks + 2) {
+    fail(ErrorCode::kBadArgument,
+         "an encoder begins with four blocks, not " + std::to_string(config.downsampling_ratios.size()));
+  }
   const at::NoGradGuard no_grad;
   EncoderStart(parameters, config, space, audio).write();
 }

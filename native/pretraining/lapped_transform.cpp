@@ -1,7 +1,6 @@
 #include "pretraining/lapped_transform.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <cmath>

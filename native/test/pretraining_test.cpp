@@ -199,6 +199,15 @@ TEST("pretraining: an encoder that has learnt nothing says the waves, and most o
   EXPECT(error(parts.first_of_structure(), parts.structure()) < 0.3);
 }
 
+TEST("pretraining: an encoder of other than four blocks cannot begin") {
+  VaeConfig config = config_of(48, 8);
+  const LatentSpace space = tiny_space(config);
+  config.downsampling_ratios.push_back(1);
+  config.channel_multiples.push_back(1);
+  Parameters parameters(at::kCPU, initial_weights(1));
+  EXPECT_THROWS(begin_encoder(parameters, config, space, hiss(2, 12)), "begins with four blocks, not 5");
+}
+
 TEST("pretraining: a latent space belongs to its autoencoder") {
   const std::string path = fixture_directory() + "/space.safetensors";
   tiny_space(config_of(48, 8)).save(path);
