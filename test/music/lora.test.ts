@@ -2,6 +2,9 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:
 import { join } from "node:path";
 import { expect } from "chai";
 import { Checkpoints } from "../../src/engine/checkpoints.js";
+import { createEngine, loadConfig } from "../../src/index.js";
+import { Adapters } from "../../src/music/adapters.js";
+import { PermittedRoot } from "../../src/music/permitted-root.js";
 import {
   attentionProjections,
   type Projection,
@@ -297,4 +300,29 @@ describe("adapters of a server that others can reach", () => {
     const { status, body } = await server.client.post("/v1/lora/load", { lora_path: "style" });
     expect(status, body.detail).to.equal(200);
   });
+});
+
+describe("adapters before the model of slot 1 is loaded", () => {
+  const path = writeLora(join(temporaryDirectory(), "style"));
+  let adapters: Adapters;
+
+  before(() => {
+    const engine = createEngine(loadConfig({ SVC_DEVICE: "cpu" }));
+    after(() => engine.close());
+    adapters = new Adapters(engine, new PermittedRoot("."), true);
+  });
+
+  const calls: [verb: string, call: () => unknown][] = [
+    ["status", () => adapters.status()],
+    ["load", () => adapters.load({ path, name: null })],
+    ["unload", () => adapters.unload()],
+    ["toggle", () => adapters.toggle(false)],
+    ["scale", () => adapters.scale({ scale: 0.5, name: null })],
+  ];
+  for (const [verb, call] of calls) {
+    it(`answer 500 to ${verb}`, async () => {
+      const failure = await (async () => call())().catch((error: unknown) => error);
+      expect(failure).to.include({ status: 500, detail: "Model not initialized" });
+    });
+  }
 });
