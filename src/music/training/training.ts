@@ -22,6 +22,8 @@ export class Training {
   #run: TrainingRun | null = null;
   /** True from a start's first check to the end of its run, or to its refusal. */
   #isTaken = false;
+  /** A stop that came while a start was still checked: it holds for the run that comes of it. */
+  #isStopWanted = false;
   #isClosed = false;
 
   constructor(
@@ -86,10 +88,11 @@ export class Training {
     };
   }
 
-  /** Asks the run under way to end; says whether there is one. */
+  /** Asks the run under way to end, also one whose start is still checked; says whether there is one. */
   stop(): { message: string } {
-    if (!this.#run?.isActive) return { message: "No training in progress" };
-    this.#run.stop();
+    if (!this.#isTaken) return { message: "No training in progress" };
+    this.#isStopWanted = true;
+    this.#run?.stop();
     return { message: "Stopping training..." };
   }
 
@@ -116,6 +119,7 @@ export class Training {
   ): Promise<string> {
     if (this.#isTaken) throw new RequestError("Training already in progress");
     this.#isTaken = true;
+    this.#isStopWanted = false;
     let run: TrainingRun;
     try {
       run = await this.#accept(request, adapter, config, notices);
@@ -124,6 +128,7 @@ export class Training {
       throw error;
     }
     this.#run = run;
+    if (this.#isStopWanted) run.stop();
     void run.ended.then(() => {
       this.#isTaken = false;
       this.#logEnd(run);

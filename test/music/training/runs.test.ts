@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { expect } from "chai";
+import { parseLoraTraining } from "../../../src/music/request/training.js";
 import type { TrainingStatus } from "../../../src/music/training/status.js";
 import { shortSong } from "../live-server.js";
 import {
@@ -217,6 +218,24 @@ describe("training runs", () => {
       expect(await trainer.stop()).to.equal("No training in progress");
       expect((await trainer.status()).status).to.equal("⏹️ Training stopped by user");
       await trainer.complete({ ...shortRun, output_dir: "after-stop" });
+    });
+
+    it("end before their first step where the stop came while the start was still checked", async () => {
+      const { training } = server.service;
+      const starting = training.startLora(parseLoraTraining({ ...longRun, output_dir: "at-once" }));
+      expect(training.stop()).to.deep.equal({ message: "Stopping training..." });
+      const { run_id } = await starting;
+      expect(await trainer.ended()).to.include({ run_id, state: "stopped", current_step: 0, error: null });
+      expect(existsSync(trainer.path("at-once/final"))).to.equal(false);
+    });
+
+    it("let the next run be where the stop came to a start that is refused", async () => {
+      const { training } = server.service;
+      const starting = training.startLora(parseLoraTraining({ ...shortRun, tensor_dir: "absent" }));
+      training.stop();
+      expect(await starting.catch((error: unknown) => error)).to.have.property("status", 400);
+      expect(training.stop()).to.deep.equal({ message: "No training in progress" });
+      await trainer.complete({ ...shortRun, output_dir: "after-refusal" });
     });
 
     for (const kind of ["start", "start_lokr"] as const) {
