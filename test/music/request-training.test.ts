@@ -196,7 +196,12 @@ describe("training requests", () => {
 
   it("name what export and load_tensor_info cannot do without", () => {
     const paths = { export_path: "mine", lora_output_dir: "out" };
-    expect(parseAdapterExport(paths)).to.deep.equal({ exportPath: "mine", outputDir: "out" });
+    expect(parseAdapterExport(paths)).to.deep.equal({
+      exportPath: "mine",
+      outputDir: "out",
+      foldAlpha: false,
+      comfySingleFile: false,
+    });
     expect(refusalOf(parseAdapterExport, { lora_output_dir: "out" })).to.include("export_path");
     expect(refusalOf(parseAdapterExport, { export_path: "mine" })).to.include("lora_output_dir");
     expect(parseTensorDirectory({ tensor_dir: "t" })).to.equal("t");

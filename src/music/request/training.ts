@@ -90,6 +90,8 @@ export type LokrTraining = z.output<typeof lokrSchema>;
 const exportSchema = z.object({
   exportPath: parameter("export_path", requiredText),
   outputDir: parameter(["lora_output_dir", "output_dir"], requiredText),
+  foldAlpha: parameter("fold_alpha", flag.default(false)),
+  comfySingleFile: parameter("comfy_single_file", flag.default(false)),
 });
 
 /** What POST /v1/training/export copies, and where to. */

@@ -5,20 +5,23 @@ import { v4 as uuid } from "uuid";
 import { HttpError, RequestError } from "../errors.js";
 import { isWithin, type PermittedRoot } from "../permitted-root.js";
 import type { AdapterExport } from "../request/training.js";
+import { CONFIG_NAME, SINGLE_FILE_NAME, WEIGHTS_NAME, writeSharedLora } from "./shared-adapter.js";
 
 /** A LoRA's files lie in this folder of what a run wrote; many programs look for them one level up. */
 const PEFT_FOLDER = "adapter";
-const ADAPTER_FILES = ["adapter_model.safetensors", "lokr_weights.safetensors"];
+const ADAPTER_FILES = [WEIGHTS_NAME, "lokr_weights.safetensors", SINGLE_FILE_NAME];
 /** All that an exported adapter can consist of. */
-const EXPORT_NAMES = new Set([...ADAPTER_FILES, "adapter_config.json", "training_info.json", PEFT_FOLDER]);
+const EXPORT_NAMES = new Set([...ADAPTER_FILES, CONFIG_NAME, "training_info.json", PEFT_FOLDER]);
 /** What only a trainer that goes on needs; it is larger than the adapter itself. */
 const STATE_FILE = /^training_state\./;
 const EPOCH_FOLDER = /^epoch_(\d+)_/;
 
 /**
  * Copies `final`, else the checkpoint of the highest epoch, to `export_path`: a LoRA's files both in the folder
- * itself and in its `adapter` folder. An earlier export there is replaced once the new one is whole.
- * @throws HttpError 404 where nothing was trained, 400 where `export_path` holds anything but an earlier export
+ * itself and in its `adapter` folder, or as one file where that is asked for. An earlier export there is replaced once
+ * the new one is whole.
+ * @throws HttpError 404 where nothing was trained, 400 where `export_path` holds anything but an earlier export, or
+ *   where the adapter has no such form
  */
 export async function exportAdapter(root: PermittedRoot, request: AdapterExport) {
   const source = await findAdapter(await root.resolve(request.outputDir), request.outputDir);
@@ -28,8 +31,9 @@ export async function exportAdapter(root: PermittedRoot, request: AdapterExport)
   }
   await assertReplaceable(target, request.exportPath);
   try {
-    await replace(target, (staging) => copyAdapter(source, staging));
+    await replace(target, (staging) => writeExport(source, staging, request));
   } catch (error) {
+    if (error instanceof HttpError) throw error;
     const detail = `The adapter cannot be exported to ${request.exportPath}: ${(error as Error).message}`;
     throw new HttpError(500, detail, {}, { cause: error });
   }
@@ -71,11 +75,27 @@ async function isExport(directory: string): Promise<boolean> {
   return inner.every((name) => name !== PEFT_FOLDER && EXPORT_NAMES.has(name));
 }
 
+async function writeExport(source: string, target: string, request: AdapterExport): Promise<void> {
+  if (request.foldAlpha || request.comfySingleFile) await shareLora(source, target, request);
+  else await copyAdapter(source, target);
+  const peft = join(target, PEFT_FOLDER);
+  if ((await kindOf(peft)) === "directory") await cp(peft, target, { recursive: true });
+}
+
 async function copyAdapter(source: string, target: string): Promise<void> {
   const filter = (path: string) => !STATE_FILE.test(basename(relative(source, path)));
   await cp(source, target, { recursive: true, filter });
-  const peft = join(source, PEFT_FOLDER);
-  if ((await kindOf(peft)) === "directory") await cp(peft, target, { recursive: true, filter });
+}
+
+async function shareLora(source: string, target: string, request: AdapterExport): Promise<void> {
+  const inner = join(source, PEFT_FOLDER);
+  const peft = (await kindOf(inner)) === "directory" ? inner : source;
+  if ((await kindOf(join(peft, CONFIG_NAME))) === "absent") {
+    throw new RequestError(
+      "fold_alpha and comfy_single_file are for LoRA adapters: a LoKr is one file already, with alpha in it",
+    );
+  }
+  await writeSharedLora(peft, request.comfySingleFile ? target : join(target, PEFT_FOLDER), request);
 }
 
 /** Puts a folder that `write` fills in the place of whatever is at `target`, at once and only when it is whole. */

@@ -30,7 +30,8 @@ describe("the export of adapters", () => {
     write(`${folder}/training_state.safetensors`, "moments");
   }
 
-  const run = (exportPath = "mine", outputDir = "out") => exportAdapter(root, { exportPath, outputDir });
+  const run = (exportPath = "mine", outputDir = "out") =>
+    exportAdapter(root, { exportPath, outputDir, foldAlpha: false, comfySingleFile: false });
 
   async function refusalOf(exporting: Promise<unknown>): Promise<HttpError> {
     const failure = await exporting.catch((error: unknown) => error);

@@ -1,0 +1,151 @@
+/**
+ * Writes a trained LoRA for other programs (reference/training.md 8.6). diffusers and ComfyUI never read the alpha of
+ * adapter_config.json: at the default of alpha = 2 * rank, a plain copy acts there at half its strength.
+ */
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { RequestError } from "../errors.js";
+
+export const WEIGHTS_NAME = "adapter_model.safetensors";
+export const CONFIG_NAME = "adapter_config.json";
+export const SINGLE_FILE_NAME = "comfy_lora.safetensors";
+
+export interface SharedForm {
+  /** Multiplies alpha / rank into lora_B, and leaves an alpha that is the rank: every program then scales by 1. */
+  foldAlpha: boolean;
+  /** One file with the alpha of each module among the tensors, which is where ComfyUI looks for it. */
+  comfySingleFile: boolean;
+}
+
+/** In float32, row by row. */
+interface Tensor {
+  shape: readonly number[];
+  /** Read when it is written: all at once would take the memory of the adapter twice. */
+  values: () => Float32Array;
+}
+
+interface Lora {
+  /** All of adapter_config.json. */
+  config: Record<string, unknown>;
+  rank: number;
+  alpha: number;
+  tensors: Map<string, Tensor>;
+}
+
+const FLOAT32_BYTES = 4;
+const HEADER_ALIGNMENT_BYTES = 8;
+const LORA_B = ".lora_B.weight";
+
+const empty = z.strictObject({}).optional();
+const off = z.literal(false).optional();
+
+/** One rank and one alpha for all modules, and a scale of alpha / rank: what every program reads alike. */
+const configSchema = z.object({
+  r: z.int().positive(),
+  lora_alpha: z.number(),
+  rank_pattern: empty,
+  alpha_pattern: empty,
+  use_rslora: off,
+  use_dora: off,
+});
+
+const headerSchema = z.record(
+  z.string().regex(/\.lora_[AB]\.weight$/),
+  z.object({
+    dtype: z.literal("F32"),
+    shape: z.tuple([z.int(), z.int()]),
+    data_offsets: z.tuple([z.int(), z.int()]),
+  }),
+);
+
+/**
+ * Writes the LoRA of a PEFT folder into the folder `target`, which need not exist.
+ * @throws RequestError where the LoRA is of a kind that training here does not make
+ */
+export async function writeSharedLora(
+  source: string,
+  target: string,
+  { foldAlpha, comfySingleFile }: SharedForm,
+): Promise<void> {
+  const { config, rank, alpha, tensors } = await readLora(source);
+  const shared = foldAlpha ? scaled(tensors, alpha / rank) : tensors;
+  const sharedAlpha = foldAlpha ? rank : alpha;
+  await mkdir(target, { recursive: true });
+  if (comfySingleFile) {
+    const all = new Map([...shared, ...alphasOf(shared, sharedAlpha)]);
+    await writeFile(join(target, SINGLE_FILE_NAME), safetensors(all));
+    return;
+  }
+  const sharedConfig = { ...config, lora_alpha: sharedAlpha };
+  await writeFile(join(target, WEIGHTS_NAME), safetensors(shared));
+  await writeFile(join(target, CONFIG_NAME), `${JSON.stringify(sharedConfig, null, 2)}\n`);
+}
+
+async function readLora(folder: string): Promise<Lora> {
+  const config = JSON.parse(await readFile(join(folder, CONFIG_NAME), "utf8"));
+  const { r: rank, lora_alpha: alpha } = parse(configSchema, config, CONFIG_NAME);
+  const bytes = await readFile(join(folder, WEIGHTS_NAME));
+  const dataBegin = 8 + Number(bytes.readBigUInt64LE());
+  const { __metadata__: _, ...header } = JSON.parse(bytes.toString("utf8", 8, dataBegin));
+  const tensors = new Map<string, Tensor>();
+  for (const [name, { shape, data_offsets }] of Object.entries(parse(headerSchema, header, WEIGHTS_NAME))) {
+    if (shape[name.endsWith(LORA_B) ? 1 : 0] !== rank) {
+      throw new RequestError(
+        `${WEIGHTS_NAME}: ${name} is of another rank than the ${rank} of ${CONFIG_NAME}`,
+      );
+    }
+    const [begin, end] = data_offsets;
+    // A copy: the values may lie at any byte of the file.
+    const values = () =>
+      new Float32Array(new Uint8Array(bytes.subarray(dataBegin + begin, dataBegin + end)).buffer);
+    tensors.set(name, { shape, values });
+  }
+  return { config, rank, alpha, tensors };
+}
+
+function parse<T>(schema: z.ZodType<T>, value: unknown, fileName: string): T {
+  const { data, error } = schema.safeParse(value);
+  if (error === undefined) return data;
+  const [issue] = error.issues;
+  const what = `${issue?.path.join(".")}: ${issue?.message}`;
+  throw new RequestError(`${fileName} is not as training here writes it, so it has no other form: ${what}`);
+}
+
+function scaled(tensors: Map<string, Tensor>, factor: number): Map<string, Tensor> {
+  return new Map(
+    [...tensors].map(([name, { shape, values }]) => {
+      const isScaled = name.endsWith(LORA_B);
+      return [name, { shape, values: isScaled ? () => values().map((value) => value * factor) : values }];
+    }),
+  );
+}
+
+function alphasOf(tensors: Map<string, Tensor>, alpha: number): [name: string, alpha: Tensor][] {
+  return [...tensors.keys()]
+    .filter((name) => name.endsWith(LORA_B))
+    .map((name) => {
+      const module = name.slice(0, -LORA_B.length);
+      return [`${module}.alpha`, { shape: [], values: () => Float32Array.of(alpha) }];
+    });
+}
+
+/** The bytes of a safetensors file, piece by piece. */
+function* safetensors(tensors: Map<string, Tensor>): Generator<Uint8Array> {
+  let end = 0;
+  const entries = [...tensors].map(([name, { shape }]) => {
+    const begin = end;
+    end += shape.reduce((count, extent) => count * extent, FLOAT32_BYTES);
+    return [name, { dtype: "F32", shape, data_offsets: [begin, end] }];
+  });
+  const json = Buffer.from(
+    JSON.stringify({ __metadata__: { format: "pt" }, ...Object.fromEntries(entries) }),
+  );
+  const padding = -json.length & (HEADER_ALIGNMENT_BYTES - 1);
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(json.length + padding));
+  yield length;
+  yield json;
+  yield Buffer.alloc(padding, " ");
+  for (const { values } of tensors.values()) yield new Uint8Array(values().buffer);
+}

@@ -1,0 +1,204 @@
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import { expect } from "chai";
+import { someValues, type Tensor, writeLokr, writeLora, writeSafetensors } from "../adapter-files.js";
+import { shortSong } from "../live-server.js";
+import { startTrainingServer, type Trainer, type TrainingServer } from "./trainer.js";
+
+const RANK = 4;
+const ALPHA = 8;
+const WEIGHTS = "adapter_model.safetensors";
+const CONFIG = "adapter_config.json";
+const SINGLE_FILE = "comfy_lora.safetensors";
+
+/** The same song every time. */
+const sameSong = { ...shortSong, audio_format: "wav", seed: 7, use_random_seed: false };
+
+describe("adapters exported for other programs", () => {
+  let server: TrainingServer;
+  let trainer: Trainer;
+  let base: Buffer;
+  let styled: Buffer;
+
+  before(async () => {
+    server = await startTrainingServer();
+    trainer = server.trainer;
+    writeLora(trainer.path("out/final/adapter"));
+    base = await song();
+    styled = await songUnder("out/final");
+    expect(styled.equals(base)).to.equal(false);
+  });
+
+  after(() => server.close());
+
+  async function song(): Promise<Buffer> {
+    return server.client.download(await server.client.makeOne(sameSong));
+  }
+
+  async function songUnder(path: string): Promise<Buffer> {
+    const loaded = await server.client.post("/v1/lora/load", { lora_path: trainer.path(path) });
+    expect(loaded.status, loaded.body.detail).to.equal(200);
+    const bytes = await song();
+    await server.client.post("/v1/lora/unload", {});
+    return bytes;
+  }
+
+  /** The song of a program that reads a file of weights and nothing beside it. */
+  async function songOfFileAlone(path: string): Promise<Buffer> {
+    const alone = trainer.path("alone", path.replaceAll("/", "-"));
+    mkdirSync(trainer.path("alone"), { recursive: true });
+    cpSync(trainer.path(path), alone);
+    return songUnder(join("alone", path.replaceAll("/", "-")));
+  }
+
+  function exportTo(export_path: string, form: object = {}, lora_output_dir = "out") {
+    return server.client.post("/v1/training/export", { export_path, lora_output_dir, ...form });
+  }
+
+  const configOf = (folder: string) => JSON.parse(readFileSync(trainer.path(folder, CONFIG), "utf8"));
+
+  it("act at less than their strength where they are copied as they are", async () => {
+    expect((await exportTo("plain")).status).to.equal(200);
+    expect((await songOfFileAlone(`plain/${WEIGHTS}`)).equals(styled)).to.equal(false);
+  });
+
+  it("act at their strength everywhere with fold_alpha, at both levels of the folder", async () => {
+    const { status, body } = await exportTo("folded", { fold_alpha: true });
+    expect(status, body.detail).to.equal(200);
+    expect(body.data).to.deep.equal({
+      message: "LoRA exported successfully",
+      export_path: trainer.path("folded"),
+      source: trainer.path("out/final"),
+    });
+    for (const folder of ["folded", "folded/adapter"]) {
+      const { lora_alpha, ...others } = configOf(folder);
+      const { lora_alpha: _, ...original } = configOf("out/final/adapter");
+      expect(lora_alpha).to.equal(RANK);
+      expect(others).to.deep.equal(original);
+    }
+    const weights = (folder: string) => readFileSync(trainer.path(folder, WEIGHTS));
+    expect(weights("folded/adapter").equals(weights("folded"))).to.equal(true);
+    expect((await songOfFileAlone(`folded/${WEIGHTS}`)).equals(styled)).to.equal(true);
+    expect((await songUnder("folded")).equals(styled)).to.equal(true);
+  });
+
+  it("are one file that says its alpha itself with comfy_single_file", async () => {
+    const { status, body } = await exportTo("single", { comfySingleFile: "true" });
+    expect(status, body.detail).to.equal(200);
+    expect(readdirSync(trainer.path("single"))).to.deep.equal([SINGLE_FILE]);
+    expect((await songOfFileAlone(`single/${SINGLE_FILE}`)).equals(styled)).to.equal(true);
+    const original = tensorsOf(trainer.path("out/final/adapter", WEIGHTS));
+    const tensors = tensorsOf(trainer.path("single", SINGLE_FILE));
+    for (const [name, tensor] of original) {
+      expect(isDeepStrictEqual(tensors.get(name), tensor), name).to.equal(true);
+      const alpha = tensors.get(name.replace(/lora_[AB]\.weight$/, "alpha"));
+      expect(alpha).to.deep.equal({ shape: [], values: Float32Array.of(ALPHA) });
+    }
+    expect(tensors.size).to.equal(1.5 * original.size);
+  });
+
+  it("scale lora_B by alpha over the rank, also within one file", async () => {
+    cpSync(trainer.path("out/final/adapter"), trainer.path("odd/final"), { recursive: true });
+    writeFileSync(
+      trainer.path("odd/final", CONFIG),
+      JSON.stringify({ ...configOf("odd/final"), lora_alpha: 6 }),
+    );
+    const { status, body } = await exportTo("both", { fold_alpha: true, comfy_single_file: true }, "odd");
+    expect(status, body.detail).to.equal(200);
+    const tensors = tensorsOf(trainer.path("both", SINGLE_FILE));
+    for (const [name, { shape, values }] of tensorsOf(trainer.path("odd/final", WEIGHTS))) {
+      const isB = name.includes("lora_B");
+      const expected = { shape, values: isB ? values.map((value) => 1.5 * value) : values };
+      expect(isDeepStrictEqual(tensors.get(name), expected), name).to.equal(true);
+      if (isB) expect(tensors.get(name.replace("lora_B.weight", "alpha"))?.values[0]).to.equal(RANK);
+    }
+  });
+
+  it("replace an earlier export of another form", async () => {
+    for (const [form, name] of [
+      [{ comfy_single_file: true }, SINGLE_FILE],
+      [{ fold_alpha: true }, WEIGHTS],
+      [{ comfy_single_file: true }, SINGLE_FILE],
+    ] as const) {
+      expect((await exportTo("again", form)).status).to.equal(200);
+      expect(readdirSync(trainer.path("again"))).to.include(name);
+    }
+    expect(readdirSync(trainer.path("again"))).to.deep.equal([SINGLE_FILE]);
+  });
+
+  const module = "base_model.model.layers.0.self_attn.q_proj";
+  const matrices = {
+    [`${module}.lora_A.weight`]: someValues([RANK, 8], 1),
+    [`${module}.lora_B.weight`]: someValues([8, RANK], 2),
+  };
+  const config = { peft_type: "LORA", r: RANK, lora_alpha: ALPHA };
+  const refusals: [what: string, write: (folder: string) => void, mentions: string][] = [
+    ["a LoKr", (folder) => writeLokr(join(folder, "lokr_weights.safetensors")), "a LoKr is one file already"],
+    ["a scale by the root of the rank", writePeft({ ...config, use_rslora: true }), "use_rslora"],
+    [
+      "an alpha of its own for a module",
+      writePeft({ ...config, alpha_pattern: { q_proj: 1 } }),
+      "alpha_pattern",
+    ],
+    [
+      "a rank that is not the config's",
+      writePeft({ ...config, r: 2 }),
+      "q_proj.lora_A.weight is of another rank",
+    ],
+    [
+      "tensors of another kind",
+      writePeft(config, { ...matrices, [`${module}.lora_magnitude_vector`]: someValues([8], 3) }),
+      "lora_magnitude_vector",
+    ],
+  ];
+
+  function writePeft(
+    peftConfig: object,
+    tensors: Record<string, Tensor> = matrices,
+  ): (folder: string) => void {
+    return (folder) => {
+      writeSafetensors(join(folder, WEIGHTS), tensors);
+      writeFileSync(join(folder, CONFIG), JSON.stringify(peftConfig));
+    };
+  }
+
+  for (const [index, [what, write, mentions]] of refusals.entries()) {
+    it(`have no such form with ${what}: 400, and nothing is written`, async () => {
+      const outputDir = `refused-${index}`;
+      mkdirSync(trainer.path(outputDir, "final"), { recursive: true });
+      write(trainer.path(outputDir, "final"));
+      const before = readdirSync(trainer.root);
+      for (const form of [{ fold_alpha: true }, { comfy_single_file: true }]) {
+        const { status, body } = await exportTo("unwritten", form, outputDir);
+        expect(body.detail).to.include(mentions).and.not.include("\n");
+        expect(status).to.equal(400);
+      }
+      expect(readdirSync(trainer.root)).to.deep.equal(before);
+      expect((await exportTo(`copy-${index}`, {}, outputDir)).status).to.equal(200);
+    });
+  }
+});
+
+interface ReadTensor {
+  shape: number[];
+  values: Float32Array;
+}
+
+/** The tensors of a safetensors file of float32, which must lie side by side and fill it. */
+function tensorsOf(path: string): Map<string, ReadTensor> {
+  const bytes = readFileSync(path);
+  const begin = 8 + Number(bytes.readBigUInt64LE());
+  const { __metadata__, ...header } = JSON.parse(bytes.toString("utf8", 8, begin));
+  let next = begin;
+  const tensors = Object.entries<{ shape: number[]; data_offsets: [number, number] }>(header)
+    .sort(([, a], [, b]) => a.data_offsets[0] - b.data_offsets[0])
+    .map(([name, { shape, data_offsets }]): [string, ReadTensor] => {
+      expect(begin + data_offsets[0], name).to.equal(next);
+      const from = next;
+      next = begin + data_offsets[1];
+      return [name, { shape, values: new Float32Array(new Uint8Array(bytes.subarray(from, next)).buffer) }];
+    });
+  expect(next).to.equal(bytes.length);
+  return new Map(tensors);
+}
