@@ -1,6 +1,7 @@
 /** `carillon serve` as a process of its own, to be stopped and killed. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
@@ -11,19 +12,39 @@ const cli = fileURLToPath(new URL("../../src/cli.ts", import.meta.url));
 export interface ProcessLimits {
   /** No file grows beyond this, as on a disk that is full. */
   maxFileKiB?: number;
+  /** A disk of this size, which nobody else sees, at a directory that exists. */
+  disk?: Disk;
+}
+
+interface Disk {
+  directory: string;
+  sizeKiB: number;
+}
+
+/** Whether this machine lets a test give a process a disk of its own. */
+export function canMountDisks(): boolean {
+  return spawnSync(...ownDisk({ directory: tmpdir(), sizeKiB: 4 }, ["true"])).status === 0;
+}
+
+function ownDisk({ directory, sizeKiB }: Disk, command: readonly string[]): [string, string[]] {
+  const script = `mount -t tmpfs -o size=${sizeKiB}k tmpfs "$0" && exec "$@"`;
+  return ["unshare", ["--user", "--map-root-user", "--mount", "bash", "-c", script, directory, ...command]];
 }
 
 /** Runs the command line from its source. */
 export function spawnCli(
   args: readonly string[],
   settings: Record<string, string> = {},
-  { maxFileKiB }: ProcessLimits = {},
+  { maxFileKiB, disk }: ProcessLimits = {},
 ): ChildProcess {
   const env = { ...process.env, SVC_DEVICE: "cpu", CITY_BRIDGE_PORT: "0", ...settings };
-  const command = [process.execPath, "--import", "tsx", cli, ...args];
-  // A write beyond the limit then fails instead of ending the process.
-  const limited = ["bash", "-c", `trap "" XFSZ; ulimit -f ${maxFileKiB}; exec "$@"`, "bash", ...command];
-  const [program, ...rest] = maxFileKiB === undefined ? command : limited;
+  let command = [process.execPath, "--import", "tsx", cli, ...args];
+  if (maxFileKiB !== undefined) {
+    // A write beyond the limit then fails instead of ending the process.
+    command = ["bash", "-c", `trap "" XFSZ; ulimit -f ${maxFileKiB}; exec "$@"`, "bash", ...command];
+  }
+  if (disk !== undefined) command = ownDisk(disk, command).flat();
+  const [program, ...rest] = command;
   return spawn(program as string, rest, { env, stdio: ["ignore", "pipe", "pipe"] });
 }
 
@@ -51,6 +72,11 @@ export class ServedProcess {
       if (url !== undefined) return new ServedProcess(child, new Client(url));
     }
     throw new Error(`the server ended before it served:\n${complaint}`);
+  }
+
+  /** What this process sees at an absolute path, also on a disk of its own. */
+  seen(path: string): string {
+    return `/proc/${this.child.pid}/root${path}`;
   }
 
   /** Sends the signal; resolves with the exit code, or null where the signal ended it. */
