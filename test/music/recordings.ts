@@ -18,6 +18,9 @@ const COMMON_FORMATS = {
   wav: ["-c:a", "pcm_s16le"],
   ogg: ["-c:a", "libvorbis", "-q:a", "6"],
   m4a: ["-c:a", "aac", "-b:a", "192k"],
+  aac: ["-c:a", "aac", "-b:a", "192k"],
+  opus: ["-c:a", "libopus", "-b:a", "192k"],
+  webm: ["-c:a", "libopus", "-b:a", "192k"],
 } as const;
 
 /** Extensions of the formats that people have. */
