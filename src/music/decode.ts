@@ -7,6 +7,8 @@ import { FfmpegError, startFfmpeg } from "./ffmpeg.js";
 const SAMPLE_RATE = 48_000;
 /** The longest that a recording within its limits takes by far; beyond it the file is built to keep us busy. */
 const TIMEOUT_SECONDS = 120;
+/** Lossy formats pad: raw AAC by up to two of its frames, which this holds at 22 kHz. */
+const PADDING_SECONDS = 0.1;
 /** Parts joined before others have their turn. */
 const PARTS_PER_TURN = 32;
 
@@ -33,7 +35,7 @@ export interface DecodeJob {
   path: string;
   /** What messages call the recording, for example "src_audio". */
   name: string;
-  /** No more than this is decoded. */
+  /** No more than this is decoded; a little more in the file passes as padding. */
   maxSeconds: number;
   /** What becomes of a longer recording; absent: it is refused. */
   beyondMaximum?: "refuse" | "cut" | undefined;
@@ -92,15 +94,17 @@ async function* decodedParts(job: DecodeJob): AsyncGenerator<Stereo> {
   // Awaited below; a failure before that must not count as unhandled.
   exited.catch(() => {});
   const stream = new AuStream();
+  const maxFrames = Math.floor(job.maxSeconds * SAMPLE_RATE);
   let frames = 0;
   try {
     for await (const bytes of child.stdout) {
       const part = stream.take(bytes as Buffer);
+      const allowed = beginningOf(part, Math.max(0, maxFrames - frames));
       frames += part.left.length;
-      if (job.beyondMaximum !== "cut" && frames > job.maxSeconds * SAMPLE_RATE) {
+      if (frames > maxFrames + PADDING_SECONDS * SAMPLE_RATE) {
         throw new DecodeError("TOO_LONG", `${job.name} lasts longer than ${job.maxSeconds} seconds`);
       }
-      if (part.left.length > 0) yield part;
+      if (allowed.left.length > 0) yield allowed;
     }
     await exited;
     if (frames === 0) throw new DecodeError("EMPTY", `${job.name} is empty`);
@@ -176,6 +180,10 @@ function firstTwoChannels(interleaved: Float32Array, channels: number): Stereo {
     right[frame] = sampleOf(interleaved[frame * channels + second] as number);
   }
   return { left, right };
+}
+
+function beginningOf({ left, right }: Stereo, frames: number): Stereo {
+  return { left: left.subarray(0, frames), right: right.subarray(0, frames) };
 }
 
 /** Files of floats may hold anything; what is no number is silence. */

@@ -139,6 +139,21 @@ describe("decoding recordings", () => {
     expect(beginning.length).to.equal(10 * SAMPLE_RATE);
   });
 
+  it("takes the padding of a lossy file for none of its length", async () => {
+    const samplesPerChannel = 5 * SAMPLE_RATE;
+    const audio = new Float32Array(2 * samplesPerChannel);
+    const song = at("song.aac");
+    await encodeAudio({ audio, samplesPerChannel, sampleRate: SAMPLE_RATE, format: "aac", path: song });
+    const low = writeRecording(at("low.aac"), { seconds: 5, sampleRate: 22_050 });
+    const boxed = writeRecording(at("boxed.m4a"), { seconds: 5 });
+    for (const path of [song, low, boxed]) {
+      expect((await decode(path)).length, path).to.be.greaterThan(10 * SAMPLE_RATE);
+      expect((await decode(path, 5)).length, path).to.equal(10 * SAMPLE_RATE);
+      expect(await measureAudio({ path, name: "x", maxSeconds: 5 }), path).to.equal(5);
+      expect((await failureOf(path, 4.8)).code, path).to.equal("TOO_LONG");
+    }
+  });
+
   it("ends when it is told to", async () => {
     const path = writeSilence(at("ten minutes.flac"), 600);
     const reason = new Error("enough");
