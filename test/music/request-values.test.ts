@@ -338,11 +338,29 @@ describe("values of generation requests", () => {
       expect(refusal({ audio_codes: ["1", "2,3"], use_audio_codes: true })).to.include("same number");
     });
 
-    for (const value of ["no codes", "<|audio_code_|>", [], ["1", ""], [{}], {}, true, "1,".repeat(3001)]) {
-      it(`refuse ${JSON.stringify(value).slice(0, 30)}`, () => {
-        expect(refusal({ audio_code_string: value, use_audio_codes: true })).to.match(
-          /^audio_code_string must hold/,
-        );
+    for (const value of [[], [""], [" ", "", null], "", null]) {
+      it(`are none in ${JSON.stringify(value)}`, () => {
+        for (const asking of [{}, { thinking: true }, { use_audio_codes: true }]) {
+          const { audioCodes, warnings } = parse({ audio_code_string: value, ...asking });
+          expect([audioCodes, warnings]).to.deep.equal([null, []]);
+        }
+      });
+    }
+
+    for (const value of ["no codes", "<|audio_code_|>", ["1", ""], [{}], {}, true, "1,".repeat(3001)]) {
+      it(`refuse ${JSON.stringify(value).slice(0, 30)} where they act, and ignore it where they do not`, () => {
+        for (const asking of [{ thinking: true }, { use_audio_codes: true }]) {
+          expect(refusal({ audio_code_string: value, ...asking })).to.match(/^audio_code_string must hold/);
+        }
+        for (const resting of [
+          { thinking: false },
+          { thinking: true, task_type: "lego", src_audio_path: "a.wav" },
+        ]) {
+          const { audioCodes, warnings } = parse({ audio_code_string: value, ...resting });
+          expect(audioCodes).to.equal(null);
+          expect(warnings).to.have.length(1);
+          expect(warnings[0]).to.include("audio_code_string was ignored");
+        }
       });
     }
   });

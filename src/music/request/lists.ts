@@ -1,15 +1,10 @@
-/** Zod types of values that a client may write as a list or as text: seeds, timesteps, audio codes, tracks. */
+/** Zod types of values that a client may write as a list or as text: seeds, timesteps, tracks. */
 import { z } from "zod";
 import { parseSeed, type SeedPositions } from "../seeds.js";
 import { instead, refuse } from "./values.js";
 
 const MAX_SEEDS = 8;
 const MAX_TIMESTEPS = 200;
-
-/** The vocabulary has slots above this code, the codebook has not (reference/engine.md 11.1). */
-const MAX_CODE = 63_999;
-/** Ten minutes at 5 codes a second. */
-const MAX_CODES = 3000;
 
 /** Elements of a list, or of comma-separated text; undefined where the value is neither, or nests. */
 function elementsOf(value: unknown): (string | number)[] | undefined {
@@ -67,36 +62,3 @@ export const timesteps = z.unknown().transform((value, context): number[] => {
   if (!isDescending || !isInRange || steps < 1 || steps > MAX_TIMESTEPS) return refuse(context, rule, value);
   return times;
 });
-
-/**
- * Text of codes (`<|audio_code_7|>…` or `7,8,9`), a list of such texts (one per item), or a list of
- * integers (one item). Gives a list of codes per text.
- */
-export const audioCodes = z.unknown().transform((value, context): number[][] => {
-  const rule = `must hold 1 to ${MAX_CODES} codes per item, as <|audio_code_N|> or comma-separated integers`;
-  const items = Array.isArray(value) && !isIntegerList(value) ? value : [value];
-  const codes = items.map(readCodes);
-  const isValid = (item: number[] | undefined) =>
-    item !== undefined && item.length > 0 && item.length <= MAX_CODES;
-  return codes.every(isValid) ? (codes as number[][]) : refuse(context, rule, value);
-});
-
-function isIntegerList(value: unknown[]): boolean {
-  return value.length > 0 && value.every(Number.isInteger);
-}
-
-function readCodes(value: unknown): number[] | undefined {
-  if (Array.isArray(value)) return isIntegerList(value) ? value.map(toCode) : undefined;
-  if (typeof value !== "string") return undefined;
-  if (/^[\d\s,]+$/.test(value)) {
-    return value
-      .split(",")
-      .filter((part) => part.trim() !== "")
-      .map(toCode);
-  }
-  return [...value.matchAll(/<\|audio_code_(\d+)\|>/g)].map(([, code]) => toCode(code));
-}
-
-function toCode(value: unknown): number {
-  return Math.min(Math.max(Number(value), 0), MAX_CODE);
-}

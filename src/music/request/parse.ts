@@ -3,6 +3,7 @@ import type { RangePolicy } from "../../config.js";
 import { RequestError } from "../errors.js";
 import { assignSeeds } from "../seeds.js";
 import type { Uploads } from "../uploads.js";
+import { readCodes } from "./audio-codes.js";
 import { FieldSources, type Fields } from "./fields.js";
 import { recordingsOf } from "./recordings.js";
 import {
@@ -92,21 +93,7 @@ function codesInUse(parameters: GenerationParameters, warnings: string[]): numbe
     warnings.push("audio_code_string was ignored: it acts only together with thinking or use_audio_codes");
     return null;
   }
-  return codesPerItem(audioCodes, batchSize);
-}
-
-/** One list serves every item. All items of a batch are rendered at one length. */
-function codesPerItem(codes: number[][], batchSize: number): number[][] {
-  const perItem = codes.length === 1 ? Array.from({ length: batchSize }, () => codes[0] as number[]) : codes;
-  if (perItem.length !== batchSize) {
-    throw new RequestError(
-      `audio_code_string must hold codes for one item or for each of batch_size ${batchSize}, got ${codes.length}`,
-    );
-  }
-  if (new Set(perItem.map((item) => item.length)).size > 1) {
-    throw new RequestError("audio_code_string must hold the same number of codes for every item");
-  }
-  return perItem;
+  return readCodes(audioCodes, batchSize);
 }
 
 /** What can be said before the source is read. */

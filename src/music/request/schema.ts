@@ -3,7 +3,8 @@
  * stands (spec: POST /release_task; reference/music-http.md 2.3 and 2.4).
  */
 import { z } from "zod";
-import { audioCodes, seedPositions, textList, timesteps } from "./lists.js";
+import { codeItems } from "./audio-codes.js";
+import { seedPositions, textList, timesteps } from "./lists.js";
 import { namesOf, parameter } from "./names.js";
 import {
   clamped,
@@ -88,10 +89,10 @@ export const generationSchema = z.object({
   /** "2", "3", "4", "6" for 2/4, 3/4, 4/4, 6/8, or "". */
   timeSignature: parameter(["time_signature", "timesignature", "timeSignature"], timeSignature.default("")),
   audioDurationSeconds: audioDuration(10),
-  /** Lists of codes, one per item or one for all. They act with `thinking` or `use_audio_codes`. */
+  /** Codes as they came, one value per item or one for all. They act with `thinking` or `use_audio_codes`. */
   audioCodes: parameter(
     ["audio_code_string", "audioCodeString", "audio_codes"],
-    audioCodes.nullable().default(null),
+    codeItems.nullable().default(null),
   ),
   useAudioCodes: parameter("use_audio_codes", flag.default(false)),
 
