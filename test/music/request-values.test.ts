@@ -311,6 +311,25 @@ describe("values of generation requests", () => {
       expect(cover.warnings).to.deep.equal(["src_audio was ignored: audio_code_string takes its place"]);
     });
 
+    it("set the length where they act", () => {
+      const sent = { audio_code_string: "1,2,3", audio_duration: 10 };
+      expect(parse({ ...sent, thinking: true }).warnings).to.deep.equal([
+        "audio_duration was ignored: audio_code_string sets the length",
+      ]);
+      expect(parse(sent).warnings.join()).to.not.include("audio_duration");
+      expect(parse({ audio_code_string: "1,2,3", thinking: true }).warnings).to.deep.equal([]);
+    });
+
+    it("are not written for tasks that work on a source, which is told of those with a language model", () => {
+      for (const task_type of ["lego", "complete"]) {
+        const sent = { task_type, src_audio_path: "a.wav" };
+        const warning = `thinking wrote no audio codes: task_type ${task_type} works on a source`;
+        expect(parse({ ...sent, thinking: true }).warnings).to.deep.equal([warning]);
+        expect(parse(sent).warnings).to.deep.equal([]);
+      }
+      expect(parse({ thinking: true }).warnings).to.deep.equal([]);
+    });
+
     it("are read from tokens, comma lists and integers, one text for every item", () => {
       expect(codes("<|audio_code_70000|>x<|audio_code_5|>")).to.deep.equal([
         [63999, 5],
@@ -354,7 +373,7 @@ describe("values of generation requests", () => {
         }
         for (const resting of [
           { thinking: false },
-          { thinking: true, task_type: "lego", src_audio_path: "a.wav" },
+          { thinking: true, task_type: "repaint", src_audio_path: "a.wav" },
         ]) {
           const { audioCodes, warnings } = parse({ audio_code_string: value, ...resting });
           expect(audioCodes).to.equal(null);

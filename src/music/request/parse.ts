@@ -32,9 +32,11 @@ export function parseGenerationRequest(fields: Fields, context: GenerationContex
   const audioCodes = analysis === null ? codesInUse(parameters, warnings) : null;
   const hasCodes = audioCodes !== null;
   const recordings = recordingsOf({ ...parameters, analysis, hasCodes }, context.uploads, warnings);
+  if (analysis === null) warnOfMissingCodes(parameters, warnings);
   if (parameters.taskType === "repaint" || parameters.taskType === "lego") checkWindow(parameters);
-  if (recordings.sourceAudio !== null && parameters.audioDurationSeconds !== null) {
-    warnings.push("audio_duration was ignored: the source sets the length");
+  const setsLength = recordings.sourceAudio !== null ? "the source" : hasCodes ? "audio_code_string" : null;
+  if (setsLength !== null && parameters.audioDurationSeconds !== null) {
+    warnings.push(`audio_duration was ignored: ${setsLength} sets the length`);
   }
 
   const {
@@ -94,6 +96,13 @@ function codesInUse(parameters: GenerationParameters, warnings: string[]): numbe
     return null;
   }
   return readCodes(audioCodes, batchSize);
+}
+
+/** The language model works for these tasks, but on words alone (reference/engine.md 11.4). */
+function warnOfMissingCodes({ taskType, thinking }: GenerationParameters, warnings: string[]): void {
+  if (thinking && (taskType === "lego" || taskType === "complete")) {
+    warnings.push(`thinking wrote no audio codes: task_type ${taskType} works on a source`);
+  }
 }
 
 /** What can be said before the source is read. */
