@@ -258,6 +258,15 @@ describe("the six task types over HTTP", () => {
     ]);
   });
 
+  it("follows an instruction of one's own, but not the default one, which clients send with every task", async () => {
+    const cover = { task_type: "cover", src_audio_path: source, inference_steps: 1 };
+    const plain = await audioOf(cover);
+    const own = await audioOf({ ...cover, instruction: "Turn it into a lullaby for a music box:" });
+    expect(isSame(plain, own), "one's own").to.equal(false);
+    const instruction = "Fill the audio semantic mask based on the given conditions:";
+    expect(isSame(plain, await audioOf({ ...cover, instruction })), "the default one").to.equal(true);
+  });
+
   it("works on a finished song by its URL and by its name", async () => {
     const song = await client.makeOne({ ...quick, audio_duration: 10, audio_format: "mp3" });
     const cover = { task_type: "cover", inference_steps: 1 };
@@ -343,6 +352,7 @@ describe("the six task types over HTTP", () => {
         expect(song.metas.keyscale).to.match(/ (major|minor)$/);
         expect(song.metas.duration).to.equal(SOURCE_SECONDS);
         expect(song.generation_info).to.match(/audio codes 0\.00s/);
+        expect(song.warnings.join()).to.include("thinking wrote no audio codes");
       }
     });
   });
