@@ -124,19 +124,19 @@ export class Engine implements MusicEngine {
   }
 
   async createSample(request: SampleRequest, call: CallOptions): Promise<SongSheet> {
-    return this.#withLanguageModel(call, (lm) => planner.createSample(lm, request, call));
+    return this.#withLanguageModel(call, (lm) => planner.createSample(lm, request, call, this.#log));
   }
 
   async formatInput(request: FormatRequest, call: CallOptions): Promise<SongSheet> {
-    return this.#withLanguageModel(call, (lm) => planner.formatInput(lm, request, call));
+    return this.#withLanguageModel(call, (lm) => planner.formatInput(lm, request, call, this.#log));
   }
 
   async plan(request: PlanRequest, call: CallOptions): Promise<Plan> {
-    return this.#withLanguageModel(call, (lm) => planner.plan(lm, request, call));
+    return this.#withLanguageModel(call, (lm) => planner.plan(lm, request, call, this.#log));
   }
 
   async understand(request: UnderstandRequest, call: CallOptions): Promise<SongSheet> {
-    return this.#withLanguageModel(call, (lm) => planner.understand(lm, request, call));
+    return this.#withLanguageModel(call, (lm) => planner.understand(lm, request, call, this.#log));
   }
 
   async render(request: RenderRequest, call: CallOptions): Promise<Rendering> {

@@ -1,8 +1,8 @@
 /** What the language model does for a song: expand a wish, rewrite, plan (reference/lm.md 6). */
 import { performance } from "node:perf_hooks";
-import type { CallOptions, Segment } from "./addon.js";
+import type { CallOptions } from "./addon.js";
 import { EngineError } from "./errors.js";
-import type { LanguageModel } from "./language-model.js";
+import type { LanguageModel, TextJob } from "./language-model.js";
 import { isComplete, mergeMetadata, toThinkFields } from "./metadata.js";
 import { type ParsedOutput, parseOutput } from "./output-parser.js";
 import { type ThinkProgram, thinkProgram } from "./program.js";
@@ -32,13 +32,17 @@ const maxMetadataTokens = 1024;
 const maxSheetTokens = 2560;
 const codesPerSecond = 5;
 
+/** Told of what a person should know. */
+export type Log = (message: string) => void;
+
 /** Expands a wish into a song sheet. */
 export async function createSample(
   lm: LanguageModel,
   request: SampleRequest,
   call: CallOptions,
+  log: Log,
 ): Promise<SongSheet> {
-  const output = await writeSheet(lm, samplePrompt(request.query, request.instrumental), request, call);
+  const output = await writeSheet(lm, samplePrompt(request.query, request.instrumental), request, call, log);
   if (output.fields.caption === undefined) throw noSheet(lm, "caption");
   const lyrics = output.lyrics ?? "";
   return {
@@ -54,8 +58,9 @@ export async function formatInput(
   lm: LanguageModel,
   request: FormatRequest,
   call: CallOptions,
+  log: Log,
 ): Promise<SongSheet> {
-  const output = await writeSheet(lm, formatPrompt(request.caption, request.lyrics), request, call);
+  const output = await writeSheet(lm, formatPrompt(request.caption, request.lyrics), request, call, log);
   return {
     ...mergeMetadata(request.metadata, output.fields),
     caption: output.fields.caption ?? request.caption,
@@ -69,9 +74,10 @@ export async function understand(
   lm: LanguageModel,
   request: UnderstandRequest,
   call: CallOptions,
+  log: Log,
 ): Promise<SongSheet> {
   const prompt = understandPrompt(request.audioCodes);
-  const output = await writeSheet(lm, prompt, { ...request, language: null }, call);
+  const output = await writeSheet(lm, prompt, { ...request, language: null }, call, log);
   return {
     ...mergeMetadata(request.metadata, output.fields),
     caption: output.fields.caption ?? "",
@@ -81,11 +87,16 @@ export async function understand(
 }
 
 /** Fills metadata, once for the whole batch, and writes each item's audio codes. */
-export async function plan(lm: LanguageModel, request: PlanRequest, call: CallOptions): Promise<Plan> {
+export async function plan(
+  lm: LanguageModel,
+  request: PlanRequest,
+  call: CallOptions,
+  log: Log,
+): Promise<Plan> {
   const known = toThinkFields(request.metadata, null);
   const begun = performance.now();
   const written =
-    request.fillMetadata && !isComplete(request.metadata) ? await writeMetadata(lm, request, call) : {};
+    request.fillMetadata && !isComplete(request.metadata) ? await writeMetadata(lm, request, call, log) : {};
   const metadata = mergeMetadata(request.metadata, written);
   const planned = performance.now();
   const audioCodes = request.writeCodes
@@ -100,57 +111,64 @@ export async function plan(lm: LanguageModel, request: PlanRequest, call: CallOp
   };
 }
 
-async function writeSheet(
+function writeSheet(
   lm: LanguageModel,
   prompt: PromptPart[],
-  request: Pick<SampleRequest, "language" | "metadata" | "sampling" | "seed">,
+  { language, metadata, sampling, seed }: Pick<SampleRequest, "language" | "metadata" | "sampling" | "seed">,
   call: CallOptions,
+  log: Log,
 ): Promise<ParsedOutput> {
-  const language = request.language === unknownLanguage ? null : request.language;
-  const program = segmentsOf(lm, request.sampling.constrained, {
-    forced: toThinkFields(request.metadata, language),
+  const program = {
+    forced: toThinkFields(metadata, language === unknownLanguage ? null : language),
     writeCaption: true,
     writeLanguage: true,
     textAfterwards: true,
-  });
-  const { sampling, seed } = request;
-  const text = await lm.writeText(
-    { prompt, program, maxNewTokens: maxSheetTokens, sampling, seed, stage: "text" },
-    call,
-  );
-  return parseOutput(text);
+  };
+  const job = { prompt, maxNewTokens: maxSheetTokens, sampling, seed, stage: "text" } as const;
+  return writeThinking(lm, job, program, call, log);
 }
 
 async function writeMetadata(
   lm: LanguageModel,
   request: PlanRequest,
   call: CallOptions,
+  log: Log,
 ): Promise<ThinkFields> {
-  const program = segmentsOf(lm, request.sampling.constrained, {
+  const { rewriteCaption, detectLanguage, sampling } = request;
+  const program = {
     forced: toThinkFields(request.metadata, null),
-    writeCaption: request.rewriteCaption,
-    writeLanguage: request.detectLanguage,
+    writeCaption: rewriteCaption,
+    writeLanguage: detectLanguage,
     textAfterwards: false,
-  });
+  };
   const prompt = metadataPrompt(request.caption, request.lyrics);
-  const text = await lm.writeText(
-    {
-      prompt,
-      program,
-      maxNewTokens: maxMetadataTokens,
-      sampling: request.sampling,
-      seed: request.seeds[0] ?? 0,
-      stage: "metadata",
-    },
-    call,
-  );
-  const { fields } = parseOutput(text);
+  const seed = request.seeds[0] ?? 0;
+  const job = { prompt, maxNewTokens: maxMetadataTokens, sampling, seed, stage: "metadata" } as const;
+  const { fields } = await writeThinking(lm, job, program, call, log);
   if (Object.keys(withoutAbsent(fields)).length === 0) throw noSheet(lm, "metadata");
   return {
     ...fields,
-    caption: request.rewriteCaption ? fields.caption : undefined,
-    language: request.detectLanguage ? fields.language : undefined,
+    caption: rewriteCaption ? fields.caption : undefined,
+    language: detectLanguage ? fields.language : undefined,
   };
+}
+
+/** A think block and what follows it, held to the program where decoding is constrained. */
+async function writeThinking(
+  lm: LanguageModel,
+  job: Omit<TextJob, "program">,
+  program: ThinkProgram,
+  call: CallOptions,
+  log: Log,
+): Promise<ParsedOutput> {
+  const { constrained, debug } = job.sampling;
+  const segments = constrained ? thinkProgram(lm.tokenizer, program) : [{ kind: "free" as const }];
+  const text = await lm.writeText({ ...job, program: segments }, call);
+  if (debug) {
+    const forced = constrained ? `forced ${JSON.stringify(program.forced)}` : "unconstrained";
+    log(`constrained decoding, ${job.stage}: ${forced}, wrote ${JSON.stringify(text)}`);
+  }
+  return parseOutput(text);
 }
 
 async function writeCodes(
@@ -180,10 +198,6 @@ async function writeCodes(
   );
   if (codes.some((row) => row.length === 0)) throw noSheet(lm, "audio codes");
   return codes;
-}
-
-function segmentsOf(lm: LanguageModel, constrained: boolean, program: ThinkProgram): Segment[] {
-  return constrained ? thinkProgram(lm.tokenizer, program) : [{ kind: "free" }];
 }
 
 function withoutAbsent(fields: ThinkFields): ThinkFields {

@@ -41,6 +41,8 @@ export interface SamplingOptions {
   repetitionPenalty: number;
   /** False: the model writes freely and the result is parsed for what it holds. */
   constrained: boolean;
+  /** True: the engine's log is told which fields were forced and what the model then wrote. */
+  debug?: boolean;
 }
 
 /** Expand a free-text wish into a song sheet (reference/lm.md, "inspire"). */

@@ -49,7 +49,11 @@ async function describeRecording(context: JobContext): Promise<SongResult> {
     {
       audioCodes: codes,
       metadata: { ...UNKNOWN, durationSeconds: seconds },
-      sampling: { ...UNDERSTANDING, constrained: request.constrainedDecoding },
+      sampling: {
+        ...UNDERSTANDING,
+        constrained: request.constrainedDecoding,
+        debug: request.constrainedDecodingDebug,
+      },
       seed: request.seeds[0] as number,
     },
     { signal, onProgress: progress.enter("understand") },

@@ -170,6 +170,7 @@ export function samplingOf(request: GenerationRequest): SamplingOptions {
     topP: request.lmTopP,
     repetitionPenalty: request.lmRepetitionPenalty,
     constrained: request.constrainedDecoding,
+    debug: request.constrainedDecodingDebug,
   };
 }
 

@@ -37,9 +37,11 @@ describe("songs without a loaded language model", () => {
 describe("songs with the language model", () => {
   let server: LiveServer;
   let client: Client;
+  const messages: string[] = [];
 
   before(async () => {
-    server = await startLiveServer(temporaryDirectory(), { SVC_INIT_LLM: "true" });
+    const log = (message: string) => void messages.push(message);
+    server = await startLiveServer(temporaryDirectory(), { SVC_INIT_LLM: "true" }, log);
     client = server.client;
   });
 
@@ -54,6 +56,22 @@ describe("songs with the language model", () => {
     expect(record.metas.keyscale).to.match(/^[A-G].* (major|minor)$/);
     expect(record.metas.timesignature).to.be.oneOf(["2", "3", "4", "6"]);
     expect(record.prompt).to.equal(shortSong.prompt);
+  });
+
+  it("tell the log what was forced and what was written, where they are asked to", async () => {
+    const debugLines = async (parameters: object) => {
+      messages.length = 0;
+      await client.makeOne({ ...seeded, bpm: 123, ...parameters });
+      return messages.filter((message) => message.includes("constrained"));
+    };
+    expect(await debugLines({})).to.deep.equal([]);
+    const [metadata, ...others] = await debugLines({ constrained_decoding_debug: true });
+    expect(metadata).to.match(/metadata: forced {"bpm":123,"duration":10}, wrote "<think>\\nbpm: 123\\n/);
+    expect(others).to.deep.equal([]);
+    const [sheet] = await debugLines({ constrained_decoding_debug: true, sample_query: "a polka" });
+    expect(sheet).to.match(/text: forced {"bpm":123,"duration":10}, wrote "<think>\\nbpm: 123\\n/);
+    const free = { constrained_decoding_debug: true, constrained_decoding: false };
+    expect((await debugLines(free))[0]).to.match(/metadata: unconstrained, wrote "/);
   });
 
   it("are planned in codes when they think: of the asked length, alike for alike seeds", async () => {

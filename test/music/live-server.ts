@@ -120,13 +120,14 @@ export interface LiveServer extends MusicServer {
   client: Client;
 }
 
-/** Starts a server that keeps its files in `directory`. Settings are environment variables. */
+/** Starts a server that keeps its files in `directory`. Settings are environment variables; the engine tells `log`. */
 export async function startLiveServer(
   directory: string,
   settings: Record<string, string> = {},
+  log: (message: string) => void = () => {},
 ): Promise<LiveServer> {
   const config = loadConfig({ SVC_API_PORT: "0", SVC_TMPDIR: directory, SVC_DEVICE: "cpu", ...settings });
-  const engine = createEngine(config);
+  const engine = createEngine(config, log);
   const server = await createMusicServer({ config, engine, log: createLogger("silent") });
   return {
     ...server,

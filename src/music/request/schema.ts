@@ -133,7 +133,9 @@ export const generationSchema = z.object({
     ["constrained_decoding", "constrainedDecoding", "constrained"],
     flag.default(true),
   ),
+  /** The log tells what the language model was held to and what it wrote. */
   constrainedDecodingDebug: parameter("constrained_decoding_debug", flag.default(false)),
+  /** Accepted, and without effect: the items of a batch are always planned together (reference/lm.md 6.1). */
   allowLmBatch: parameter(["allow_lm_batch", "allowLmBatch", "parallel_thinking"], flag.default(true)),
 
   taskType: parameter("task_type", oneOf(TASK_TYPES).default("text2music")),
