@@ -1,6 +1,7 @@
 /** Recordings that tasks work on: which files a request may name, and whether they hold what they should. */
 import { access, constants, realpath, rm, stat } from "node:fs/promises";
 import { resolve } from "node:path";
+import { ConcurrencyLimit } from "./concurrency-limit.js";
 import { DecodeError, measureAudio } from "./decode.js";
 import { HttpError, RequestError } from "./errors.js";
 import { isWithin } from "./permitted-root.js";
@@ -9,6 +10,9 @@ import type { AudioInput, GenerationRequest } from "./request/schema.js";
 
 /** What clients find as `file` in results, whatever stands before it. */
 const RESULT_URL = /\/v1\/audio\?(?:[^#]*&)?path=([^&#]*)/;
+
+/** Recordings of new requests decoded at a time: jobs need the processor too. */
+const DECODERS = 2;
 
 export interface AudioInputOptions {
   /** Folders that paths may point into beside the service's own; null: any. */
@@ -20,17 +24,19 @@ export interface AudioInputOptions {
 }
 
 export class AudioInputs {
+  readonly #decoders = new ConcurrencyLimit(DECODERS);
+
   constructor(private readonly options: AudioInputOptions) {}
 
   /**
    * Checks a new request's recordings: paths are resolved, every file is decoded once, the window lies where it may.
-   * @throws HttpError 400 where a recording cannot be worked on
+   * @throws HttpError 400 where a recording cannot be worked on, or the signal's reason
    */
-  async admit(request: GenerationRequest): Promise<GenerationRequest> {
+  async admit(request: GenerationRequest, signal?: AbortSignal): Promise<GenerationRequest> {
     const located = await this.locate(request);
     const { sourceAudio, referenceAudio } = located;
-    if (sourceAudio !== null) repaintWindow(request, await this.#measure(sourceAudio, "src_audio"));
-    if (referenceAudio !== null) await this.#measure(referenceAudio, "reference_audio");
+    if (sourceAudio !== null) repaintWindow(request, await this.#measure(sourceAudio, "src_audio", signal));
+    if (referenceAudio !== null) await this.#measure(referenceAudio, "reference_audio", signal);
     return located;
   }
 
@@ -74,9 +80,10 @@ export class AudioInputs {
   }
 
   /** The length in seconds. */
-  async #measure(input: AudioInput, name: string): Promise<number> {
+  async #measure({ path }: AudioInput, name: string, signal: AbortSignal | undefined): Promise<number> {
+    const { maxSeconds } = this.options;
     try {
-      return await measureAudio({ path: input.path, name, maxSeconds: this.options.maxSeconds });
+      return await this.#decoders.run(() => measureAudio({ path, name, maxSeconds, signal }));
     } catch (error) {
       if (!(error instanceof DecodeError)) throw error;
       throw new HttpError(error.code === "FFMPEG_MISSING" ? 500 : 400, error.message, {}, { cause: error });

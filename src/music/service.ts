@@ -10,6 +10,7 @@ import { keepsLyrics } from "./compose.js";
 import { DataSetEditor } from "./dataset/editor.js";
 import { LabelTasks } from "./dataset/label-tasks.js";
 import { PreparationTasks } from "./dataset/preparation-tasks.js";
+import { HttpError } from "./errors.js";
 import { makeSongs } from "./job.js";
 import { loadsLanguageModelAtStart } from "./lm-policy.js";
 import { selectSlot } from "./model-selection.js";
@@ -53,6 +54,8 @@ export class MusicService {
   readonly #queue: TaskQueue;
   readonly #statistics: JobStatistics;
   readonly #retention: Retention;
+  /** Ends what is done for requests that have no task yet. */
+  readonly #stopping = new AbortController();
   #sweepTimer: NodeJS.Timeout | undefined;
   /** The sweep under way, if any. */
   #sweeping: Promise<void> = Promise.resolve();
@@ -128,6 +131,7 @@ export class MusicService {
    */
   async stop(graceSeconds: number): Promise<void> {
     clearInterval(this.#sweepTimer);
+    this.#stopping.abort(new HttpError(500, "The server is stopping"));
     await Promise.all([
       this.#queue.stop(graceSeconds),
       this.training.close(),
@@ -147,14 +151,17 @@ export class MusicService {
 
   /**
    * Checks the recordings of the task and queues it. An accepted task owns the files that were uploaded for it.
-   * @throws QueueFullError where the queue has no room, HttpError 400 for a recording that cannot be worked on; the
-   * task has then left no trace
+   * @param signal ends the check, not the task
+   * @throws QueueFullError where the queue has no room, HttpError 400 for a recording that cannot be worked on, 500
+   * where the service stops meanwhile, or the signal's reason; the task has then left no trace
    */
   async submit(
     request: GenerationRequest,
+    signal: AbortSignal,
   ): Promise<{ task_id: string; status: "queued"; queue_position: number }> {
     this.#queue.assertRoom();
-    const { task, position } = await this.#queue.submit(await this.#inputs.admit(request));
+    const checking = AbortSignal.any([signal, this.#stopping.signal]);
+    const { task, position } = await this.#queue.submit(await this.#inputs.admit(request, checking));
     return { task_id: task.id, status: "queued", queue_position: position };
   }
 

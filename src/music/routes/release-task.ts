@@ -7,15 +7,27 @@ import { BODY_RULES } from "../request/body.js";
 import { parseGenerationRequest } from "../request/parse.js";
 import { drawSeed } from "../seeds.js";
 import { StoreError } from "../store.js";
+import { hangUpSignal } from "./hang-up.js";
 import type { Route, RouteContext } from "./route.js";
 
-/** POST /release_task: accepts a generation task. */
+/** POST /release_task: accepts a generation task. One whose client hangs up before that is dropped. */
 export const releaseTask: Route = (context) => async (request, response) => {
-  sendEnvelope(response, await accept(context, request, response));
+  const gone = hangUpSignal(response);
+  try {
+    sendEnvelope(response, await accept(context, request, response, gone));
+  } catch (error) {
+    // Nobody is there to be told of it.
+    if (!gone.aborted) throw error;
+  }
 };
 
 /** Of the files in the body only those of an accepted task are left. */
-async function accept({ config, service, bodies }: RouteContext, request: Request, response: Response) {
+async function accept(
+  { config, service, bodies }: RouteContext,
+  request: Request,
+  response: Response,
+  gone: AbortSignal,
+) {
   const body = await bodies.read(request, response, BODY_RULES.releaseTask);
   let kept: string[] = [];
   try {
@@ -25,7 +37,7 @@ async function accept({ config, service, bodies }: RouteContext, request: Reques
       uploads: body.uploads,
       drawSeed,
     });
-    const accepted = await service.submit(generation).catch(refusal);
+    const accepted = await service.submit(generation, gone).catch(refusal);
     kept = ownFiles(generation);
     return accepted;
   } finally {

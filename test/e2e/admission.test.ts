@@ -1,0 +1,108 @@
+import { readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { type LiveServer, startLiveServer } from "../music/live-server.js";
+import { uploadOf, writeRecording } from "../music/recordings.js";
+import { temporaryDirectory } from "../music/tasks.js";
+
+const POLL_INTERVAL_MS = 20;
+
+/** The 32-bit fields of an AU file after its magic number: data offset, data size, encoding, sample rate, channels. */
+function auHeader(...fields: number[]): Buffer {
+  const bytes = Buffer.alloc(4 * fields.length);
+  for (const [index, field] of fields.entries()) bytes.writeUInt32BE(field, 4 * index);
+  return bytes;
+}
+
+const cover = { prompt: "a song", task_type: "cover", inference_steps: 1, batch_size: 1 };
+
+describe("recordings that take long to check", () => {
+  const directory = temporaryDirectory();
+  let server: LiveServer;
+  const long = join(directory, "days.au");
+  const short = join(directory, "short.wav");
+
+  const start = (name: string): Promise<LiveServer> =>
+    startLiveServer(join(directory, name), { SVC_SOURCE_MAX_SECONDS: "1000000" });
+
+  before(async () => {
+    // Six days of 8 bits at 8 kHz: more than a test could wait for. All but the header is a hole that takes no space.
+    writeFileSync(long, Buffer.concat([Buffer.from(".snd"), auHeader(24, 0xffffffff, 2, 8000, 1)]));
+    truncateSync(long, 4e9);
+    writeRecording(short, { seconds: 1 });
+    server = await start("server");
+  });
+
+  after(() => server.close());
+
+  /** Processes that read the recordings of this test. */
+  function decoders(): number {
+    return readdirSync("/proc").filter((pid) => {
+      if (!/^\d+$/.test(pid)) return false;
+      try {
+        return readFileSync(join("/proc", pid, "cmdline"), "utf8").includes(`file:${directory}`);
+      } catch {
+        return false; // It has ended meanwhile.
+      }
+    }).length;
+  }
+
+  async function decodersAre(count: number): Promise<void> {
+    while (decoders() !== count) await sleep(POLL_INTERVAL_MS);
+  }
+
+  /** Sends a task on the long recording; resolves with the status, or null for a client that has hung up. */
+  async function send(url: string, signal?: AbortSignal): Promise<number | null> {
+    try {
+      const form = new FormData();
+      for (const [name, value] of Object.entries(cover)) form.append(name, String(value));
+      form.append("src_audio_path", long);
+      form.append("ref_audio", uploadOf(short));
+      const options = signal === undefined ? {} : { signal };
+      return (await fetch(`${url}/release_task`, { method: "POST", body: form, ...options })).status;
+    } catch (error) {
+      if (signal?.aborted) return null;
+      throw error;
+    }
+  }
+
+  const uploads = (name: string): string[] => readdirSync(join(directory, name, "uploads"));
+
+  it("are no longer decoded once the client hangs up, and leave neither task nor file", async () => {
+    const client = new AbortController();
+    const sent = send(server.url, client.signal);
+    await decodersAre(1);
+    client.abort();
+    expect(await sent).to.equal(null);
+    await decodersAre(0);
+    while (uploads("server").length > 0) await sleep(POLL_INTERVAL_MS);
+    expect((await server.client.get("/v1/stats")).body.data.jobs.total).to.equal(0);
+  });
+
+  it("are decoded two at a time, and those that wait are none the worse for it", async () => {
+    const client = new AbortController();
+    const sent = Array.from({ length: 4 }, () => send(server.url, client.signal));
+    await decodersAre(2);
+    while (uploads("server").length < 4) await sleep(POLL_INTERVAL_MS);
+    const waiting = server.client.submit({ ...cover, src_audio_path: short });
+    for (let i = 0; i < 20; i++) {
+      expect(decoders()).to.be.at.most(2);
+      await sleep(POLL_INTERVAL_MS);
+    }
+    client.abort();
+    expect(await Promise.all(sent)).to.deep.equal([null, null, null, null]);
+    expect((await server.client.finished(await waiting)).item.status).to.equal(1);
+    expect((await server.client.get("/v1/stats")).body.data.jobs.total).to.equal(1);
+  });
+
+  it("do not hold up a server that stops", async () => {
+    const other = await start("other");
+    const sent = send(other.url).catch(() => "cut");
+    await decodersAre(1);
+    await other.close();
+    await decodersAre(0);
+    expect(await sent).to.be.oneOf([500, "cut"]);
+    while (uploads("other").length > 0) await sleep(POLL_INTERVAL_MS);
+  });
+});
