@@ -2,7 +2,7 @@
 import { access, constants, realpath, rm, stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { ConcurrencyLimit } from "./concurrency-limit.js";
-import { DecodeError, measureAudio } from "./decode.js";
+import { type AudioMeasures, DecodeError, measureAudio } from "./decode.js";
 import { HttpError, RequestError } from "./errors.js";
 import { isWithin } from "./permitted-root.js";
 import { repaintWindow } from "./repaint-window.js";
@@ -13,6 +13,10 @@ const RESULT_URL = /\/v1\/audio\?(?:[^#]*&)?path=([^&#]*)/;
 
 /** Recordings of new requests decoded at a time: jobs need the processor too. */
 const DECODERS = 2;
+/** What the renderer takes for silence. */
+const SILENT_PEAK = 1e-6;
+/** A latent frame, the least that can be encoded. */
+const MIN_SOURCE_SECONDS = 0.04;
 
 export interface AudioInputOptions {
   /** Folders that paths may point into beside the service's own; null: any. */
@@ -35,8 +39,21 @@ export class AudioInputs {
   async admit(request: GenerationRequest, signal?: AbortSignal): Promise<GenerationRequest> {
     const located = await this.locate(request);
     const { sourceAudio, referenceAudio } = located;
-    if (sourceAudio !== null) repaintWindow(request, await this.#measure(sourceAudio, "src_audio", signal));
-    if (referenceAudio !== null) await this.#measure(referenceAudio, "reference_audio", signal);
+    if (sourceAudio !== null) {
+      const { seconds } = await this.#measure(sourceAudio, "src_audio", signal);
+      if (seconds < MIN_SOURCE_SECONDS) {
+        throw new RequestError(
+          `src_audio lasts ${seconds.toFixed(3)} seconds; ${MIN_SOURCE_SECONDS} are the least`,
+        );
+      }
+      repaintWindow(request, seconds);
+    }
+    if (referenceAudio !== null) {
+      const { peak } = await this.#measure(referenceAudio, "reference_audio", signal);
+      if (peak < SILENT_PEAK) {
+        throw new RequestError("reference_audio is silent: it has no timbre to take; send another or none");
+      }
+    }
     return located;
   }
 
@@ -79,8 +96,11 @@ export class AudioInputs {
     return false;
   }
 
-  /** The length in seconds. */
-  async #measure({ path }: AudioInput, name: string, signal: AbortSignal | undefined): Promise<number> {
+  async #measure(
+    { path }: AudioInput,
+    name: string,
+    signal: AbortSignal | undefined,
+  ): Promise<AudioMeasures> {
     const { maxSeconds } = this.options;
     try {
       return await this.#decoders.run(() => measureAudio({ path, name, maxSeconds, signal }));

@@ -65,15 +65,30 @@ export async function decodeAudio(job: DecodeJob): Promise<PlanarAudio> {
   return audio;
 }
 
+export interface AudioMeasures {
+  seconds: number;
+  /** The largest magnitude of any sample, 0 to 1. */
+  peak: number;
+}
+
 /**
  * Decodes the recording without keeping it.
- * @returns its length in seconds
  * @throws DecodeError, or the signal's reason
  */
-export async function measureAudio(job: DecodeJob): Promise<number> {
+export async function measureAudio(job: DecodeJob): Promise<AudioMeasures> {
   let frames = 0;
-  for await (const { left } of decodedParts(job)) frames += left.length;
-  return frames / SAMPLE_RATE;
+  let peak = 0;
+  for await (const { left, right } of decodedParts(job)) {
+    frames += left.length;
+    peak = Math.max(peak, peakOf(left), peakOf(right));
+  }
+  return { seconds: frames / SAMPLE_RATE, peak };
+}
+
+function peakOf(channel: Float32Array): number {
+  let peak = 0;
+  for (const sample of channel) peak = Math.max(peak, Math.abs(sample));
+  return peak;
 }
 
 /** Two channels of one length. */

@@ -48,15 +48,21 @@ describe("audio that clients send and name", () => {
   const cancel = (id: string) => client.post("/cancel_task", { task_id: id });
 
   it("is kept while its task waits and runs, and goes with it, done or failed", async () => {
-    const silence = writeSilence(join(directory, "silence.flac"), 6);
+    const spoilt = writeRecording(join(directory, "spoilt.wav"), { seconds: 3 });
+    const running = await client.submit(longSong);
+    await client.begun(running);
     const done = await client.submit({ ...cover, src_audio: uploadOf(recording) });
-    // Nothing can be heard of a timbre in silence, which shows when the job reads it.
-    const failed = await client.submit({ ...cover, src_audio_path: recording, ref_audio: uploadOf(silence) });
+    const failed = await client.submit({
+      ...cover,
+      src_audio_path: spoilt,
+      ref_audio: uploadOf(recording),
+    });
     expect(readdirSync(uploads)).to.have.length(2);
+    writeFileSync(spoilt, "no sound any more");
+    await cancel(running);
     expect((await client.finished(done)).item.status).to.equal(1);
     const { item } = await client.finished(failed);
-    expect(item.status).to.equal(2);
-    expect(item.error).to.include("silent");
+    expect([item.status, item.error]).to.deep.equal([2, "src_audio holds no audio that can be decoded"]);
     await noUploads();
   });
 
@@ -139,6 +145,12 @@ describe("audio that clients send and name", () => {
     const byPath = await client.post("/release_task", { ...cover, src_audio_path: path });
     expectRefusal(byPath, /^src_audio lasts longer than 600 seconds$/);
     rmSync(path);
+  });
+
+  it("is refused where it is to give its timbre and is silent", async () => {
+    const ref_audio = uploadOf(writeSilence(join(directory, "silence.flac"), 6));
+    const answer = await client.postForm("/release_task", { prompt: "a song", ref_audio });
+    expectRefusal(answer, /^reference_audio is silent/);
   });
 
   it("is refused where the window lies outside it", async () => {

@@ -5,7 +5,7 @@ import { type AudioInputOptions, AudioInputs, ownFiles } from "../../src/music/a
 import { HttpError } from "../../src/music/errors.js";
 import type { Fields } from "../../src/music/request/fields.js";
 import type { GenerationRequest } from "../../src/music/request/schema.js";
-import { writeRecording, writeSilence } from "./recordings.js";
+import { runFfmpeg, writeRecording, writeSilence } from "./recordings.js";
 import { parse } from "./request-parsing.js";
 import { temporaryDirectory } from "./tasks.js";
 
@@ -147,6 +147,21 @@ describe("recordings of tasks", () => {
     const reference = parse({ reference_audio_path: at("music", "long.flac") });
     expect(await refusalOf(reference)).to.equal("reference_audio lasts longer than 20 seconds");
     rmSync(at("music", "long.flac"));
+  });
+
+  it("hold a timbre where one is to be taken, and a latent frame where they are worked on", async () => {
+    const inputs = new AudioInputs(limits);
+    const silence = writeSilence(at("music", "silence.flac"), 3);
+    expect(await refusalOf(parse({ reference_audio_path: silence }))).to.match(/^reference_audio is silent/);
+    expect((await inputs.admit(cover(silence))).sourceAudio?.path).to.equal(silence);
+    const quiet = ["-f", "lavfi", "-i", "aevalsrc=0|2e-6:s=48000:d=1", "-c:a", "pcm_f32le"];
+    runFfmpeg([...quiet, at("music", "quiet.wav")]);
+    await inputs.admit(parse({ reference_audio_path: at("music", "quiet.wav") }));
+
+    const click = writeRecording(at("music", "click.wav"), { seconds: 0.03 });
+    expect(await refusalOf(cover(click))).to.equal("src_audio lasts 0.030 seconds; 0.04 are the least");
+    await inputs.admit(cover(writeRecording(at("music", "frame.wav"), { seconds: 0.04 })));
+    await inputs.admit(parse({ reference_audio_path: click }));
   });
 
   describe("with a window", () => {

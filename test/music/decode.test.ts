@@ -44,9 +44,8 @@ describe("decoding recordings", () => {
         const [left, right] = [audio.subarray(0, frames), audio.subarray(frames)];
         expect(amplitude(left, 220)).to.be.closeTo(0.25, 0.02);
         expect(amplitude(right, channels === 1 ? 220 : 330)).to.be.closeTo(0.25, 0.02);
-        expect(await measureAudio({ path, name: "src_audio", maxSeconds: 600 })).to.equal(
-          frames / SAMPLE_RATE,
-        );
+        const { seconds } = await measureAudio({ path, name: "src_audio", maxSeconds: 600 });
+        expect(seconds).to.equal(frames / SAMPLE_RATE);
       });
     }
   }
@@ -75,6 +74,13 @@ describe("decoding recordings", () => {
     runFfmpeg([...source(["3", "-3"], "stereo"), at("loud.wav")]);
     const loud = await decode(at("loud.wav"));
     expect([loud[100], loud[48_100]]).to.deep.equal([1, -1]);
+  });
+
+  it("measures the peak of the louder channel, whatever its sign", async () => {
+    const source = ["-f", "lavfi", "-i", "aevalsrc=0.25|-0.5:s=48000:d=1", "-c:a", "pcm_f32le"];
+    runFfmpeg([...source, at("uneven.wav")]);
+    const measures = await measureAudio({ path: at("uneven.wav"), name: "x", maxSeconds: 600 });
+    expect(measures).to.deep.equal({ seconds: 1, peak: 0.5 });
   });
 
   it("finds the sound beside a picture", async () => {
@@ -149,7 +155,7 @@ describe("decoding recordings", () => {
     for (const path of [song, low, boxed]) {
       expect((await decode(path)).length, path).to.be.greaterThan(10 * SAMPLE_RATE);
       expect((await decode(path, 5)).length, path).to.equal(10 * SAMPLE_RATE);
-      expect(await measureAudio({ path, name: "x", maxSeconds: 5 }), path).to.equal(5);
+      expect((await measureAudio({ path, name: "x", maxSeconds: 5 })).seconds, path).to.equal(5);
       expect((await failureOf(path, 4.8)).code, path).to.equal("TOO_LONG");
     }
   });

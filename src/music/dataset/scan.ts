@@ -104,7 +104,7 @@ async function scanFile(path: string, context: Context): Promise<DataSetSample |
   const name = relative(directory, path);
   try {
     await root.resolve(path);
-    const seconds = await measureAudio({
+    const { seconds } = await measureAudio({
       path,
       name,
       maxSeconds: LONGEST_SECONDS,
