@@ -4,7 +4,7 @@ import { decodeAudio } from "./decode.js";
 import { selectSlot } from "./model-selection.js";
 import { supportedTaskTypes } from "./models.js";
 import type { JobProgress } from "./progress.js";
-import type { AudioInput, GenerationRequest } from "./request/schema.js";
+import { type AudioInput, type GenerationRequest, MAX_TURBO_STEPS } from "./request/schema.js";
 
 export interface JobContext {
   engine: MusicEngine;
@@ -47,7 +47,7 @@ export async function readySlot({
   signal,
   progress,
   warnings,
-}: JobContext): Promise<{ slot: number; model: string }> {
+}: JobContext): Promise<{ slot: number; model: string; isTurbo: boolean }> {
   const selected = selectSlot(engine.slots(), request.model);
   const call = { signal, onProgress: progress.enter("load") };
   const { slot, model, isTurbo } =
@@ -61,5 +61,15 @@ export async function readySlot({
       `${used} is a turbo model, made for other tasks than ${request.taskType}: use a base model`,
     );
   }
-  return { slot, model: used };
+  return { slot, model: used, isTurbo };
+}
+
+/** What the model allows of the request: submission may have met another model, or none yet. */
+export function withinModelLimits({ request, warnings }: JobContext, isTurbo: boolean): GenerationRequest {
+  const { inferenceSteps } = request;
+  if (!isTurbo || inferenceSteps <= MAX_TURBO_STEPS) return request;
+  warnings.push(
+    `inference_steps must be from 1 to ${MAX_TURBO_STEPS} for a turbo model, got ${inferenceSteps}; ${MAX_TURBO_STEPS} was used`,
+  );
+  return { ...request, inferenceSteps: MAX_TURBO_STEPS };
 }

@@ -5,7 +5,13 @@ import type { MusicEngine, Rendering } from "../engine/types.js";
 import { analyze } from "./analysis.js";
 import { compose, type PlannedComposition } from "./compose.js";
 import { encodeAudio } from "./encode.js";
-import { type JobContext, type Recordings, readRecordings, readySlot } from "./job-context.js";
+import {
+  type JobContext,
+  type Recordings,
+  readRecordings,
+  readySlot,
+  withinModelLimits,
+} from "./job-context.js";
 import { provideLanguageModel } from "./lm-policy.js";
 import { JobProgress, type TaskProgress } from "./progress.js";
 import { repaintWindow } from "./repaint-window.js";
@@ -49,8 +55,9 @@ export async function makeSongs(
   const lmModel = await provideLanguageModel(context);
   const recordings = await readRecordings(context);
   const song = await compose(context, lmModel !== null, secondsOf(recordings));
-  const { slot, model } = await readySlot(context);
-  const rendered = await render(context, song, recordings, slot);
+  const { slot, model, isTurbo } = await readySlot(context);
+  const allowed = withinModelLimits(context, isTurbo);
+  const rendered = await render({ ...context, request: allowed }, song, recordings, slot);
   progress.enter("encode");
   const audioFiles = await encodeAll(rendered, request, destination, signal);
 
@@ -59,7 +66,7 @@ export async function makeSongs(
     prompt: song.caption,
     lyrics: song.lyrics,
     metas,
-    generationInfo: summary(request, song, rendered, metas, (performance.now() - startedMs) / 1000),
+    generationInfo: summary(allowed, song, rendered, metas, (performance.now() - startedMs) / 1000),
     seeds: request.seeds,
     lmModel: lmModel ?? "",
     ditModel: model,

@@ -177,8 +177,9 @@ export const generationSchema = z.object({
   extractCodesOnly: parameter("extract_codes_only", flag.default(false)),
 });
 
-/** Turbo models are distilled to few steps and allow no more than 20. */
-const turboInferenceSteps = inferenceSteps(20);
+/** Turbo models are distilled to few steps. */
+export const MAX_TURBO_STEPS = 20;
+const turboInferenceSteps = inferenceSteps(MAX_TURBO_STEPS);
 /** Regions of a few seconds are common where a source sets the length. */
 const anyAudioDuration = audioDuration(0);
 
