@@ -10,6 +10,7 @@
 #include "core/checkpoint/safetensors.h"
 #include "core/runtime/error.h"
 #include "core/training/batches.h"
+#include "core/training/run_files.h"
 #include "test/file_size_limit.h"
 
 using namespace carillon;
@@ -366,6 +367,18 @@ TEST("training run: a disk that refuses ends it, leaving finished checkpoints an
 
   options.output_directory = options.samples[0] + "/below-a-file";
   EXPECT(code_of(options) == ErrorCode::kStorage);
+}
+
+TEST("training run: a disk that is full within a line of the log leaves whole lines") {
+  const std::string directory = fixture_directory() + "/run", path = directory + "/logs/metrics.jsonl";
+  RunFiles files(directory, false);
+  files.log(R"({"step": 1})");
+  {
+    const FileSizeLimit limit(fs::file_size(path) + 5);
+    EXPECT_THROWS(files.log(R"({"step": 2})"), path + " cannot be written: File too large");
+  }
+  files.log(R"({"step": 3})");
+  EXPECT_EQ(text_of(path), std::string("{\"step\": 1}\n{\"step\": 3}\n"));
 }
 
 TEST("training run: options out of range and unusable samples are refused before the first step") {

@@ -21,6 +21,18 @@ std::string temporary_sibling(const std::string& path) {
 
 }  // namespace
 
+int write_all(int descriptor, const void* data, size_t size) {
+  const char* next = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t written = ::write(descriptor, next, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    next += written;
+    size -= static_cast<size_t>(written);
+  }
+  return 0;
+}
+
 AtomicFile::AtomicFile(const std::string& path)
     : path_(path),
       temporary_path_(temporary_sibling(path)),
@@ -39,14 +51,7 @@ void AtomicFile::refuse(int error) const {
 }
 
 void AtomicFile::write(const void* data, size_t size) {
-  const char* next = static_cast<const char*>(data);
-  while (size > 0) {
-    const ssize_t written = ::write(descriptor_, next, size);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) refuse(errno);
-    next += written;
-    size -= static_cast<size_t>(written);
-  }
+  if (const int error = write_all(descriptor_, data, size)) refuse(error);
 }
 
 void AtomicFile::commit() {

@@ -27,6 +27,9 @@ class AtomicFile {
   int descriptor_;
 };
 
+/// Writes all of it to an open file, in as many parts as the system takes it; 0, or the errno of a refusal.
+int write_all(int descriptor, const void* data, size_t size);
+
 /// A whole file at once.
 void write_file_atomically(const std::string& path, std::string_view bytes);
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "core/checkpoint/atomic_file.h"
 #include "core/runtime/error.h"
 
 namespace carillon {
@@ -14,6 +15,8 @@ namespace carillon {
 namespace fs = std::filesystem;
 
 namespace {
+
+constexpr const char* kLog = "/logs/metrics.jsonl";
 
 /// Runs what may throw a filesystem_error, and says it as kStorage.
 template <typename Work>
@@ -36,7 +39,7 @@ void flush_folder(const fs::path& folder) {
 }  // namespace
 
 RunFiles::RunFiles(const std::string& output_directory, bool is_continued) : root_(output_directory) {
-  const std::string path = root_ + "/logs/metrics.jsonl";
+  const std::string path = root_ + kLog;
   on_disk(path, [&] { fs::create_directories(root_ + "/logs"); });
   log_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (is_continued ? 0 : O_TRUNC), 0666);
   if (log_ < 0) fail(ErrorCode::kStorage, path + " cannot be written: " + std::strerror(errno));
@@ -70,10 +73,14 @@ std::string RunFiles::publish(const std::string& name, const std::function<void(
 }
 
 void RunFiles::log(const std::string& json) {
-  const std::string line = json + "\n";
-  if (::write(log_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
-    fail(ErrorCode::kStorage, root_ + "/logs/metrics.jsonl cannot be written: " + std::strerror(errno));
-  }
+  const std::string path = root_ + kLog, line = json + "\n";
+  const off_t end = ::lseek(log_, 0, SEEK_END);
+  const int error = write_all(log_, line.data(), line.size());
+  if (error == 0) return;
+  // The beginning of a line would spoil the next one, which a continued run writes behind it.
+  std::error_code ignored;  // the reason to give is the first one
+  fs::resize_file(path, static_cast<uintmax_t>(end), ignored);
+  fail(ErrorCode::kStorage, path + " cannot be written: " + std::strerror(error));
 }
 
 }  // namespace carillon

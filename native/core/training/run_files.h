@@ -18,7 +18,7 @@ class RunFiles {
   /// Returns the path.
   std::string publish(const std::string& name, const std::function<void(const std::string& folder)>& fill);
 
-  /// Adds a line, a JSON object, to logs/metrics.jsonl.
+  /// Adds a line, a JSON object, to logs/metrics.jsonl: whole or, where the disk refuses, not at all.
   void log(const std::string& json);
 
  private:
