@@ -267,6 +267,20 @@ TEST("training run: a longer run goes on from where a shorter one ended") {
   EXPECT_EQ(five.result.steps, int64_t{10});
 }
 
+TEST("training run: a checkpoint of as many epochs as are asked for is not gone on with, and nothing is written") {
+  TrainingOptions options = tiny_training(kLora);
+  options.epochs = 3;
+  const Trained three(options);
+  options.resume_from = checkpoint(options, "epoch_3_");
+  options.output_directory = fixture_directory() + "/run";
+  for (const int64_t epochs : {3, 2}) {
+    options.epochs = epochs;
+    EXPECT(code_of(options) == ErrorCode::kBadArgument);
+    EXPECT_THROWS(Trained{options}, "has 3 finished epochs and train_epochs is " + std::to_string(epochs));
+  }
+  EXPECT(!fs::exists(options.output_directory + "/final"));
+}
+
 TEST("training run: other samples or another seed go on with a notice, from the beginning of an epoch") {
   TrainingOptions options = tiny_training(kLora);
   const Trained stopped(options, [](const TrainingEvent& event) {

@@ -88,6 +88,11 @@ TrainingResult TrainingRun::execute() {
 void TrainingRun::restore(const std::string& folder) {
   const RestoredTraining restored = restore_training(folder, identity_, adapter_, optimizer_);
   position_ = restored.position;
+  if (position_.epoch >= options_.epochs) {
+    fail(ErrorCode::kBadArgument, folder + " has " + std::to_string(position_.epoch) +
+                                      " finished epochs and train_epochs is " + std::to_string(options_.epochs) +
+                                      ": nothing is left to train, ask for more");
+  }
   if (!restored.is_exact) {
     on_event_(training_event::Notice{"the samples, their batches or the seed are not those of " + folder +
                                      ": going on from the beginning of epoch " + std::to_string(position_.epoch + 1)});

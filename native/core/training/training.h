@@ -89,9 +89,9 @@ struct TrainingResult {
 /// before its next micro-batch with a checkpoint to resume from. Events come on the calling thread, whose priority is
 /// lowered for good: give it a thread of its own.
 ///
-/// Errors: kBadArgument for options out of range, for a checkpoint to resume from that does not fit them;
-/// kBadCheckpoint for a model or sample that cannot be used; kStorage where the disk refuses (finished checkpoints
-/// stay); kNotFinite where no step of a whole epoch had finite gradients; kOutOfMemory.
+/// Errors: kBadArgument for options out of range, for a checkpoint to resume from that does not fit them or has all
+/// the epochs asked for; kBadCheckpoint for a model or sample that cannot be used; kStorage where the disk refuses
+/// (finished checkpoints stay); kNotFinite where no step of a whole epoch had finite gradients; kOutOfMemory.
 TrainingResult train(const TrainingOptions& options, const std::function<void(const TrainingEvent&)>& on_event,
                      const Control& control);
 

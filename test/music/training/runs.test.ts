@@ -268,6 +268,16 @@ describe("training runs", () => {
       expect(resumed.equals(whole)).to.equal(true);
     });
 
+    it("are refused where the checkpoint has all the epochs that are asked for", async () => {
+      await trained("all-epochs");
+      const checkpoint = trainer.checkpoints("all-epochs").find((name) => name.startsWith("epoch_4_"));
+      const resume_from = `all-epochs/checkpoints/${checkpoint}`;
+      const answer = await trainer.start({ ...shortRun, output_dir: "no-epochs", resume_from });
+      expect(answer.status).to.equal(400);
+      expect(answer.body.detail).to.include("4 finished epochs").and.include("train_epochs is 4");
+      expect(existsSync(trainer.path("no-epochs/final"))).to.equal(false);
+    });
+
     it("are refused where the checkpoint is another adapter's", async () => {
       await trained("rank-4", { save_every_n_epochs: 1 });
       const resume_from = `rank-4/checkpoints/${trainer.checkpoints("rank-4")[0]}`;
