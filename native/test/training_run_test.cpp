@@ -295,6 +295,22 @@ TEST("training run: other samples or another seed go on with a notice, from the 
   EXPECT_EQ(rest.result.steps, int64_t{3 + 10});
 }
 
+TEST("training run: a run goes on with another dropout, where it was in the epoch") {
+  TrainingOptions options = tiny_training(kLora);
+  const Trained stopped(options, [](const TrainingEvent& event) {
+    const auto* step = std::get_if<Step>(&event);
+    return step && step->step == 3;
+  });
+  options.resume_from = stopped.result.path;
+  TrainingOptions other = options;
+  other.adapter = LoraDesign{.rank = kLora.rank, .alpha = kLora.alpha, .dropout = 0.5};
+  other.output_directory = fixture_directory() + "/run";
+  const Trained same(options), changed(other);
+  EXPECT(changed.all<Notice>().empty());
+  EXPECT_EQ(changed.result.steps, int64_t{12});
+  EXPECT(losses(changed) != losses(same));
+}
+
 TEST("training run: what does not fit is not resumed, and said why") {
   TrainingOptions options = tiny_training(kLora);
   const Trained run(options);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <regex>
 
 #include "core/checkpoint/json.h"
 #include "core/checkpoint/json_text.h"
@@ -73,6 +74,13 @@ fs::path state_file_of(const std::string& folder) {
   fail(ErrorCode::kBadArgument, folder + " cannot be resumed: there is no " + kTrainingStateFile + " in it");
 }
 
+/// What design_json says but for the dropout: like the learning rate, that decides how an adapter is trained, not what
+/// it is.
+std::string without_dropout(const std::string& design) {
+  static const std::regex kDropout(R"re("dropout": [^,}]*, )re");
+  return std::regex_replace(design, kDropout, "");
+}
+
 }  // namespace
 
 TrainingIdentity TrainingIdentity::of(const TrainingOptions& options, const TrainableAdapter& adapter) {
@@ -110,14 +118,14 @@ RestoredTraining restore_training(const std::string& folder, const TrainingIdent
     }
     return entry->second;
   };
-  const auto require = [&](const char* key, const std::string& expected, const std::string& what) {
-    if (text(key) == expected) return;
+  const auto require = [&](const std::string& found, const std::string& expected, const std::string& what) {
+    if (found == expected) return;
     fail(ErrorCode::kBadArgument,
-         file.path() + " cannot be resumed: " + what + " (" + text(key) + " there, " + expected + " here)");
+         file.path() + " cannot be resumed: " + what + " (" + found + " there, " + expected + " here)");
   };
-  require("format_version", kFormatVersion, "it was written by another release");
-  require("adapter", identity.adapter, "it is of another adapter");
-  require("weights", identity.weights, "it was trained on other model weights");
+  require(text("format_version"), kFormatVersion, "it was written by another release");
+  require(without_dropout(text("adapter")), without_dropout(identity.adapter), "it is of another adapter");
+  require(text("weights"), identity.weights, "it was trained on other model weights");
 
   const auto tensors = state_tensors(adapter, optimizer);
   for (const auto& [name, tensor] : tensors) {

@@ -20,7 +20,7 @@ struct TrainingPosition {
 
 /// What a run is made of, as far as another may not go on with it.
 struct TrainingIdentity {
-  std::string adapter;  // the design
+  std::string adapter;  // the design; another dropout is no other adapter
   std::string weights;  // a digest of the model's weights
   std::string order;    // what decides which sample comes when: the same place in an epoch is the same only under it
 

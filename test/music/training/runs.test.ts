@@ -268,6 +268,14 @@ describe("training runs", () => {
       expect(resumed.equals(whole)).to.equal(true);
     });
 
+    it("go on with another dropout", async () => {
+      await trained("dropout", { lora_dropout: 0.1 });
+      const checkpoint = trainer.checkpoints("dropout").find((name) => name.startsWith("epoch_2_"));
+      const resume_from = `dropout/checkpoints/${checkpoint}`;
+      await trained("more-dropout", { lora_dropout: 0.3, resume_from });
+      expect((await trainer.status()).loss_history[0]?.step).to.equal(5);
+    });
+
     it("are refused where the checkpoint has all the epochs that are asked for", async () => {
       await trained("all-epochs");
       const checkpoint = trainer.checkpoints("all-epochs").find((name) => name.startsWith("epoch_4_"));
