@@ -132,6 +132,22 @@ TEST("training run: checkpoints come every n-th epoch, whole, and the log has a 
   EXPECT(!std::getline(log, line));
 }
 
+TEST("training run: conditions are dropped for models that guidance steers, which turbo models are not") {
+  const std::string base = write_tiny_ace_step({});
+  const auto dropout = [](const std::string& model, const std::string& name, std::optional<double> asked) {
+    TrainingOptions options = tiny_training(kLora);
+    options.model_directory = model;
+    options.model_name = name;
+    options.condition_dropout = asked;
+    options.epochs = 1;
+    return Json::read_file(Trained(options).result.path + "/training_info.json").get_double("condition_dropout");
+  };
+  EXPECT_EQ(dropout(base, "base", {}), 0.15);
+  EXPECT_EQ(dropout(base, "fork-of-turbo", {}), 0.0);
+  EXPECT_EQ(dropout(tiny_training(kLora).model_directory, "tiny", {}), 0.0);
+  EXPECT_EQ(dropout(base, "fork-of-turbo", 0.5), 0.5);
+}
+
 TEST("training run: it learns a sample by heart, and a model with the adapter of its file knows it") {
   // A base for it: a random head reaches few velocities, whatever the attention says, and this one reaches them all; it
   // hears little of the state, whose noise no step can foresee. The sample is louder than that noise.

@@ -138,6 +138,9 @@ TEST("time law: auto follows the model, a choice does not") {
   EXPECT(!is_discrete(false, TimestepSampling::kAuto));
   EXPECT(is_discrete(false, TimestepSampling::kDiscrete));
   EXPECT(!is_discrete(true, TimestepSampling::kLogitNormal));
+  options.model_name = "acestep-v15-turbo-fork";  // whose config says nothing
+  EXPECT(is_discrete(false, TimestepSampling::kAuto));
+  EXPECT(!is_discrete(false, TimestepSampling::kLogitNormal));
 }
 
 TEST("adamw: the first step of the reference, and decay without a gradient's help") {

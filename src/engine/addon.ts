@@ -270,7 +270,7 @@ export type AdapterDesign =
 
 export interface TrainingOptions {
   modelDirectory: string;
-  /** Named in the files that are written. */
+  /** Named in the files that are written; one with `turbo` in it makes a turbo model. */
   modelName: string;
   /** As in PlacementOptions. */
   device: string;

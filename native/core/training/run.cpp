@@ -23,7 +23,7 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 double condition_dropout(const TrainingOptions& options, const DitConfig& model) {
   constexpr double kGuidedModels = 0.15;
-  return options.condition_dropout.value_or(model.is_turbo ? 0.0 : kGuidedModels);
+  return options.condition_dropout.value_or(is_turbo(options, model) ? 0.0 : kGuidedModels);
 }
 
 std::string fixed(double value, int decimals) {

@@ -9,6 +9,10 @@
 
 namespace carillon {
 
+bool is_turbo(const TrainingOptions& options, const DitConfig& model) {
+  return model.is_turbo || options.model_name.find("turbo") != std::string::npos;
+}
+
 TimeLaw TimeLaw::discrete(double shift) {
   constexpr int kSteps = 8;
   constexpr double kTurboShift = 3.0;
@@ -26,7 +30,7 @@ TimeLaw TimeLaw::logit_normal(double mean, double deviation) {
 
 TimeLaw TimeLaw::choose(const TrainingOptions& options, const DitConfig& model) {
   const bool is_discrete = options.timestep_sampling == TimestepSampling::kAuto
-                               ? model.is_turbo
+                               ? is_turbo(options, model)
                                : options.timestep_sampling == TimestepSampling::kDiscrete;
   return is_discrete ? discrete(options.shift) : logit_normal(model.timestep_mu, model.timestep_sigma);
 }

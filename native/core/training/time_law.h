@@ -8,6 +8,9 @@
 
 namespace carillon {
 
+/// Whether a model was distilled to the eight times of the turbo schedule: its config says so, or its name does.
+bool is_turbo(const TrainingOptions& options, const DitConfig& model);
+
 /// The law by which the flow times of training are drawn (reference training.md 3.2).
 class TimeLaw {
  public:

@@ -13,14 +13,14 @@
 namespace carillon {
 
 enum class TimestepSampling {
-  kAuto,        // discrete for turbo models, logit-normal for others
+  kAuto,        // discrete for turbo models (is_turbo in time_law.h), logit-normal for others
   kDiscrete,    // the eight times of the turbo schedule
   kLogitNormal  // the larger of two logit-normal numbers
 };
 
 struct TrainingOptions {
   std::string model_directory;
-  std::string model_name;  // named in the files that are written
+  std::string model_name;  // named in the files that are written; one with `turbo` in it makes a turbo model
   Placement placement;
   AdapterDesign adapter;
   std::vector<std::string> samples;  // sample files, in the order of the data set
