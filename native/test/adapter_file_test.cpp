@@ -225,6 +225,19 @@ TEST("adapter file: LoKr is found in a folder by its usual name") {
   EXPECT_EQ(read(folder).modules.at(0).projection, kQ);
 }
 
+TEST("adapter file: of several files in a folder the one with lokr_config is meant") {
+  const std::string folder = fixture_directory();
+  const Tensors tensors = {{lycoris_name(kQ) + ".lokr_w1", kW1}, {lycoris_name(kQ) + ".lokr_w2", kW2}};
+  write_safetensors(folder + "/a.safetensors", {{"exp_avg", kW1}});
+  write_safetensors(folder + "/c.safetensors", peft_tensors());
+  EXPECT_THROWS(read(folder), "holds 2 .safetensors files, 0 of them");
+  write_safetensors(folder + "/b.safetensors", tensors, R"({"lokr_config": "{}"})");
+  EXPECT(read(folder).kind == Adapter::Kind::kLokr);
+  write_safetensors(folder + "/d.safetensors", tensors, R"({"lokr_config": "{}"})");
+  EXPECT_THROWS(read(folder), "holds 4 .safetensors files, 2 of them with lokr_config; name one of them, such as " +
+                                  folder + "/a.safetensors");
+}
+
 TEST("adapter file: what fits nothing is named, what fits nothing and adds nothing is not") {
   Tensors tensors = {{lycoris_name(kQ) + ".lokr_w1", kW1}, {lycoris_name(kQ) + ".lokr_w2", kW2}};
   tensors["lycoris_proj_in_1.lokr_w1"] = kW1;

@@ -34,6 +34,7 @@ describe("the adapter endpoints", () => {
   const style = writeLora(join(folder, "style"));
   const other = writeLora(join(folder, "other"), { seed: 5 });
   const lokr = writeLokr(join(folder, "kron.safetensors"));
+  const empty = temporaryDirectory();
   let server: LiveServer;
   let client: Client;
   let base: Buffer;
@@ -193,7 +194,7 @@ describe("the adapter endpoints", () => {
     ["a load without a path", "load", () => ({}), "lora_path is required"],
     ["a path to nothing", "load", () => ({ lora_path: join(folder, "absent") }), "no such file or folder"],
     ["a path out of the root", "load", () => ({ lora_path: "../.." }), "Rejected unsafe path"],
-    ["a folder without an adapter", "load", () => ({ lora_path: folder }), "holds"],
+    ["a folder without an adapter", "load", () => ({ lora_path: empty }), "there is no adapter here"],
     ["a folder without its config", "load", () => ({ lora_path: bare() }), "there is no adapter_config.json"],
     ["an adapter of another model", "load", () => ({ lora_path: foreign() }), "made for another model"],
     ["a damaged file", "load", () => ({ lora_path: damaged() }), "damaged.safetensors"],

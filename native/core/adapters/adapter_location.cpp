@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "core/checkpoint/safetensors.h"
 #include "core/runtime/error.h"
 
 namespace carillon {
@@ -15,6 +16,7 @@ constexpr const char* kPeftWeights = "adapter_model.safetensors";
 constexpr const char* kPeftConfig = "adapter_config.json";
 constexpr const char* kPeftFolder = "adapter";
 constexpr const char* kLokrWeights = "lokr_weights.safetensors";
+constexpr const char* kLokrConfig = "lokr_config";  // in the metadata
 constexpr const char* kExtension = ".safetensors";
 
 /// nullopt where `folder` holds nothing of a PEFT adapter; one half of one is an error.
@@ -28,6 +30,9 @@ std::optional<AdapterLocation> find_peft(const fs::path& folder) {
   }
   return AdapterLocation{weights.string(), config.string()};
 }
+
+/// Whether a file of any name says that it is a LoKr.
+bool is_lokr(const std::string& path) { return Safetensors::open(path).metadata().count(kLokrConfig) != 0; }
 
 AdapterLocation find_in(const fs::path& folder) {
   if (const auto found = find_peft(folder)) return *found;
@@ -44,9 +49,13 @@ AdapterLocation find_in(const fs::path& folder) {
                                         " here and in " + kPeftFolder + "/, " + kLokrWeights +
                                         ", and any .safetensors file)");
   }
+  std::vector<std::string> lokr_files;
+  std::copy_if(files.begin(), files.end(), std::back_inserter(lokr_files), is_lokr);
+  if (lokr_files.size() == 1) return {lokr_files[0], std::nullopt};
   std::sort(files.begin(), files.end());
   fail(ErrorCode::kBadCheckpoint, folder.string() + ": holds " + std::to_string(files.size()) +
-                                      " .safetensors files; name one of them, such as " + files[0]);
+                                      " .safetensors files, " + std::to_string(lokr_files.size()) + " of them with " +
+                                      kLokrConfig + "; name one of them, such as " + files[0]);
 }
 
 }  // namespace

@@ -11,8 +11,8 @@ struct AdapterLocation {
 };
 
 /// Finds an adapter: a .safetensors file, alone or with its adapter_config.json beside it; or a folder that holds a
-/// PEFT adapter, itself or in `adapter/`, or lokr_weights.safetensors, or one other .safetensors file.
-/// Throws kBadCheckpoint naming what was looked for.
+/// PEFT adapter, itself or in `adapter/`, or lokr_weights.safetensors, or one other .safetensors file, or of several
+/// one with lokr_config in its metadata. Throws kBadCheckpoint naming what was looked for.
 AdapterLocation locate_adapter(const std::string& path);
 
 }  // namespace carillon
