@@ -167,7 +167,9 @@ async function generate(prompt: string, options: GenerateOptions): Promise<void>
   try {
     await engine.loadSlot(1, null, { signal });
     if (options.lora !== undefined) {
-      const { active } = await engine.loadAdapter(resolve(options.lora), basename(options.lora), { signal });
+      const path = resolve(options.lora);
+      const source = { path, name: basename(path), doraEpsilon: "float32" } as const;
+      const { active } = await engine.loadAdapter(source, { signal });
       await engine.scaleAdapter(active, Number(options.loraScale), { signal });
     }
     const request = parseGenerationRequest(parametersOf(prompt, options), engine);

@@ -159,10 +159,13 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
   }
 
   Napi::Value load_adapter(const Napi::CallbackInfo& info) {
-    const std::string path = info[0].ToString();
-    return Call::start(info.Env(), Lane::render(), info[1], [renderer = renderer_, path](const Control&) {
+    const auto files = info[0].As<Napi::Object>();
+    const std::string path = text_of(files, "path");
+    const double epsilon = choice_of<double>(files, "doraEpsilon",
+                                             {{"float32", kLokrNormEpsilon}, {"bfloat16", kLokrNormEpsilonBfloat16}});
+    return Call::start(info.Env(), Lane::render(), info[1], [renderer = renderer_, path, epsilon](const Control&) {
       require_open(renderer);
-      const LoadedAdapter loaded{std::make_shared<const Adapter>(renderer->load_adapter(path)), renderer};
+      const LoadedAdapter loaded{std::make_shared<const Adapter>(renderer->load_adapter(path, epsilon)), renderer};
       return [loaded](Napi::Env env) { return adapter_to_js(env, loaded); };
     });
   }

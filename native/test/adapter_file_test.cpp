@@ -217,6 +217,27 @@ TEST("adapter file: DoRA of a LoKr goes along rows or columns, as its shape says
   EXPECT(distance(row_norms(adapted(norms.view({1, 32})).t()), norms.view({32, 1})) < 1e-4);
 }
 
+TEST("adapter file: DoRA of LyCORIS is smaller with the epsilon of bfloat16, that of PEFT has none") {
+  const at::Tensor weight = exact_values({32, 32}, 8), norms = at::arange(1, 33, at::kFloat);
+  const auto adapted = [&](const std::string& path, double epsilon) {
+    return read_adapter(path, adapter_targets(model().dit), epsilon).modules.at(0).adapt(weight, 1);
+  };
+  Tensors lora = lora_tensors({{kQ, 32, 32}}, peft_key);
+  const at::Tensor lora_changed = weight + delta_of(read(write_peft(lora)), kQ);
+  lora["base_model.model." + kQ + ".dora_scale"] = norms.view({32, 1});
+  const std::string lokr = write_lokr(kQ, {{"lokr_w1", kW1}, {"lokr_w2", kW2}, {"dora_scale", norms}});
+  for (const auto& [path, changed] : {std::pair(lokr, weight + at::kron(kW1, kW2)), {write_peft(lora), lora_changed}}) {
+    const at::Tensor plain = adapted(path, kLokrNormEpsilon), small = adapted(path, kLokrNormEpsilonBfloat16);
+    const at::Tensor shrunk = row_norms(changed) / (row_norms(changed) + 0.0078125);
+    EXPECT(distance(small, plain * shrunk) < 1e-5);
+    EXPECT(distance(small, plain) > 1e-3);
+  }
+  lora.erase("base_model.model." + kQ + ".dora_scale");
+  lora["base_model.model." + kQ + ".lora_magnitude_vector"] = norms;
+  const std::string peft = write_peft(lora, peft_config(R"(, "use_dora": true)"));
+  EXPECT(adapted(peft, kLokrNormEpsilonBfloat16).equal(adapted(peft, kLokrNormEpsilon)));
+}
+
 TEST("adapter file: LoKr is found in a folder by its usual name") {
   const std::string folder = fixture_directory();
   const Tensors tensors = {{lycoris_name(kQ) + ".lokr_w1", kW1}, {lycoris_name(kQ) + ".lokr_w2", kW2}};

@@ -1,7 +1,7 @@
 /** The adapters of one renderer: which are held in memory, and which of them acts. */
 import type { CallOptions, NativeAdapter, NativeRenderer } from "./addon.js";
 import { EngineError } from "./errors.js";
-import type { ActingAdapter, AdapterState } from "./types.js";
+import type { ActingAdapter, AdapterSource, AdapterState } from "./types.js";
 
 interface Held {
   native: NativeAdapter;
@@ -38,11 +38,11 @@ export class AdapterSet {
    * Reads an adapter and makes it the active one, at full scale.
    * @throws EngineError ADAPTER where the name is in use, or a LoKr would not be alone; NativeError BAD_CHECKPOINT
    */
-  async load(path: string, name: string, call: CallOptions): Promise<void> {
+  async load({ name, ...files }: AdapterSource, call: CallOptions): Promise<void> {
     if (this.#held.has(name)) {
       throw new EngineError("ADAPTER", `An adapter named ${JSON.stringify(name)} is loaded already.`);
     }
-    const native = await this.#renderer.loadAdapter(path, call);
+    const native = await this.#renderer.loadAdapter(files, call);
     this.#checkCompany(native);
     await this.#apply({ name, scale: 1 }, native, call);
     this.#held.set(name, { native, scale: 1 });

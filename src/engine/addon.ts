@@ -144,6 +144,16 @@ export interface TrainingSample {
   metadata: string;
 }
 
+export interface AdapterFiles {
+  /** A PEFT directory or a .safetensors file. */
+  path: string;
+  /**
+   * The type whose machine epsilon LyCORIS' DoRA adds to the norms it divides by: float32 as in training, or bfloat16
+   * as in programs that cast an adapter first, whose weights come out up to 1 % smaller.
+   */
+  doraEpsilon: "float32" | "bfloat16";
+}
+
 export interface AdapterInfo {
   kind: "lora" | "lokr";
   /** Projections of the DiT that the adapter changes. */
@@ -165,10 +175,10 @@ export interface NativeRenderer {
   /** Writes the tensors of one sample to `path` (.pt). Rejects with STORAGE where the disk refuses. */
   prepareSample(sample: TrainingSample, path: string, call: CallOptions): Promise<void>;
   /**
-   * Reads a LoRA, LoKr or DoRA adapter: a PEFT directory or a .safetensors file. Nothing changes yet.
+   * Reads a LoRA, LoKr or DoRA adapter. Nothing changes yet.
    * Rejects with BAD_CHECKPOINT for a damaged one and for one of another model.
    */
-  loadAdapter(path: string, call: CallOptions): Promise<NativeAdapter>;
+  loadAdapter(files: AdapterFiles, call: CallOptions): Promise<NativeAdapter>;
   /** Merges the adapter at `scale` in place of the one merged before; null restores the base weights bit for bit. */
   applyAdapter(adapter: NativeAdapter | null, scale: number, call: CallOptions): Promise<void>;
   /** Frees the weights after the calls already made; later calls reject. */

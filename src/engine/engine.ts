@@ -16,6 +16,7 @@ import { loadAddon } from "./native.js";
 import * as planner from "./planner.js";
 import { Renderer } from "./renderer.js";
 import type {
+  AdapterSource,
   AdapterState,
   EngineOptions,
   FormatRequest,
@@ -155,8 +156,9 @@ export class Engine implements MusicEngine {
     return this.#slot(1).renderer?.adapters.state ?? { adapters: [], active: null, enabled: true };
   }
 
-  async loadAdapter(path: string, name: string, call: CallOptions = {}): Promise<AdapterState> {
-    const state = await this.#changeAdapters(call, (adapters) => adapters.load(path, name, call));
+  async loadAdapter(source: AdapterSource, call: CallOptions = {}): Promise<AdapterState> {
+    const { name } = source;
+    const state = await this.#changeAdapters(call, (adapters) => adapters.load(source, call));
     const unmatched = state.adapters.find((adapter) => adapter.name === name)?.unmatchedTensors ?? [];
     if (unmatched.length > 0) this.#log(`adapter ${name} holds tensors that fit nothing: ${some(unmatched)}`);
     return state;

@@ -3,6 +3,7 @@
  * The music service plans and renders through `Engine` and knows nothing below it.
  */
 import type {
+  AdapterFiles,
   AdapterInfo,
   CallOptions,
   RenderResult,
@@ -181,6 +182,11 @@ export interface Rendering extends RenderResult {
 
 export interface LoadedAdapter extends AdapterInfo, ActingAdapter {}
 
+/** An adapter to load: its files, and the name it gets. */
+export interface AdapterSource extends AdapterFiles {
+  name: string;
+}
+
 /** The adapters of slot 1. At most one acts. */
 export interface AdapterState {
   /** In the order of loading. */
@@ -255,7 +261,7 @@ export interface MusicEngine {
    * Reads an adapter for slot 1 and makes it the active one, at full scale. Songs that were asked for before are
    * finished first. Loading a model into the slot lets all adapters go.
    */
-  loadAdapter(path: string, name: string, call?: CallOptions): Promise<AdapterState>;
+  loadAdapter(source: AdapterSource, call?: CallOptions): Promise<AdapterState>;
   /** Lets all adapters go; the base weights are then as loaded, bit for bit. */
   unloadAdapters(call?: CallOptions): Promise<AdapterState>;
   enableAdapter(enabled: boolean, call?: CallOptions): Promise<AdapterState>;

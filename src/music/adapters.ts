@@ -34,11 +34,11 @@ export class Adapters {
     };
   }
 
-  async load({ path, name }: AdapterLoad) {
+  async load({ path, name, doraEpsilon }: AdapterLoad) {
     this.#requireModel();
     const adapterName = name ?? basename(path);
     const state = await attempt("Failed to load LoRA", async () =>
-      this.engine.loadAdapter(await this.#resolve(path), adapterName),
+      this.engine.loadAdapter({ path: await this.#resolve(path), name: adapterName, doraEpsilon }),
     );
     return { message: loadedMessage(path, activeOf(state)), lora_path: path, adapter_name: adapterName };
   }

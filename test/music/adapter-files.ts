@@ -72,14 +72,15 @@ export function writeLora(
   return folder;
 }
 
-/** Writes a LyCORIS file of whole factors. */
-export function writeLokr(path: string, seed = 1): string {
+/** Writes a LyCORIS file of whole factors; `dora` gives every row of a changed weight the norm 1. */
+export function writeLokr(path: string, { seed = 1, dora = false } = {}): string {
   const tensors = attentionProjections().flatMap(({ name, out, in: inputs }) => {
     const prefix = `lycoris_${name.replaceAll(".", "_")}`;
     return [
       [`${prefix}.alpha`, { shape: [], values: new Float32Array([64]) }],
       [`${prefix}.lokr_w1`, someValues([2, 2], seed)],
       [`${prefix}.lokr_w2`, someValues([out / 2, inputs / 2], seed + 1)],
+      ...(dora ? [[`${prefix}.dora_scale`, { shape: [out, 1], values: new Float32Array(out).fill(1) }]] : []),
     ];
   });
   const config = JSON.stringify({ linear_dim: 64, linear_alpha: 128, factor: 2 });

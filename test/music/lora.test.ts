@@ -151,6 +151,18 @@ describe("the adapter endpoints", () => {
     expect(await status()).to.deep.include({ adapters: ["kron"] });
   });
 
+  it("has DoRA of a LoKr sound as programs with another epsilon do, where that is asked for", async () => {
+    const lora_path = writeLokr(join(folder, "dora.safetensors"), { dora: true });
+    await change("load", { lora_path });
+    const trained = await song();
+    await change("unload", {});
+    await change("load", { lora_path, dora_epsilon: "float32" });
+    expect((await song()).equals(trained)).to.equal(true);
+    await change("unload", {});
+    await change("load", { lora_path, dora_epsilon: "bfloat16" });
+    expect((await song()).equals(trained)).to.equal(false);
+  });
+
   it("merges nothing into a song that renders", async () => {
     const slowSong = { ...seededSong, inference_steps: 8, batch_size: 1 };
     const alone = await client.download(await client.makeOne(slowSong));
@@ -198,6 +210,12 @@ describe("the adapter endpoints", () => {
     ["a folder without its config", "load", () => ({ lora_path: bare() }), "there is no adapter_config.json"],
     ["an adapter of another model", "load", () => ({ lora_path: foreign() }), "made for another model"],
     ["a damaged file", "load", () => ({ lora_path: damaged() }), "damaged.safetensors"],
+    [
+      "an epsilon of no type",
+      "load",
+      () => ({ lora_path: style, dora_epsilon: "float16" }),
+      "dora_epsilon must be one of float32, bfloat16",
+    ],
     ["a toggle without a value", "toggle", () => ({}), "use_lora must be true or false"],
     ["a scale without a value", "scale", () => ({}), "scale must be a number"],
     ["a scale above 1", "scale", () => ({ scale: 1.5 }), "scale must be from 0 to 1"],

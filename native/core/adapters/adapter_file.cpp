@@ -7,7 +7,6 @@
 #include <set>
 
 #include "core/adapters/adapter_location.h"
-#include "core/adapters/delta.h"
 #include "core/adapters/module_tensors.h"
 #include "core/adapters/peft_config.h"
 #include "core/adapters/tensor_names.h"
@@ -39,7 +38,8 @@ AdapterTensors group_by_module(const Safetensors& file) {
   return tensors;
 }
 
-AdapterModule read_lora(const ModuleTensors& tensors, const AdapterTarget& target, const PeftConfig& config) {
+AdapterModule read_lora(const ModuleTensors& tensors, const AdapterTarget& target, const PeftConfig& config,
+                        double dora_epsilon) {
   tensors.forbid("lora_mid", "belongs to a convolution, but " + target.name + " is none");
   AdapterModule module{.projection = target.name, .w1 = {}, .w2 = tensors.product("lora_B", "lora_A"), .magnitude = {}};
   tensors.require_fit(target, module.w2.rows(), module.w2.columns());
@@ -49,7 +49,7 @@ AdapterModule read_lora(const ModuleTensors& tensors, const AdapterTarget& targe
   module.scale = alpha / (config.is_rank_stabilized() ? std::sqrt(rank) : rank);
   if (tensors.has("dora_scale")) {
     module.magnitude = tensors.magnitude("dora_scale", target);
-    module.norm_epsilon = kLokrNormEpsilon;
+    module.norm_epsilon = dora_epsilon;
   } else if (tensors.has("magnitude") || config.uses_dora()) {
     module.magnitude = tensors.magnitude("magnitude", target);
     module.norm_epsilon = kLoraNormEpsilon;
@@ -58,7 +58,8 @@ AdapterModule read_lora(const ModuleTensors& tensors, const AdapterTarget& targe
 }
 
 /// `alpha` is what the metadata says, for modules that do not say it themselves.
-AdapterModule read_lokr(const ModuleTensors& tensors, const AdapterTarget& target, std::optional<double> alpha) {
+AdapterModule read_lokr(const ModuleTensors& tensors, const AdapterTarget& target, std::optional<double> alpha,
+                        double dora_epsilon) {
   tensors.forbid("lokr_t2", "belongs to a convolution, but " + target.name + " is none");
   AdapterModule module{
       .projection = target.name, .w1 = tensors.factor("lokr_w1"), .w2 = tensors.factor("lokr_w2"), .magnitude = {}};
@@ -71,7 +72,7 @@ AdapterModule read_lokr(const ModuleTensors& tensors, const AdapterTarget& targe
   }
   if (tensors.has("dora_scale")) {
     module.magnitude = tensors.magnitude("dora_scale", target);
-    module.norm_epsilon = kLokrNormEpsilon;
+    module.norm_epsilon = dora_epsilon;
   }
   return module;
 }
@@ -86,7 +87,7 @@ std::optional<double> lokr_alpha(const Safetensors& file) {
 
 }  // namespace
 
-Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& targets) {
+Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& targets, double dora_epsilon) {
   const AdapterLocation location = locate_adapter(path);
   const PeftConfig config = location.config ? PeftConfig::read(*location.config) : PeftConfig();
   const Safetensors file = Safetensors::open(location.weights);
@@ -104,8 +105,8 @@ Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& 
     const AdapterTarget* target = index.find(name);
     if (target) {
       if (!seen.insert(target->name).second) refuse("module '" + name + "' is " + target->name + ", as another is");
-      adapter.modules.push_back(tensors.is_lokr ? read_lokr(module, *target, alpha)
-                                                : read_lora(module, *target, config));
+      adapter.modules.push_back(tensors.is_lokr ? read_lokr(module, *target, alpha, dora_epsilon)
+                                                : read_lora(module, *target, config, dora_epsilon));
     } else if (!module.adds_nothing()) {
       for (const auto& [part, tensor] : module.names()) adapter.unmatched_tensors.push_back(tensor);
     }

@@ -59,8 +59,10 @@ class Renderer {
   /// Throws kBadArgument beyond the silence table.
   at::Tensor silent_context(int64_t frames, const Control& control);
 
-  /// Reads an adapter for this DiT. Nothing changes yet. Throws kBadCheckpoint.
-  Adapter load_adapter(const std::string& path) const { return read_adapter(path, adapter_targets_); }
+  /// Reads an adapter for this DiT, as read_adapter does. Nothing changes yet. Throws kBadCheckpoint.
+  Adapter load_adapter(const std::string& path, double dora_epsilon = kLokrNormEpsilon) const {
+    return read_adapter(path, adapter_targets_, dora_epsilon);
+  }
 
   /// Merges `adapter` at `strength` in place of the one before; null brings back the base weights, bit for bit.
   /// A model that does not stay is merged whenever it arrives. After a failure the base weights are there.

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { FieldSources, type Fields } from "./fields.js";
 import { parameter } from "./names.js";
 import { parseObject } from "./validate.js";
-import { flag, requiredText, strictNumber, textOrNull, within } from "./values.js";
+import { flag, oneOf, requiredText, strictNumber, textOrNull, within } from "./values.js";
 
 const adapterName = parameter(["adapter_name", "name"], textOrNull.nullable().default(null));
 
@@ -11,6 +11,8 @@ const loadSchema = z.object({
   path: parameter(["lora_path", "path"], requiredText),
   /** Null: the last part of the path. */
   name: adapterName,
+  /** Of LyCORIS' DoRA: float32 as in training; bfloat16 to sound as in programs that cast adapters. */
+  doraEpsilon: parameter("dora_epsilon", oneOf(["float32", "bfloat16"]).default("float32")),
 });
 
 const toggleSchema = z.object({ enabled: parameter(["use_lora", "enabled"], flag) });
