@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "core/checkpoint/safetensors.h"
 #include "core/checkpoint/stored_zip.h"
 #include "core/runtime/error.h"
 #include "test/checkpoint_files.h"
@@ -96,6 +97,37 @@ TEST("sample: what is written is read again, in whatever dtype it was") {
     EXPECT(read.metadata == sample.metadata);
     EXPECT(TorchFile::open(path).tensor("attention_mask").scalar_type() == dtype);
   }
+}
+
+TEST("sample: a safetensors file of the same tensors is the same sample") {
+  const TrainingSample sample = some_sample();
+  const std::string path = test::fixture_directory() + "/sample.safetensors";
+  std::map<std::string, at::Tensor> tensors = {{"target_latents", sample.target_latents.to(at::kBFloat16)},
+                                               {"attention_mask", sample.attention_mask.to(at::kFloat)},
+                                               {"encoder_hidden_states", sample.encoder_hidden_states},
+                                               {"encoder_attention_mask", at::tensor({1, 1, 1, 0}).to(at::kBool)},
+                                               {"context_latents", sample.context_latents}};
+  const std::string notes = R"({"bpm": null, "caption": "a song", "duration": 12, "instrumental": true, "gain": 0.5})";
+  save_safetensors(path, tensors, {{"metadata", notes}});
+  const TrainingSample read = read_sample(path);
+  EXPECT(read.target_latents.equal(sample.target_latents.to(at::kBFloat16).to(at::kFloat)));
+  EXPECT(read.attention_mask.equal(sample.attention_mask));
+  EXPECT(read.encoder_hidden_states.equal(sample.encoder_hidden_states));
+  EXPECT(read.encoder_attention_mask.equal(at::tensor({1, 1, 1, 0}).to(at::kBool)));
+  EXPECT(read.context_latents.equal(sample.context_latents));
+  EXPECT(read.metadata == sample.metadata);
+  EXPECT_EQ(inspect_sample(path, some_model()).frames, kFrames);
+
+  save_safetensors(path, tensors);
+  EXPECT(read_sample(path).metadata.empty());
+  save_safetensors(path, tensors, {{"metadata", "a song"}});
+  EXPECT_THROWS(read_sample(path), path + " (metadata): not JSON");
+  tensors["encoder_hidden_states"] = at::empty({0, kWidth});
+  save_safetensors(path, tensors);
+  EXPECT_THROWS(read_sample(path), path + ": encoder_hidden_states is empty");
+  tensors.erase("encoder_hidden_states");
+  save_safetensors(path, tensors);
+  EXPECT_THROWS(read_sample(path), path + ": there is no tensor 'encoder_hidden_states'");
 }
 
 TEST("sample: only opcodes that every loader knows are written") {

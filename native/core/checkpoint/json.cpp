@@ -232,6 +232,7 @@ void Json::wrong_type(const char* expected) const {
 
 bool Json::is_null() const { return std::holds_alternative<std::nullptr_t>(value_); }
 bool Json::is_bool() const { return std::holds_alternative<bool>(value_); }
+bool Json::is_integer() const { return std::holds_alternative<Integer>(value_); }
 bool Json::is_string() const { return std::holds_alternative<std::string>(value_); }
 bool Json::is_object() const { return std::holds_alternative<std::shared_ptr<const Object>>(value_); }
 

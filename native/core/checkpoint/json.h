@@ -20,6 +20,7 @@ class Json {
 
   bool is_null() const;
   bool is_bool() const;
+  bool is_integer() const;  // without fraction, within int64
   bool is_string() const;
   bool is_object() const;
 

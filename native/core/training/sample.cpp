@@ -2,6 +2,11 @@
 
 #include <ATen/ATen.h>
 
+#include <filesystem>
+#include <functional>
+
+#include "core/checkpoint/json.h"
+#include "core/checkpoint/safetensors.h"
 #include "core/runtime/error.h"
 
 namespace carillon {
@@ -24,17 +29,53 @@ std::string shape_text(const at::Tensor& tensor) {
   return text + "]";
 }
 
-at::Tensor read_rows(const TorchFile& file, const std::string& path, const char* key) {
+/// A sample file of either format.
+struct SampleFile {
+  std::function<at::Tensor(const char* key)> tensor;  // of its own memory
+  TorchNotes metadata;
+};
+
+TorchNotes notes_of(const Json& object) {
+  TorchNotes notes;
+  for (const auto& [name, value] : object.as_object()) {
+    if (value.is_null()) notes[name] = nullptr;
+    if (value.is_bool()) notes[name] = value.as_bool();
+    if (value.is_integer()) notes[name] = value.as_int();
+    if (value.is_string()) notes[name] = value.as_string();
+  }
+  return notes;
+}
+
+SampleFile open_safetensors(const std::string& path) {
+  const auto file = Safetensors::open(path);
+  const auto metadata = file.metadata().find(kMetadata);
+  return {
+      [file](const char* key) {
+        const at::Tensor stored = file.tensor(key);
+        // A bool of another byte than 0 and 1 is undefined.
+        return stored.scalar_type() == at::kBool ? stored.view(at::kByte).ne(0) : stored.clone();
+      },
+      metadata == file.metadata().end() ? TorchNotes() : notes_of(Json::parse(metadata->second, path + " (metadata)"))};
+}
+
+SampleFile open_sample(const std::string& path) {
+  if (std::filesystem::path(path).extension() == ".safetensors") return open_safetensors(path);
+  const auto file = TorchFile::open(path);
+  return {[file](const char* key) { return file.tensor(key); }, file.notes(kMetadata)};
+}
+
+at::Tensor read_rows(const SampleFile& file, const std::string& path, const char* key) {
   const at::Tensor stored = file.tensor(key);
   if (!stored.is_floating_point()) bad(path, key, "holds " + std::string(at::toString(stored.scalar_type())));
   if (stored.dim() != 2) bad(path, key, "has shape " + shape_text(stored) + ", expected two dimensions");
+  if (stored.numel() == 0) bad(path, key, "is empty");
   const at::Tensor rows = stored.to(at::kFloat);
   if (!rows.isfinite().all().item<bool>()) bad(path, key, "holds values that are not finite");
   return rows;
 }
 
 /// Masks are stored as bool, as integers or in the dtype of the latents.
-at::Tensor read_mask(const TorchFile& file, const std::string& path, const char* key, const at::Tensor& rows) {
+at::Tensor read_mask(const SampleFile& file, const std::string& path, const char* key, const at::Tensor& rows) {
   const at::Tensor stored = file.tensor(key);
   if (stored.dim() != 1 || stored.size(0) != rows.size(0)) {
     bad(path, key, "has shape " + shape_text(stored) + ", expected [" + std::to_string(rows.size(0)) + "]");
@@ -45,7 +86,7 @@ at::Tensor read_mask(const TorchFile& file, const std::string& path, const char*
 }  // namespace
 
 TrainingSample read_sample(const std::string& path) {
-  const auto file = TorchFile::open(path);
+  const SampleFile file = open_sample(path);
   TrainingSample sample;
   sample.target_latents = read_rows(file, path, kTargetLatents);
   sample.attention_mask = read_mask(file, path, kAttentionMask, sample.target_latents);
@@ -58,7 +99,7 @@ TrainingSample read_sample(const std::string& path) {
         "has shape " + shape_text(sample.context_latents) + ", expected [" + std::to_string(frames) + ", " +
             std::to_string(2 * channels) + "]");
   }
-  sample.metadata = file.notes(kMetadata);
+  sample.metadata = file.metadata;
   return sample;
 }
 

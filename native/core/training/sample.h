@@ -25,8 +25,9 @@ struct SampleInfo {
   int64_t condition_tokens;  // L
 };
 
-/// Reads a sample file (`.pt`) as any trainer of this model family writes it; nothing in it is executed. Floating
-/// tensors come as float32, whatever the file holds. Metadata of other types than TorchNotes has is left out.
+/// Reads a sample file: a `.pt` as any trainer of this model family writes it, nothing in it executed, or a
+/// `.safetensors` of the same tensors, `metadata` a JSON object in its own metadata. Floating tensors come as float32,
+/// whatever the file holds. Metadata of other types than TorchNotes has is left out.
 /// Throws kBadCheckpoint naming file and key: a damaged or foreign file, a key missing, a rank or length that does not
 /// fit the others, a value that is not finite.
 TrainingSample read_sample(const std::string& path);

@@ -6,9 +6,9 @@ import { isWithin } from "../permitted-root.js";
 import { isObject } from "../request/fields.js";
 
 export const MANIFEST_NAME = "manifest.json";
-const SAMPLE_EXTENSION = ".pt";
-/** Files with the same extension that are no samples: another tool's intermediates, and a trainer's own state. */
-const NO_SAMPLE = /(\.tmp\.pt|^training_state\.pt)$/;
+const SAMPLE_EXTENSION = /\.(?:pt|safetensors)$/;
+/** Files named so that are no samples: another tool's intermediates, and a trainer's own state. */
+const NO_SAMPLE = /(?:\.tmp|^training_state)\.\w+$/;
 
 export interface SampleSet {
   /** What the manifest says of the data set; null without a manifest. */
@@ -67,7 +67,15 @@ async function readManifest(directory: string): Promise<Manifest | null> {
 
 async function listSamples(directory: string): Promise<string[]> {
   const names = (await readdir(directory)).filter(isSampleName).sort();
-  const paths = await Promise.all(names.map((name) => sampleAt(join(directory, name), directory)));
+  // A sample that is there in both formats is one sample.
+  const nameOfId = new Map<string, string>();
+  for (const name of names) {
+    const id = name.replace(SAMPLE_EXTENSION, "");
+    if (!nameOfId.has(id)) nameOfId.set(id, name);
+  }
+  const paths = await Promise.all(
+    [...nameOfId.values()].map((name) => sampleAt(join(directory, name), directory)),
+  );
   return paths.filter((path) => path !== null);
 }
 
@@ -88,5 +96,5 @@ async function sampleAt(path: string, directory: string): Promise<string | null>
 }
 
 function isSampleName(name: string): boolean {
-  return name.endsWith(SAMPLE_EXTENSION) && !NO_SAMPLE.test(name);
+  return SAMPLE_EXTENSION.test(name) && !NO_SAMPLE.test(name);
 }

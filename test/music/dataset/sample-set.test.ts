@@ -33,6 +33,23 @@ describe("sample set", () => {
     });
   });
 
+  it("holds safetensors files beside .pt files, and a sample that is there as both once", async () => {
+    await write(
+      ...["sets/one/a.safetensors", "sets/one/c.safetensors"],
+      ...["sets/one/training_state.safetensors", "sets/one/d.tmp.safetensors"],
+    );
+    expect((await discoverSamples(tensors, root)).samples).to.deep.equal([
+      join(tensors, "a.pt"),
+      join(tensors, "b.pt"),
+      join(tensors, "c.safetensors"),
+    ]);
+    await writeManifest({ samples: ["c.safetensors", "a.safetensors"] });
+    expect((await discoverSamples(tensors, root)).samples).to.deep.equal([
+      join(tensors, "c.safetensors"),
+      join(tensors, "a.safetensors"),
+    ]);
+  });
+
   it("follows the manifest's order, and finds entries of old and of moved sets", async () => {
     await writeManifest({
       metadata: { name: "set" },

@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { parseLoraTraining } from "../../../src/music/request/training.js";
 import type { TrainingStatus } from "../../../src/music/training/status.js";
 import { shortSong } from "../live-server.js";
+import { sampleTensors, writeSafetensorsSample } from "./sample-files.js";
 import {
   type Kind,
   longRun,
@@ -145,6 +146,14 @@ describe("training runs", () => {
       ];
       expect(lines, lines.join("\n")).to.have.length(patterns.length);
       for (const [index, pattern] of patterns.entries()) expect(lines[index]).to.match(pattern);
+    });
+
+    it("make the same adapter of safetensors samples", async () => {
+      for (const seed of [1, 2]) {
+        writeSafetensorsSample(trainer.path(`same/sample${seed}.safetensors`), sampleTensors(seed));
+      }
+      const ofPickles = await trained("of-pickles");
+      expect((await trained("of-safetensors", { tensor_dir: "same" })).equals(ofPickles)).to.equal(true);
     });
 
     it("leave the loss of every step", async () => {

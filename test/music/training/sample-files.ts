@@ -5,6 +5,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Checkpoints, embeddedModel } from "../../../src/engine/checkpoints.js";
+import { writeSafetensors } from "../adapter-files.js";
 
 /** Floats, or booleans as bytes. */
 export interface SampleTensor {
@@ -77,6 +78,16 @@ export function writeSample(path: string, tensors: SampleTensors): void {
     ["version", Buffer.from("3\n")],
   ];
   writeFileSync(path, storedZip(files.map(([name, bytes]) => [`sample/${name}`, bytes])));
+}
+
+/** The same as a safetensors file; masks become floats. */
+export function writeSafetensorsSample(path: string, tensors: SampleTensors): void {
+  mkdirSync(join(path, ".."), { recursive: true });
+  const entries = Object.entries(tensors).map(([name, { shape, values }]) => [
+    name,
+    { shape, values: Float32Array.from(values) },
+  ]);
+  writeSafetensors(path, Object.fromEntries(entries));
 }
 
 /** Pickle protocol 2 of a dictionary of tensors. */
