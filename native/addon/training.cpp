@@ -57,6 +57,7 @@ TrainingOptions options_of(const Napi::Object& object) {
   options.seed = static_cast<uint64_t>(integer_of(object, "seed"));
   options.gradient_checkpointing = flag_of(object, "gradientCheckpointing");
   options.timestep_sampling = sampling_of(object);
+  options.trim_condition = flag_of(object, "trimCondition");
   if (has(object, "conditionDropout")) options.condition_dropout = number_of(object, "conditionDropout");
   if (has(object, "resumeFrom")) options.resume_from = text_of(object, "resumeFrom");
   return options;
@@ -99,11 +100,7 @@ class EventObject {
         .object_;
   }
   Napi::Value operator()(const training_event::Epoch& event) {
-    return set("kind", "epoch")
-        .set("epoch", event.epoch)
-        .set("seconds", event.seconds)
-        .set("loss", event.loss)
-        .object_;
+    return set("kind", "epoch").set("epoch", event.epoch).set("seconds", event.seconds).set("loss", event.loss).object_;
   }
   Napi::Value operator()(const training_event::Checkpoint& event) {
     return set("kind", "checkpoint").set("epoch", event.epoch).set("path", event.path).object_;

@@ -159,6 +159,16 @@ TEST("sample: only opcodes that every loader knows are written") {
   EXPECT_EQ(bytes.substr(at), ".");
 }
 
+TEST("sample: a trimmed condition has its real tokens alone, and one without any is refused") {
+  TrainingSample sample = read_sample(kPythonSample);  // whose last token is padding
+  const at::Tensor states = sample.encoder_hidden_states;
+  trim_condition(sample, kPythonSample);
+  EXPECT(sample.encoder_hidden_states.equal(states.narrow(0, 0, kTokens - 1)));
+  EXPECT(sample.encoder_attention_mask.equal(at::ones({kTokens - 1}, at::kBool)));
+  sample.encoder_attention_mask = at::zeros({kTokens - 1}, at::kBool);
+  EXPECT_THROWS(trim_condition(sample, kPythonSample), kPythonSample + ": encoder_attention_mask has no real token"s);
+}
+
 TEST("sample: a file that cannot be trained on names the key and the reason") {
   const auto refused = [](auto change, const char* fragment) {
     const std::string path = write_changed(change);

@@ -148,6 +148,23 @@ TEST("training run: conditions are dropped for models that guidance steers, whic
   EXPECT_EQ(dropout(base, "fork-of-turbo", 0.5), 0.5);
 }
 
+TEST("training run: padding of conditions is trained on, unless it is to be left out") {
+  TrainingSample padded = random_sample(12, 5, 1), cut = padded;
+  padded.encoder_attention_mask = at::tensor({1, 1, 1, 0, 0}).to(at::kBool);
+  cut.encoder_hidden_states = cut.encoder_hidden_states.narrow(0, 0, 3);
+  cut.encoder_attention_mask = at::ones({3}, at::kBool);
+  const auto trained = [](const TrainingSample& sample, bool trim) {
+    TrainingOptions options = tiny_training(kLora);
+    options.samples = write_samples({sample});
+    options.trim_condition = trim;
+    return adapter_bytes(Trained(options).result.path);
+  };
+  EXPECT_EQ(trained(padded, true), trained(cut, false));
+  EXPECT(trained(padded, false) != trained(cut, false));
+  padded.encoder_attention_mask = at::zeros({5}, at::kBool);
+  EXPECT_THROWS(trained(padded, true), "0.pt: encoder_attention_mask has no real token");
+}
+
 TEST("training run: it learns a sample by heart, and a model with the adapter of its file knows it") {
   // A base for it: a random head reaches few velocities, whatever the attention says, and this one reaches them all; it
   // hears little of the state, whose noise no step can foresee. The sample is louder than that noise.
@@ -304,11 +321,15 @@ TEST("training run: other samples or another seed go on with a notice, from the 
     return step && step->step == 3;
   });
   options.resume_from = stopped.result.path;
-  options.seed = 7;
-  const Trained rest(options);
-  EXPECT_EQ(rest.all<Notice>().size(), size_t{1});
-  EXPECT(rest.all<Notice>()[0].text.find("beginning of epoch 2") != std::string::npos);
-  EXPECT_EQ(rest.result.steps, int64_t{3 + 10});
+  TrainingOptions seeded = options, trimmed = options;
+  seeded.seed = 7;
+  trimmed.trim_condition = true;
+  for (const TrainingOptions& changed : {seeded, trimmed}) {
+    const Trained rest(changed);
+    EXPECT_EQ(rest.all<Notice>().size(), size_t{1});
+    EXPECT(rest.all<Notice>()[0].text.find("beginning of epoch 2") != std::string::npos);
+    EXPECT_EQ(rest.result.steps, int64_t{3 + 10});
+  }
 }
 
 TEST("training run: a run goes on with another dropout, where it was in the epoch") {

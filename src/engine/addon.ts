@@ -300,6 +300,8 @@ export interface TrainingOptions {
   gradientCheckpointing: boolean;
   /** auto: discrete for turbo models, logit-normal for others. */
   timestepSampling: "auto" | "discrete" | "logit_normal";
+  /** Leaves out what a sample's mask says is padding of its condition. */
+  trimCondition: boolean;
   /** 0 .. 1: share of samples that train without condition; absent: 0 for turbo models, 0.15 for others. */
   conditionDropout?: number | undefined;
   /** A checkpoint folder of an earlier run to go on from. */

@@ -28,5 +28,6 @@ export function trainingRequest(samples: string[], outputDirectory: string): Tra
     seed: 42,
     gradientCheckpointing: false,
     timestepSampling: "auto",
+    trimCondition: false,
   };
 }

@@ -34,6 +34,7 @@ describe("training requests", () => {
     seed: 42,
     gradientCheckpointing: false,
     timestepSampling: "auto",
+    trimCondition: false,
     conditionDropout: null,
     resumeFrom: null,
   };
@@ -77,6 +78,7 @@ describe("training requests", () => {
         training_seed: 0,
         gradient_checkpointing: "true",
         timestep_sampling: "LOGIT_NORMAL",
+        trim_condition: "true",
         cfg_ratio: 0.25,
         resume_from: "out/checkpoints/epoch_1_loss_0.1",
       });
@@ -91,6 +93,7 @@ describe("training requests", () => {
         seed: 0,
         gradientCheckpointing: true,
         timestepSampling: "logit_normal",
+        trimCondition: true,
         conditionDropout: 0.25,
         resumeFrom: "out/checkpoints/epoch_1_loss_0.1",
       });
@@ -125,6 +128,7 @@ describe("training requests", () => {
       ["training_seed", 2 ** 53],
       ["gradient_checkpointing", []],
       ["timestep_sampling", "uniform"],
+      ["trim_condition", []],
       ["cfg_ratio", -0.01],
       ["cfg_ratio", 1.01],
       ["tensor_dir", ["t"]],

@@ -67,7 +67,7 @@ TrainingRun::TrainingRun(const TrainingOptions& options, std::function<void(cons
 TrainingResult TrainingRun::execute() {
   for (const auto& path : options_.samples) {
     if (control_.is_cancelled()) break;  // the first epoch sees it too
-    inspect_sample(path, model_.config);
+    check_sample(sample_at(path), model_.config, path);
   }
   on_event_(training_event::Loaded{static_cast<int64_t>(options_.samples.size())});
   if (options_.resume_from) restore(*options_.resume_from);
@@ -83,6 +83,12 @@ TrainingResult TrainingRun::execute() {
     }
   }
   return {.completed = true, .path = save_final(), .steps = position_.step};
+}
+
+TrainingSample TrainingRun::sample_at(const std::string& path) const {
+  TrainingSample sample = read_sample(path);
+  if (options_.trim_condition) trim_condition(sample, path);
+  return sample;
 }
 
 void TrainingRun::restore(const std::string& folder) {
@@ -130,7 +136,7 @@ double TrainingRun::micro_step(const std::vector<int64_t>& order, int64_t batch)
   const int64_t end = std::min(first + options_.batch_size, static_cast<int64_t>(order.size()));
   std::vector<TrainingSample> samples;
   for (int64_t i = first; i < end; ++i) {
-    samples.push_back(read_sample(options_.samples[static_cast<size_t>(order[static_cast<size_t>(i)])]));
+    samples.push_back(sample_at(options_.samples[static_cast<size_t>(order[static_cast<size_t>(i)])]));
   }
   const std::vector<Part> parts = make_parts(samples, law_, micro_step, options_.placement);
   double sum = 0;
@@ -214,6 +220,7 @@ std::string TrainingRun::run_json() const {
                       {"shift", json_number(options_.shift)},
                       {"seed", std::to_string(options_.seed)},
                       {"timestep_sampling", json_string(sampling[static_cast<int>(options_.timestep_sampling)])},
+                      {"trim_condition", json_bool(options_.trim_condition)},
                       {"condition_dropout", json_number(law_.condition_dropout)}});
 }
 

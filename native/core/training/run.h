@@ -34,6 +34,8 @@ class TrainingRun {
   TrainingResult execute();
 
  private:
+  /// Reads a sample as this run trains on it.
+  TrainingSample sample_at(const std::string& path) const;
   void restore(const std::string& folder);
   /// False where the caller asked to stop.
   bool run_epoch();

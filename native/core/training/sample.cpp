@@ -103,6 +103,13 @@ TrainingSample read_sample(const std::string& path) {
   return sample;
 }
 
+void trim_condition(TrainingSample& sample, const std::string& path) {
+  const at::Tensor real = sample.encoder_attention_mask.nonzero().view({-1});
+  if (real.numel() == 0) bad(path, kEncoderAttentionMask, "has no real token: trim_condition would leave nothing");
+  sample.encoder_hidden_states = sample.encoder_hidden_states.index_select(0, real);
+  sample.encoder_attention_mask = sample.encoder_attention_mask.index_select(0, real);
+}
+
 void check_sample(const TrainingSample& sample, const DitConfig& model, const std::string& path) {
   const auto require_width = [&](const char* key, const at::Tensor& rows, int64_t expected) {
     if (rows.size(1) == expected) return;

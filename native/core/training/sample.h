@@ -32,6 +32,10 @@ struct SampleInfo {
 /// fit the others, a value that is not finite.
 TrainingSample read_sample(const std::string& path);
 
+/// Leaves out the tokens of the condition that encoder_attention_mask says are padding. Throws kBadCheckpoint naming
+/// `path` where that is all of them.
+void trim_condition(TrainingSample& sample, const std::string& path);
+
 /// Throws kBadCheckpoint naming `path` and the key where the sample's widths are not those of the model.
 void check_sample(const TrainingSample& sample, const DitConfig& model, const std::string& path);
 

@@ -34,6 +34,7 @@ struct TrainingOptions {
   uint64_t seed = 42;
   bool gradient_checkpointing = false;  // less memory for more time; the result is the same
   TimestepSampling timestep_sampling = TimestepSampling::kAuto;
+  bool trim_condition = false;                   // leave out what a sample's encoder_attention_mask says is padding
   std::optional<double> condition_dropout = {};  // 0 .. 1; absent: 0 for turbo models, 0.15 for others
   std::optional<std::string> resume_from = {};   // a checkpoint folder of an earlier run
 };

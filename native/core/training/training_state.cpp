@@ -86,6 +86,7 @@ std::string without_dropout(const std::string& design) {
 TrainingIdentity TrainingIdentity::of(const TrainingOptions& options, const TrainableAdapter& adapter) {
   Digest samples;
   for (const auto& path : options.samples) samples.add(fs::path(path).filename().string());
+  if (options.trim_condition) samples.add("trim_condition");
   return {.adapter = design_json(adapter.design()),
           .weights = digest_of_weights(adapter),
           .order = json_object({{"samples", json_string(samples.text())},

@@ -35,7 +35,7 @@ void save_training_state(const std::string& path, const TrainingPosition& positi
 
 struct RestoredTraining {
   TrainingPosition position;
-  bool is_exact;  // false: the data set, its batches or the seed are others, so the epoch under way begins anew
+  bool is_exact;  // false: the samples, their batches or the seed are others, so the epoch under way begins anew
 };
 
 /// Reads a checkpoint folder, or the adapter/ in one, into adapter and optimiser. Throws kBadArgument saying what does

@@ -52,6 +52,8 @@ const runParameters = {
     "timestep_sampling",
     oneOf(["auto", "discrete", "logit_normal"]).default("auto"),
   ),
+  /** Leaves out the padding that other trainers store with a condition, and train on. */
+  trimCondition: parameter("trim_condition", flag.default(false)),
   /** Null: by the kind of model. */
   conditionDropout: parameter("cfg_ratio", share.nullable().default(null)),
   /** A checkpoint folder of an earlier run, or null. */

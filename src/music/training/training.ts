@@ -169,6 +169,7 @@ export class Training {
       seed: request.seed,
       gradientCheckpointing: request.gradientCheckpointing,
       timestepSampling: request.timestepSampling,
+      trimCondition: request.trimCondition,
       conditionDropout: request.conditionDropout ?? undefined,
     };
     const run = new TrainingRun(plan, (call) => this.engine.train(options, call));

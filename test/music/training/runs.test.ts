@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { parseLoraTraining } from "../../../src/music/request/training.js";
 import type { TrainingStatus } from "../../../src/music/training/status.js";
 import { shortSong } from "../live-server.js";
-import { sampleTensors, writeSafetensorsSample } from "./sample-files.js";
+import { type SampleTensor, sampleTensors, writeSafetensorsSample, writeSample } from "./sample-files.js";
 import {
   type Kind,
   longRun,
@@ -154,6 +154,29 @@ describe("training runs", () => {
       }
       const ofPickles = await trained("of-pickles");
       expect((await trained("of-safetensors", { tensor_dir: "same" })).equals(ofPickles)).to.equal(true);
+    });
+
+    it("train on the padding of a condition, unless it is left out", async () => {
+      for (const seed of [1, 2]) {
+        const tensors = sampleTensors(seed);
+        const states = tensors.encoder_hidden_states as SampleTensor;
+        const mask = tensors.encoder_attention_mask as SampleTensor;
+        const width = states.shape[1] as number;
+        writeSample(trainer.path(`padded/sample${seed}.pt`), {
+          ...tensors,
+          encoder_attention_mask: { ...mask, values: mask.values.map((real, i) => (i < 4 ? real : 0)) },
+        });
+        writeSample(trainer.path(`cut/sample${seed}.pt`), {
+          ...tensors,
+          encoder_hidden_states: { shape: [4, width], values: states.values.slice(0, 4 * width) },
+          encoder_attention_mask: { shape: [4], values: mask.values.slice(0, 4) },
+        });
+      }
+      const cut = await trained("cut-run", { tensor_dir: "cut" });
+      const padded = await trained("padded-run", { tensor_dir: "padded" });
+      const trimmed = await trained("trimmed-run", { tensor_dir: "padded", trim_condition: true });
+      expect(padded.equals(cut)).to.equal(false);
+      expect(trimmed.equals(cut)).to.equal(true);
     });
 
     it("leave the loss of every step", async () => {
