@@ -46,6 +46,7 @@ TrainingOptions options_of(const Napi::Object& object) {
   options.model_directory = text_of(object, "modelDirectory");
   options.model_name = text_of(object, "modelName");
   options.adapter = design_of(object.Get("adapter").As<Napi::Object>());
+  options.data_set_name = text_of(object, "dataSetName");
   options.samples = texts_of(object, "samples");
   options.output_directory = text_of(object, "outputDirectory");
   options.learning_rate = number_of(object, "learningRate");

@@ -45,6 +45,7 @@ inline TrainingOptions tiny_training(const AdapterDesign& adapter) {
           .model_name = "tiny",
           .placement = {at::kCPU, at::kFloat},
           .adapter = adapter,
+          .data_set_name = "songs",
           .samples = samples,
           .output_directory = fixture_directory() + "/run",
           .learning_rate = 1e-2,

@@ -140,7 +140,9 @@ TEST("training run: conditions are dropped for models that guidance steers, whic
     options.model_name = name;
     options.condition_dropout = asked;
     options.epochs = 1;
-    return Json::read_file(Trained(options).result.path + "/training_info.json").get_double("condition_dropout");
+    return Json::read_file(Trained(options).result.path + "/training_info.json")
+        .at("training_config")
+        .get_double("condition_dropout");
   };
   EXPECT_EQ(dropout(base, "base", {}), 0.15);
   EXPECT_EQ(dropout(base, "fork-of-turbo", {}), 0.0);
@@ -163,6 +165,23 @@ TEST("training run: padding of conditions is trained on, unless it is to be left
   EXPECT(trained(padded, false) != trained(cut, false));
   padded.encoder_attention_mask = at::zeros({5}, at::kBool);
   EXPECT_THROWS(trained(padded, true), "0.pt: encoder_attention_mask has no real token");
+}
+
+TEST("training run: its files say what it was trained on and how, and no paths") {
+  for (const AdapterDesign& design : {AdapterDesign(kLora), AdapterDesign(kLokr)}) {
+    TrainingOptions options = tiny_training(design);
+    options.seed = 7;
+    const std::string final = Trained(options).result.path;
+    const std::string text = text_of(final + "/training_info.json");
+    const Json run = Json::parse(text, "training_info.json");
+    EXPECT_EQ(run.at("tensor_dir").as_string(), std::string("songs"));
+    EXPECT_EQ(run.get_int("num_samples"), int64_t{3});
+    EXPECT_EQ(run.at("training_config").get_int("seed"), int64_t{7});
+    EXPECT_EQ(run.at("training_config").get_double("learning_rate"), 1e-2);
+    EXPECT(text.find('/') == std::string::npos);
+    if (std::holds_alternative<LoraDesign>(design)) continue;
+    EXPECT_EQ(Safetensors::open(final + "/lokr_weights.safetensors").metadata().at("run_metadata") + "\n", text);
+  }
 }
 
 TEST("training run: it learns a sample by heart, and a model with the adapter of its file knows it") {

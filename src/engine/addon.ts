@@ -286,6 +286,8 @@ export interface TrainingOptions {
   device: string;
   dtype: "auto" | "float32" | "bfloat16";
   adapter: AdapterDesign;
+  /** The name of its folder, without the path; named in the files that are written. */
+  dataSetName: string;
   /** Absolute paths of sample files, in the order of the data set. */
   samples: string[];
   outputDirectory: string;

@@ -17,6 +17,7 @@ export const engineOptions: EngineOptions = {
 export function trainingRequest(samples: string[], outputDirectory: string): TrainingRequest {
   return {
     adapter: { kind: "lora", rank: 4, alpha: 8, dropout: 0 },
+    dataSetName: "set",
     samples,
     outputDirectory,
     learningRate: 0.01,

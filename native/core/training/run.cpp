@@ -207,13 +207,18 @@ std::string TrainingRun::save_final() {
 }
 
 std::string TrainingRun::run_json() const {
-  const char* sampling[] = {"auto", "discrete", "logit_normal"};
   return json_object({{"model", json_string(options_.model_name)},
                       {"adapter", design_json(options_.adapter)},
+                      {"tensor_dir", json_string(options_.data_set_name)},
                       {"num_samples", std::to_string(options_.samples.size())},
                       {"finished_epochs", std::to_string(position_.epoch)},
                       {"steps", std::to_string(position_.step)},
-                      {"epochs", std::to_string(options_.epochs)},
+                      {"training_config", config_json()}});
+}
+
+std::string TrainingRun::config_json() const {
+  const char* sampling[] = {"auto", "discrete", "logit_normal"};
+  return json_object({{"epochs", std::to_string(options_.epochs)},
                       {"learning_rate", json_number(options_.learning_rate)},
                       {"batch_size", std::to_string(options_.batch_size)},
                       {"gradient_accumulation", std::to_string(options_.gradient_accumulation)},

@@ -47,7 +47,9 @@ class TrainingRun {
   void finish_epoch(double seconds);
   std::string save_checkpoint(const std::string& name);
   std::string save_final();
+  /// What the files say of the run (reference training.md 8.4: run_metadata).
   std::string run_json() const;
+  std::string config_json() const;
 
   const TrainingOptions options_;
   const std::function<void(const TrainingEvent&)> on_event_;

@@ -23,6 +23,7 @@ struct TrainingOptions {
   std::string model_name;  // named in the files that are written; one with `turbo` in it makes a turbo model
   Placement placement;
   AdapterDesign adapter;
+  std::string data_set_name;         // the folder's alone, without its path: named in the files that are written
   std::vector<std::string> samples;  // sample files, in the order of the data set
   std::string output_directory;
   double learning_rate = 1e-4;

@@ -1,5 +1,6 @@
 /** Checks all that a run needs before it is accepted, so that a client hears of a mistake at once (training.md 9.7). */
 import { stat } from "node:fs/promises";
+import { basename } from "node:path";
 import type { TrainingOptions } from "../../engine/addon.js";
 import type { MusicEngine } from "../../engine/types.js";
 import { discoverSamples } from "../dataset/sample-set.js";
@@ -15,7 +16,8 @@ export interface RunPaths {
 }
 
 /** The same as the engine takes them, all in reach. */
-export interface CheckedPaths extends Pick<TrainingOptions, "samples" | "outputDirectory" | "resumeFrom"> {
+export interface CheckedPaths
+  extends Pick<TrainingOptions, "dataSetName" | "samples" | "outputDirectory" | "resumeFrom"> {
   /** Entries of the data set's manifest that name no file. */
   skipped: string[];
 }
@@ -37,7 +39,7 @@ export async function checkRun(
   if (samples.length === 0) throw new RequestError("No valid samples found in tensor directory");
   await engine.inspectSamples(samples).catch(refuseSamples);
   await createOutputDirectory(outputDirectory, paths.outputDir);
-  return { samples, skipped, outputDirectory, resumeFrom };
+  return { dataSetName: basename(tensorDirectory), samples, skipped, outputDirectory, resumeFrom };
 }
 
 function assertModel(engine: MusicEngine): void {

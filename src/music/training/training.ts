@@ -144,12 +144,12 @@ export class Training {
     config: object,
     notices: readonly string[],
   ): Promise<TrainingRun> {
-    const { samples, skipped, outputDirectory, resumeFrom } = await checkRun(this.engine, this.root, request);
+    const { skipped, ...checked } = await checkRun(this.engine, this.root, request);
     if (this.#isClosed) throw new HttpError(500, "The server is stopping");
     const plan: RunPlan = {
       adapterType: adapter.kind,
       tensorDir: request.tensorDir,
-      outputDirectory,
+      outputDirectory: checked.outputDirectory,
       config,
       epochs: request.epochs,
       gradientCheckpointing: request.gradientCheckpointing,
@@ -157,9 +157,7 @@ export class Training {
     };
     const options: TrainingRequest = {
       adapter,
-      samples,
-      outputDirectory,
-      resumeFrom,
+      ...checked,
       learningRate: request.learningRate,
       epochs: request.epochs,
       batchSize: request.batchSize,
@@ -174,7 +172,7 @@ export class Training {
     };
     const run = new TrainingRun(plan, (call) => this.engine.train(options, call));
     this.log.info(
-      { run: run.record.id, adapter, samples: samples.length, output: outputDirectory },
+      { run: run.record.id, adapter, samples: checked.samples.length, output: checked.outputDirectory },
       "training starts",
     );
     return run;

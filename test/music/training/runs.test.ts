@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { expect } from "chai";
 import { parseLoraTraining } from "../../../src/music/request/training.js";
 import type { TrainingStatus } from "../../../src/music/training/status.js";
@@ -122,6 +122,9 @@ describe("training runs", () => {
       });
       expectFinishedNumbers(ended);
       expect(existsSync(trainer.path("lokr/final/lokr_weights.safetensors"))).to.equal(true);
+      const info = JSON.parse(readFileSync(trainer.path("lokr/final/training_info.json"), "utf8"));
+      expect(info).to.include({ tensor_dir: "set", num_samples: 2 });
+      expect(info.training_config).to.include({ epochs: 4, learning_rate: 0.01 });
     });
 
     it("tell in order what they do", async () => {
