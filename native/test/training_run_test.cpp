@@ -12,6 +12,7 @@
 #include "core/training/batches.h"
 #include "core/training/run_files.h"
 #include "test/file_size_limit.h"
+#include "test/memory_limit.h"
 
 using namespace carillon;
 using namespace carillon::test;
@@ -465,6 +466,24 @@ TEST("training run: a disk that is full within a line of the log leaves whole li
   }
   files.log(R"({"step": 3})");
   EXPECT_EQ(text_of(path), std::string("{\"step\": 1}\n{\"step\": 3}\n"));
+}
+
+TEST("training run: out of memory says so, and what would need less where that is not on yet") {
+  // Each factor of such an adapter is larger than what is left.
+  TrainingOptions options = tiny_training(LoraDesign{.rank = 1'000'000});
+  const auto refusal = [&](bool gradient_checkpointing) -> std::string {
+    options.gradient_checkpointing = gradient_checkpointing;
+    const MemoryLimit limit(100 << 20);
+    try {
+      Trained run(options);
+    } catch (const Error& error) {
+      EXPECT(error.code() == ErrorCode::kOutOfMemory);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal(false).find("gradient_checkpointing would need less memory; not enough memory"), size_t{0});
+  EXPECT_EQ(refusal(true).find("not enough memory"), size_t{0});
 }
 
 TEST("training run: options out of range and unusable samples are refused before the first step") {

@@ -53,7 +53,7 @@ TrainingResult train(const TrainingOptions& options, const std::function<void(co
     return TrainingRun(options, on_event, control).execute();
   } catch (...) {
     const Error error = current_error();
-    if (error.code() != ErrorCode::kOutOfMemory || options.gradient_checkpointing) throw;
+    if (error.code() != ErrorCode::kOutOfMemory || options.gradient_checkpointing) throw error;
     fail(error.code(), std::string("gradient_checkpointing would need less memory; ") + error.what());
   }
 }
