@@ -4,11 +4,13 @@
 
 #include <atomic>
 #include <exception>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <variant>
 #include <vector>
 
+#include "core/runtime/error.h"
 #include "core/training/sample.h"
 #include "core/training/training.h"
 #include "test/tiny_ace_step.h"
@@ -35,6 +37,9 @@ inline std::vector<std::string> write_samples(const std::vector<TrainingSample>&
   }
   return paths;
 }
+
+constexpr LoraDesign kLora{.rank = 2, .alpha = 4, .dropout = 0.1};
+constexpr LokrDesign kLokr{.dimension = 2, .alpha = 4, .decompose_both = true, .use_scalar = true};
 
 /// A short run over three samples of different lengths.
 inline TrainingOptions tiny_training(const AdapterDesign& adapter) {
@@ -89,5 +94,34 @@ struct Trained {
     return found;
   }
 };
+
+/// The error that the run fails with.
+inline ErrorCode code_of(const TrainingOptions& options) {
+  try {
+    Trained run(options);
+  } catch (const Error& error) {
+    return error.code();
+  }
+  throw std::runtime_error("the run did not fail");
+}
+
+inline std::string text_of(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+/// Of the adapter in a checkpoint folder or in final.
+inline std::string adapter_bytes(const std::string& folder) {
+  const std::string lokr = folder + "/lokr_weights.safetensors";
+  return text_of(std::filesystem::exists(lokr) ? lokr : folder + "/adapter/adapter_model.safetensors");
+}
+
+/// The checkpoint folder whose name begins so.
+inline std::string checkpoint(const TrainingOptions& options, const std::string& begin) {
+  for (const auto& entry : std::filesystem::directory_iterator(options.output_directory + "/checkpoints")) {
+    if (entry.path().filename().string().rfind(begin, 0) == 0) return entry.path().string();
+  }
+  throw std::runtime_error("there is no checkpoint " + begin);
+}
 
 }  // namespace carillon::test
