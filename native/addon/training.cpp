@@ -81,7 +81,11 @@ class EventObject {
         .object_;
   }
   Napi::Value operator()(const training_event::Resumed& event) {
-    return set("kind", "resumed").set("epoch", event.epoch).set("step", event.step).object_;
+    return set("kind", "resumed")
+        .set("epoch", event.epoch)
+        .set("step", event.step)
+        .set("hasOptimizer", event.has_optimizer)
+        .object_;
   }
   Napi::Value operator()(const training_event::Step& event) {
     return set("kind", "step")

@@ -1,6 +1,10 @@
 // Training runs that are stopped and go on: from a stop, from the checkpoint of an epoch, and from none that fits.
+#include <algorithm>
 #include <filesystem>
 
+#include "core/adapters/adapter_file.h"
+#include "core/checkpoint/safetensors.h"
+#include "test/tiny_adapter.h"
 #include "test/training_run.h"
 
 using namespace carillon;
@@ -16,6 +20,14 @@ std::vector<double> losses(const Trained& run) {
   std::vector<double> values;
   for (const auto& step : run.all<Step>()) values.push_back(step.loss);
   return values;
+}
+
+/// A checkpoint folder of the same name with nothing but the adapter, as other trainers and exports leave it.
+std::string adapter_alone(const std::string& folder, const std::string& name = "") {
+  const std::string copy = fixture_directory() + "/" + (name.empty() ? fs::path(folder).filename().string() : name);
+  fs::copy(folder, copy, fs::copy_options::recursive);
+  fs::remove(copy + "/training_state.safetensors");
+  return copy;
 }
 
 }  // namespace
@@ -156,4 +168,138 @@ TEST("training resume: what does not fit is not resumed, and said why") {
   write_file(from + "/training_state.safetensors", "cut");
   options.resume_from = from;
   EXPECT(code_of(options) == ErrorCode::kBadCheckpoint);
+}
+
+TEST("training resume: an adapter without a state goes on after the epoch of its name, with a fresh optimiser") {
+  for (const AdapterDesign& design : {AdapterDesign(kLora), AdapterDesign(kLokr)}) {
+    const TrainingOptions whole = tiny_training(design);
+    TrainingOptions rest = whole;
+    const Trained uninterrupted(whole);
+    rest.output_directory = fixture_directory() + "/run";
+    rest.save_every_epochs = 1;
+    rest.resume_from = adapter_alone(checkpoint(whole, "epoch_3_"));
+    for (const char* ending : {"", "/", "/adapter"}) {
+      if (*ending && std::holds_alternative<LokrDesign>(design)) continue;
+      TrainingOptions options = rest;
+      *options.resume_from += ending;
+      const Trained run(options);
+      const Resumed resumed = run.all<Resumed>().at(0);
+      EXPECT_EQ(resumed.epoch, int64_t{3});
+      EXPECT_EQ(resumed.step, int64_t{6});
+      EXPECT(!resumed.has_optimizer);
+      EXPECT(run.all<Notice>().at(0).text.find("beginning of epoch 4 with a fresh optimiser") != std::string::npos);
+      EXPECT_EQ(run.result.steps, int64_t{12});
+      // The same weights, inputs and rate as of the run that went on; what the step makes of them is another.
+      EXPECT_EQ(losses(run).at(0), losses(uninterrupted).at(6));
+      EXPECT_EQ(run.all<Step>()[0].learning_rate, uninterrupted.all<Step>()[6].learning_rate);
+      EXPECT(losses(run).at(1) != losses(uninterrupted).at(7));
+    }
+    // Its own checkpoints have a state again, in which the optimiser is as old as it is.
+    const std::string bytes = adapter_bytes(rest.output_directory + "/final");
+    rest.resume_from = checkpoint(rest, "epoch_5_");
+    rest.output_directory = fixture_directory() + "/run";
+    EXPECT_EQ(adapter_bytes(Trained(rest).result.path), bytes);
+  }
+}
+
+TEST("training resume: the first step of a fresh optimiser is as long as the learning rate says") {
+  TrainingOptions options = tiny_training(kLora);
+  options.gradient_accumulation = 3;  // one step an epoch
+  const Trained whole(options);
+  const std::string from = adapter_alone(checkpoint(options, "epoch_3_"));
+  options.resume_from = from;
+  options.epochs = 4;
+  options.output_directory = fixture_directory() + "/run";
+  const Trained run(options);
+  EXPECT_EQ(run.all<Step>().size(), size_t{1});
+  const auto weights = [](const std::string& folder) {
+    return Safetensors::open(folder + "/adapter/adapter_model.safetensors");
+  };
+  const Safetensors before = weights(from), after = weights(run.result.path);
+  double longest = 0;
+  for (const auto& name : before.names()) {
+    longest = std::max(longest, largest_difference(before.tensor(name), after.tensor(name)));
+  }
+  EXPECT_NEAR(longest / run.all<Step>()[0].learning_rate, 1.0, 0.02);
+}
+
+TEST("training resume: an adapter whose name says no epoch is where a run begins") {
+  TrainingOptions options = tiny_training(kLora);
+  const Trained first(options);
+  options.resume_from = first.result.path;  // final/
+  options.output_directory = fixture_directory() + "/run";
+  const Trained second(options);
+  EXPECT_EQ(second.all<Resumed>().at(0).step, int64_t{0});
+  EXPECT_EQ(second.all<Step>().size(), size_t{12});
+  EXPECT(losses(second).at(0) != losses(first).at(0));
+
+  options.resume_from = adapter_alone(first.result.path, "epoch_6_loss_0.1");
+  EXPECT(code_of(options) == ErrorCode::kBadArgument);
+  EXPECT_THROWS(Trained{options}, "has 6 finished epochs and train_epochs is 6");
+}
+
+TEST("training resume: an adapter that another program wrote is gone on with") {
+  const AceStep model = AceStep::load(tiny_training(kLora).model_directory, {at::kCPU, at::kFloat}, Control());
+  const LoraDesign design{.rank = kTinyRank, .alpha = kTinyAlpha, .dropout = 0};
+  Tensors tensors = lora_tensors(attention_of(model.dit), [](const std::string& module, const std::string& part) {
+    return "diffusion_model." + module + (part == "lora_A" ? ".lora_down" : ".lora_up") + ".weight";
+  });
+  for (auto& [name, tensor] : tensors) tensor = tensor.to(at::kBFloat16);
+  TrainingOptions options = tiny_training(design);
+  options.learning_rate = 1e-12;  // leaves the weights as they are
+  options.epochs = options.save_every_epochs = 1;
+  options.resume_from = write_peft(tensors);
+  const Trained run(options);
+  const auto targets = attention_of(model.dit);
+  const Adapter given = read_adapter(*options.resume_from, targets), made = read_adapter(run.result.path, targets);
+  for (size_t i = 0; i < given.modules.size(); ++i) {
+    const at::Tensor a = given.modules[i].w2.value(at::kCPU), b = made.modules[i].w2.value(at::kCPU);
+    EXPECT(largest_difference(a, b) < 1e-6);
+  }
+}
+
+TEST("training resume: an adapter without a state that does not fit is refused, and said why") {
+  const auto refused = [](const std::string& from, const AdapterDesign& design, const std::string& reason) {
+    TrainingOptions options = tiny_training(design);
+    options.resume_from = from;
+    EXPECT(code_of(options) == ErrorCode::kBadArgument);
+    EXPECT_THROWS(Trained{options}, from + " cannot be resumed: ");
+    EXPECT_THROWS(Trained{options}, reason);
+  };
+  const auto final_of = [](const AdapterDesign& design) {
+    TrainingOptions options = tiny_training(design);
+    options.epochs = 1;
+    return Trained(options).result.path;
+  };
+  const std::string lora = final_of(kLora), lokr = final_of(kLokr);
+  const std::string q = "layers.0.self_attn.q_proj is ";
+  refused(lora, kLokr, "it is a LoRA, not a LoKr");
+  refused(lokr, kLora, "it is a LoKr, not a LoRA");
+  refused(lora, LoraDesign{.rank = 3, .alpha = 6},
+          q + "lora_A [2, 32], lora_B [32, 2] there, lora_A [3, 32], lora_B [32, 3] here: the rank");
+  refused(lora, LoraDesign{.rank = 2, .alpha = 5},
+          "the scale of layers.0.self_attn.q_proj is 2.000000 there, 2.500000");
+  LokrDesign design = kLokr;
+  design.weight_decompose = false;
+  refused(lokr, design, "dora_scale [32, 1] there, ");
+  design = kLokr;
+  design.factor = 2;
+  refused(lokr, design, "lokr_w1 [4, 4], ");
+  design = kLokr;
+  design.dimension = 1;  // so that decompose_both splits w1, which files hold in one piece
+  refused(final_of(design), design, "lokr_w1_a [4, 1], lokr_w1_b [1, 4], ");
+
+  Tensors tensors;
+  const Safetensors file = Safetensors::open(lora + "/adapter/adapter_model.safetensors");
+  for (const auto& name : file.names()) tensors[name] = file.tensor(name).clone();
+  const std::string config = text_of(lora + "/adapter/adapter_config.json");
+  tensors["base_model.model.layers.0.mlp.up_proj.lora_A.weight"] = at::ones({2, 32});
+  tensors["base_model.model.layers.0.mlp.up_proj.lora_B.weight"] = at::ones({48, 2});
+  refused(write_peft(tensors, config), kLora, "up_proj.lora_A.weight' belongs to nothing that is trained");
+  tensors.erase("base_model.model.layers.0.mlp.up_proj.lora_A.weight");
+  tensors.erase("base_model.model.layers.0.mlp.up_proj.lora_B.weight");
+  tensors.erase(peft_key("layers.1.cross_attn.k_proj", "lora_A"));
+  tensors.erase(peft_key("layers.1.cross_attn.k_proj", "lora_B"));
+  refused(write_peft(tensors, config), kLora, "it changes 15 of the 16 projections that are trained");
+  refused(fixture_directory(), kLora, "there is no adapter here");
 }

@@ -306,7 +306,7 @@ export interface TrainingOptions {
   trimCondition: boolean;
   /** 0 .. 1: share of samples that train without condition; absent: 0 for turbo models, 0.15 for others. */
   conditionDropout?: number | undefined;
-  /** A checkpoint folder of an earlier run to go on from. */
+  /** A checkpoint folder of an earlier run to go on from, or the folder of any adapter. */
   resumeFrom?: string | undefined;
 }
 
@@ -321,7 +321,8 @@ export type TrainingEvent =
       trainableParameters: number;
       totalSteps: number;
     }
-  | { kind: "resumed"; epoch: number; step: number }
+  /** Without the optimiser where there was an adapter alone: it begins anew. */
+  | { kind: "resumed"; epoch: number; step: number; hasOptimizer: boolean }
   /** After an optimiser step; `loss` is the mean of its micro-batches. */
   | { kind: "step"; epoch: number; step: number; loss: number; learningRate: number; gradientNorm: number }
   /** An optimiser step left out because gradients were not finite: those of `notFinite` of all `parameters`. */

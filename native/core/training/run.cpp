@@ -11,6 +11,7 @@
 #include "core/checkpoint/json_text.h"
 #include "core/runtime/error.h"
 #include "core/training/adapter_files.h"
+#include "core/training/adapter_import.h"
 #include "core/training/layer_checkpointing.h"
 #include "core/training/random_streams.h"
 
@@ -61,7 +62,8 @@ TrainingRun::TrainingRun(const TrainingOptions& options, std::function<void(cons
            options.seed},
       runner_(options.gradient_checkpointing ? run_layer_checkpointed : run_layer),
       batches_per_epoch_(ceil_div(static_cast<int64_t>(options.samples.size()), options.batch_size)),
-      total_steps_(ceil_div(batches_per_epoch_, options.gradient_accumulation) * options.epochs),
+      steps_per_epoch_(ceil_div(batches_per_epoch_, options.gradient_accumulation)),
+      total_steps_(steps_per_epoch_ * options.epochs),
       learning_rate_(LearningRate::plan(options.learning_rate, total_steps_)) {}
 
 TrainingResult TrainingRun::execute() {
@@ -92,18 +94,31 @@ TrainingSample TrainingRun::sample_at(const std::string& path) const {
 }
 
 void TrainingRun::restore(const std::string& folder) {
-  const RestoredTraining restored = restore_training(folder, identity_, adapter_, optimizer_);
-  position_ = restored.position;
+  const bool has_state = has_training_state(folder);
+  const std::optional<std::string> notice = has_state ? restore_state(folder) : restore_weights(folder);
   if (position_.epoch >= options_.epochs) {
     fail(ErrorCode::kBadArgument, folder + " has " + std::to_string(position_.epoch) +
                                       " finished epochs and train_epochs is " + std::to_string(options_.epochs) +
                                       ": nothing is left to train, ask for more");
   }
-  if (!restored.is_exact) {
-    on_event_(training_event::Notice{"the samples, their batches or the seed are not those of " + folder +
-                                     ": going on from the beginning of epoch " + std::to_string(position_.epoch + 1)});
-  }
-  on_event_(training_event::Resumed{position_.epoch, position_.step});
+  if (notice) on_event_(training_event::Notice{*notice});
+  on_event_(training_event::Resumed{position_.epoch, position_.step, has_state});
+}
+
+std::optional<std::string> TrainingRun::restore_state(const std::string& folder) {
+  const RestoredTraining restored = restore_training(folder, identity_, adapter_, optimizer_);
+  position_ = restored.position;
+  if (restored.is_exact) return std::nullopt;
+  return "the samples, their batches or the seed are not those of " + folder +
+         ": going on from the beginning of epoch " + std::to_string(position_.epoch + 1);
+}
+
+std::string TrainingRun::restore_weights(const std::string& folder) {
+  import_adapter(folder, adapter_);
+  const int64_t epoch = epochs_in_name(folder), step = epoch * steps_per_epoch_;
+  position_ = {.epoch = epoch, .step = step, .first_step = step};
+  return folder + " holds an adapter without a training state: going on from the beginning of epoch " +
+         std::to_string(epoch + 1) + " with a fresh optimiser";
 }
 
 bool TrainingRun::run_epoch() {
@@ -160,7 +175,7 @@ void TrainingRun::optimizer_step(double loss) {
   }
   clip_gradients(parameters_, norm, kGradientNormLimit);
   const double rate = learning_rate_.at(position_.step);
-  optimizer_.step(position_.step, rate);
+  optimizer_.step(position_.step - position_.first_step, rate);
   position_.step += 1;
   position_.epoch_steps += 1;
   position_.epoch_loss_sum += loss;
@@ -183,7 +198,7 @@ void TrainingRun::finish_epoch(double seconds) {
                                     " had finite gradients: the run has diverged; try a lower learning rate");
   }
   const double loss = position_.epoch_loss_sum / static_cast<double>(position_.epoch_steps);
-  position_ = {.epoch = epoch, .step = position_.step};
+  position_ = position_.at_beginning_of(epoch);
   on_event_(training_event::Epoch{.epoch = epoch, .seconds = seconds, .loss = loss});
   if (epoch % options_.save_every_epochs == 0) {
     const std::string path = save_checkpoint("epoch_" + std::to_string(epoch) + "_loss_" + fixed(loss, 4));

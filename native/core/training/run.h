@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,9 @@ class TrainingRun {
   /// Reads a sample as this run trains on it.
   TrainingSample sample_at(const std::string& path) const;
   void restore(const std::string& folder);
+  /// Both return what is to be told of it.
+  std::optional<std::string> restore_state(const std::string& folder);
+  std::string restore_weights(const std::string& folder);
   /// False where the caller asked to stop.
   bool run_epoch();
   /// The mean loss of the next `count` micro-batches, whose gradients add up; nothing where the caller asked to stop.
@@ -63,6 +67,7 @@ class TrainingRun {
   DrawLaw law_;
   LayerRunner runner_;
   int64_t batches_per_epoch_;
+  int64_t steps_per_epoch_;
   int64_t total_steps_;
   LearningRate learning_rate_;
   TrainingPosition position_;

@@ -37,7 +37,7 @@ struct TrainingOptions {
   TimestepSampling timestep_sampling = TimestepSampling::kAuto;
   bool trim_condition = false;                   // leave out what a sample's encoder_attention_mask says is padding
   std::optional<double> condition_dropout = {};  // 0 .. 1; absent: 0 for turbo models, 0.15 for others
-  std::optional<std::string> resume_from = {};   // a checkpoint folder of an earlier run
+  std::optional<std::string> resume_from = {};   // a checkpoint folder of an earlier run, or any adapter
 };
 
 // What a run tells while it runs. Epochs count from 1, steps are finished optimiser steps.
@@ -52,6 +52,7 @@ struct Started {
 };
 struct Resumed {
   int64_t epoch, step;
+  bool has_optimizer;  // false: of an adapter alone, so the optimiser begins anew
 };
 /// After an optimiser step; `loss` is the mean of its micro-batches.
 struct Step {

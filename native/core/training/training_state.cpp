@@ -66,12 +66,13 @@ std::map<std::string, at::Tensor> state_tensors(const TrainableAdapter& adapter,
   return tensors;
 }
 
-fs::path state_file_of(const std::string& folder) {
+/// nullopt where there is none.
+std::optional<std::string> state_file_of(const std::string& folder) {
   const fs::path root(folder);
   for (const fs::path& place : {root, root.parent_path()}) {
-    if (fs::exists(place / kTrainingStateFile)) return place / kTrainingStateFile;
+    if (fs::exists(place / kTrainingStateFile)) return (place / kTrainingStateFile).string();
   }
-  fail(ErrorCode::kBadArgument, folder + " cannot be resumed: there is no " + kTrainingStateFile + " in it");
+  return std::nullopt;
 }
 
 /// What design_json says but for the dropout: like the learning rate, that decides how an adapter is trained, not what
@@ -95,6 +96,8 @@ TrainingIdentity TrainingIdentity::of(const TrainingOptions& options, const Trai
                                 {"gradient_accumulation", std::to_string(options.gradient_accumulation)}})};
 }
 
+bool has_training_state(const std::string& folder) { return state_file_of(folder).has_value(); }
+
 void save_training_state(const std::string& path, const TrainingPosition& position, const TrainingIdentity& identity,
                          const TrainableAdapter& adapter, const AdamW& optimizer) {
   save_safetensors(path, state_tensors(adapter, optimizer),
@@ -105,13 +108,14 @@ void save_training_state(const std::string& path, const TrainingPosition& positi
                     {"position", json_object({{"epoch", std::to_string(position.epoch)},
                                               {"micro_step", std::to_string(position.batches)},
                                               {"global_step", std::to_string(position.step)},
+                                              {"first_step", std::to_string(position.first_step)},
                                               {"epoch_steps", std::to_string(position.epoch_steps)},
                                               {"epoch_loss_sum", json_number(position.epoch_loss_sum)}})}});
 }
 
 RestoredTraining restore_training(const std::string& folder, const TrainingIdentity& identity,
                                   const TrainableAdapter& adapter, const AdamW& optimizer) {
-  const Safetensors file = Safetensors::open(state_file_of(folder).string());
+  const Safetensors file = Safetensors::open(state_file_of(folder).value());
   const auto text = [&](const char* key) {
     const auto entry = file.metadata().find(key);
     if (entry == file.metadata().end()) {
@@ -141,11 +145,12 @@ RestoredTraining restore_training(const std::string& folder, const TrainingIdent
   RestoredTraining restored{{.epoch = position.get_int("epoch"),
                              .batches = position.get_int("micro_step"),
                              .step = position.get_int("global_step"),
+                             .first_step = position.get_int("first_step", 0),
                              .epoch_steps = position.get_int("epoch_steps"),
                              .epoch_loss_sum = position.get_double("epoch_loss_sum")},
                             text("order") == identity.order};
   if (!restored.is_exact) {
-    restored.position = {.epoch = restored.position.epoch, .step = restored.position.step};
+    restored.position = restored.position.at_beginning_of(restored.position.epoch);
   }
   return restored;
 }

@@ -10,12 +10,17 @@ namespace carillon {
 
 /// Where a run stands between two optimiser steps.
 struct TrainingPosition {
-  int64_t epoch = 0;    // finished epochs
-  int64_t batches = 0;  // micro-batches of the next epoch that are done
-  int64_t step = 0;     // optimiser steps
+  int64_t epoch = 0;       // finished epochs
+  int64_t batches = 0;     // micro-batches of the next epoch that are done
+  int64_t step = 0;        // optimiser steps, by which the learning rate goes
+  int64_t first_step = 0;  // of the optimiser: where its moments began
   // Of the epoch under way:
   int64_t epoch_steps = 0;
   double epoch_loss_sum = 0;  // over those steps
+
+  TrainingPosition at_beginning_of(int64_t next_epoch) const {
+    return {.epoch = next_epoch, .step = step, .first_step = first_step};
+  }
 };
 
 /// What a run is made of, as far as another may not go on with it.
@@ -29,6 +34,9 @@ struct TrainingIdentity {
 
 inline constexpr const char* kTrainingStateFile = "training_state.safetensors";
 
+/// Whether a checkpoint folder, or the one around an adapter/, holds a training state.
+bool has_training_state(const std::string& folder);
+
 /// Writes everything that an exact continuation needs: position, parameters, moments. Throws kStorage.
 void save_training_state(const std::string& path, const TrainingPosition& position, const TrainingIdentity& identity,
                          const TrainableAdapter& adapter, const AdamW& optimizer);
@@ -38,8 +46,8 @@ struct RestoredTraining {
   bool is_exact;  // false: the samples, their batches or the seed are others, so the epoch under way begins anew
 };
 
-/// Reads a checkpoint folder, or the adapter/ in one, into adapter and optimiser. Throws kBadArgument saying what does
-/// not fit this run: no state there, another adapter, other weights; kBadCheckpoint for a damaged file.
+/// Reads a checkpoint folder that has a state, or the adapter/ in one, into adapter and optimiser. Throws kBadArgument
+/// saying what does not fit this run: another adapter, other weights; kBadCheckpoint for a damaged file.
 RestoredTraining restore_training(const std::string& folder, const TrainingIdentity& identity,
                                   const TrainableAdapter& adapter, const AdamW& optimizer);
 

@@ -56,7 +56,7 @@ const runParameters = {
   trimCondition: parameter("trim_condition", flag.default(false)),
   /** Null: by the kind of model. */
   conditionDropout: parameter("cfg_ratio", share.nullable().default(null)),
-  /** A checkpoint folder of an earlier run, or null. */
+  /** A checkpoint folder of an earlier run, the folder of an adapter, or null. */
   resumeFrom: parameter("resume_from", textOrNull.nullable().default(null)),
 };
 

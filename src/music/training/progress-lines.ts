@@ -29,8 +29,10 @@ export function linesOf(
         `🎯 Training ${event.trainableParameters.toLocaleString("en-US")} parameters`,
       ];
     }
-    case "resumed":
-      return [`✅ Resumed from epoch ${event.epoch}, step ${event.step}, optimizer ✓, scheduler ✓`];
+    case "resumed": {
+      const optimizer = event.hasOptimizer ? ", optimizer ✓" : "";
+      return [`✅ Resumed from epoch ${event.epoch}, step ${event.step}${optimizer}, scheduler ✓`];
+    }
     case "step":
       return event.step % STEPS_PER_LINE === 0
         ? [`Epoch ${event.epoch}/${run.epochs}, Step ${event.step}, Loss: ${event.loss.toFixed(4)}`]

@@ -17,7 +17,14 @@ describe("progress lines of training", () => {
       },
       ["🚀 Starting training (device: cuda, precision: bf16-mixed)...", "🎯 Training 44,040,192 parameters"],
     ],
-    [{ kind: "resumed", epoch: 2, step: 20 }, ["✅ Resumed from epoch 2, step 20, optimizer ✓, scheduler ✓"]],
+    [
+      { kind: "resumed", epoch: 2, step: 20, hasOptimizer: true },
+      ["✅ Resumed from epoch 2, step 20, optimizer ✓, scheduler ✓"],
+    ],
+    [
+      { kind: "resumed", epoch: 2, step: 20, hasOptimizer: false },
+      ["✅ Resumed from epoch 2, step 20, scheduler ✓"],
+    ],
     [{ ...step, step: 30 }, ["Epoch 4/10, Step 30, Loss: 0.4127"]],
     [{ ...step, step: 31 }, []],
     [{ kind: "epoch", epoch: 4, seconds: 12.34, loss: 0.5 }, ["✅ Epoch 4/10 in 12.3s, Loss: 0.5000"]],

@@ -104,7 +104,7 @@ describe("a training run", () => {
   });
 
   it("counts only its own steps in the rate after it resumed", () => {
-    trainer.tell({ kind: "resumed", epoch: 1, step: 100 }, started, step(101));
+    trainer.tell({ kind: "resumed", epoch: 1, step: 100, hasOptimizer: true }, started, step(101));
     expect(status((run.record.firstStepAtMs ?? 0) + 2000).steps_per_second).to.equal(0.5);
   });
 

@@ -1,4 +1,5 @@
-import { existsSync, readFileSync } from "node:fs";
+import { cpSync, existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect } from "chai";
 import { parseLoraTraining } from "../../../src/music/request/training.js";
 import type { TrainingStatus } from "../../../src/music/training/status.js";
@@ -301,6 +302,24 @@ describe("training runs", () => {
         /✅ Resumed from epoch 3, step 6, optimizer ✓, scheduler ✓/,
       );
       expect(resumed.equals(whole)).to.equal(true);
+    });
+
+    it("go on from an adapter alone, after the epoch of its name, and say what is missing", async () => {
+      await trained("alone");
+      const checkpoint = trainer.checkpoints("alone").find((name) => name.startsWith("epoch_2_")) as string;
+      const from = trainer.path("alone/checkpoints", checkpoint);
+      cpSync(join(from, "adapter"), trainer.path("epoch_2_elsewhere"), { recursive: true });
+      const { loss_history, training_log } = await trainer.complete({
+        ...shortRun,
+        output_dir: "from-alone",
+        resume_from: "epoch_2_elsewhere",
+      });
+      expect(loss_history[0]?.step).to.equal(5);
+      expect(training_log).to.match(/ℹ️ .*epoch_2_elsewhere holds an adapter without a training state/);
+      expect(training_log).to.match(/✅ Resumed from epoch 2, step 4, scheduler ✓/);
+      const answer = await trainer.start({ ...shortRun, lora_rank: 8, resume_from: "epoch_2_elsewhere" });
+      expect(answer.status).to.equal(400);
+      expect(answer.body.detail).to.include("the rank, factor");
     });
 
     it("go on with another dropout", async () => {
