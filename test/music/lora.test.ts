@@ -333,7 +333,7 @@ describe("adapters before the model of slot 1 is loaded", () => {
 
   const calls: [verb: string, call: () => unknown][] = [
     ["status", () => adapters.status()],
-    ["load", () => adapters.load({ path, name: null })],
+    ["load", () => adapters.load({ path, name: null, doraEpsilon: "float32" })],
     ["unload", () => adapters.unload()],
     ["toggle", () => adapters.toggle(false)],
     ["scale", () => adapters.scale({ scale: 0.5, name: null })],
