@@ -108,6 +108,13 @@ const SETTINGS = {
     `${CACHE}/checkpoints`,
     "directory of checkpoints, one model a folder",
   ),
+  hubUrl: setting(
+    "HF_ENDPOINT",
+    text("https://huggingface.co"),
+    "https://huggingface.co",
+    "model hub, or a mirror of it, that `carillon models pull` downloads from",
+  ),
+  hubToken: setting("HF_TOKEN", optionalText, EMPTY, "token of the hub, for private and gated repositories"),
   device: setting("SVC_DEVICE", device("auto"), "auto", "device of the models: auto, cpu, cuda or cuda:N"),
   useFlashAttention: setting("SVC_USE_FLASH_ATTENTION", switchedOn(true), "true", "use flash attention"),
   offloadToCpu: setting("SVC_OFFLOAD_TO_CPU", switchedOn(false), "false", "keep idle models in main memory"),

@@ -1,0 +1,82 @@
+/** One file of the hub to one on disk: goes on with what is there, and keeps only what has the listed checksum. */
+import { createHash, type Hash } from "node:crypto";
+import { type FileHandle, mkdir, open, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+import { PullError } from "./errors.js";
+import type { Hub, HubFile } from "./hub.js";
+
+const NO_SPACE = ["ENOSPC", "EDQUOT"];
+
+/**
+ * @param onBytes is told of bytes that are read from disk or from the hub
+ * @throws PullError CHECKSUM once the file is removed; with others the file stays to be gone on with
+ */
+export async function download(
+  file: HubFile,
+  path: string,
+  hub: Hub,
+  onBytes: (count: number) => void,
+): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
+  const handle = await open(path, "a+");
+  let hex: string;
+  try {
+    hex = await complete(handle, file, hub, onBytes);
+    await handle.sync();
+  } catch (error) {
+    throw isNoSpace(error) ? diskFull(path, error) : error;
+  } finally {
+    await handle.close();
+  }
+  if (hex === file.checksum.hex) return;
+  await rm(path);
+  throw new PullError(
+    "CHECKSUM",
+    `${file.path} of ${file.repository} is not what the hub lists: its ${file.checksum.algorithm} is ${hex}, not ` +
+      `${file.checksum.hex}. It was removed; run the same command again to download it anew.`,
+  );
+}
+
+/** Appends what the file lacks; returns its checksum. */
+async function complete(
+  handle: FileHandle,
+  file: HubFile,
+  hub: Hub,
+  onBytes: (count: number) => void,
+): Promise<string> {
+  const hash = startHash(file);
+  let sizeBytes = 0;
+  const take = (chunk: Uint8Array) => {
+    hash.update(chunk);
+    sizeBytes += chunk.length;
+    onBytes(chunk.length);
+  };
+  if ((await handle.stat()).size > file.sizeBytes) await handle.truncate();
+  const present = handle.createReadStream({ start: 0, autoClose: false, signal: hub.signal });
+  for await (const chunk of present) take(chunk as Uint8Array);
+  if (sizeBytes < file.sizeBytes) {
+    for await (const chunk of hub.read(file, sizeBytes)) {
+      await handle.appendFile(chunk);
+      take(chunk);
+    }
+  }
+  return hash.digest("hex");
+}
+
+function startHash({ checksum, sizeBytes }: HubFile): Hash {
+  return checksum.algorithm === "sha256"
+    ? createHash("sha256")
+    : createHash("sha1").update(`blob ${sizeBytes}\0`);
+}
+
+function isNoSpace(error: unknown): boolean {
+  return NO_SPACE.includes((error as NodeJS.ErrnoException).code ?? "");
+}
+
+function diskFull(path: string, cause: unknown): PullError {
+  return new PullError(
+    "DISK_FULL",
+    `The disk is full at ${path}. Free some space and run the same command again: it goes on from there.`,
+    { cause },
+  );
+}

@@ -1,0 +1,272 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
+import { join } from "node:path";
+import { expect } from "chai";
+import { createEngine, loadConfig } from "../../src/index.js";
+import { PullError, type PullErrorCode } from "../../src/models/errors.js";
+import { Hub } from "../../src/models/hub.js";
+import { type PullProgress, pullModel } from "../../src/models/pull.js";
+import { temporaryDirectory } from "../music/tasks.js";
+import { HubServer } from "./hub-server.js";
+import { languageModelRepository, mainRepository } from "./repositories.js";
+
+const MAIN = "ACE-Step/Ace-Step1.5";
+const WEIGHTS = "model.safetensors";
+const CUT_BYTES = 300_000;
+
+describe("pulling a model", () => {
+  let server: HubServer;
+  let directory: string;
+
+  before(async () => {
+    server = await HubServer.start();
+  });
+
+  beforeEach(() => {
+    server.reset();
+    directory = temporaryDirectory();
+  });
+
+  interface Access {
+    url?: string;
+    token?: string;
+    signal?: AbortSignal;
+    onProgress?: (progress: PullProgress) => void;
+  }
+
+  function pull(name: string, { url, token, signal, onProgress }: Access = {}): Promise<string[]> {
+    const options = { url: url ?? server.url, token: token ?? null };
+    const hub = new Hub({ ...options, signal: signal ?? new AbortController().signal });
+    return pullModel(name, directory, hub, onProgress ?? (() => {}));
+  }
+
+  async function failureOf(pulling: Promise<unknown>, code: PullErrorCode): Promise<string> {
+    const error = await pulling.then(
+      () => expect.fail("nothing was refused"),
+      (reason: unknown) => reason,
+    );
+    expect(error).to.be.instanceOf(PullError);
+    expect(error).to.include({ code });
+    return (error as PullError).message;
+  }
+
+  /** Nothing listens there. */
+  async function unusedUrl(): Promise<string> {
+    const listener = createServer().listen(0, "127.0.0.1");
+    await once(listener, "listening");
+    const { port } = listener.address() as AddressInfo;
+    listener.close();
+    return `http://127.0.0.1:${port}`;
+  }
+
+  /** A repository with one model that needs no other; returns its weights. */
+  function serveModel(weights = randomBytes(1_000_000)): Buffer {
+    server.repositories["someone/small"] = { "config.json": Buffer.from("{}"), [WEIGHTS]: weights };
+    return weights;
+  }
+
+  const inModel = (name: string) => join(directory, "small", name);
+  const incomplete = (name: string) => join(directory, ".incomplete", "small", name);
+  const visible = () => readdirSync(directory).filter((name) => !name.startsWith("."));
+
+  it("brings a model and the parts that it needs, and the engine loads it by its name", async () => {
+    server.repositories[MAIN] = mainRepository();
+    server.repositories["ACE-Step/acestep-5Hz-lm-0.6B"] = languageModelRepository();
+    const parts = ["vae", "Qwen3-Embedding-0.6B", "acestep-v15-turbo"];
+    expect(await pull("acestep-v15-turbo")).to.deep.equal(parts);
+    expect(await pull("acestep-5Hz-lm-0.6B")).to.deep.equal(["acestep-5Hz-lm-0.6B"]);
+    expect(visible()).to.have.members([...parts, "acestep-5Hz-lm-0.6B"]);
+
+    const engine = createEngine(loadConfig({ SVC_CHECKPOINTS: directory, SVC_DEVICE: "cpu" }));
+    try {
+      expect(engine.models().map(({ name }) => name)).to.include("acestep-v15-turbo");
+      expect(engine.languageModels().map(({ name }) => name)).to.include("acestep-5Hz-lm-0.6B");
+      await engine.loadSlot(1, null);
+      expect(engine.slots()[0]).to.include({ model: "acestep-v15-turbo" });
+    } finally {
+      await engine.close();
+    }
+  });
+
+  it("brings what a model of its own repository leaves out, once", async () => {
+    server.repositories[MAIN] = mainRepository();
+    for (const name of ["acestep-v15-base", "acestep-v15-sft"]) {
+      server.repositories[`ACE-Step/${name}`] = {
+        "config.json": Buffer.from("{}"),
+        "silence_latent.pt": Buffer.from("silence"),
+        [WEIGHTS]: Buffer.from(name),
+      };
+    }
+    expect(await pull("acestep-v15-base")).to.deep.equal(["vae", "Qwen3-Embedding-0.6B", "acestep-v15-base"]);
+    expect(await pull("acestep-v15-sft")).to.deep.equal(["acestep-v15-sft"]);
+    rmSync(join(directory, "vae"), { recursive: true });
+    expect(await pull("acestep-v15-sft")).to.deep.equal(["vae"]);
+  });
+
+  it("brings every model of a repository that holds several", async () => {
+    server.repositories["someone/mirror"] = mainRepository();
+    const folders = ["Qwen3-Embedding-0.6B", "acestep-5Hz-lm-1.7B", "acestep-v15-turbo", "vae"];
+    expect(await pull("someone/mirror")).to.have.members(folders);
+    expect(visible()).to.have.members(folders);
+  });
+
+  it("keeps the folders of a repository in the diffusers layout", async () => {
+    server.repositories["someone/pipeline"] = {
+      "model_index.json": Buffer.from("{}"),
+      "transformer/config.json": Buffer.from("{}"),
+      "vae/config.json": Buffer.from("{}"),
+    };
+    expect(await pull("someone/pipeline")).to.deep.equal(["pipeline"]);
+    expect(existsSync(join(directory, "pipeline", "transformer", "config.json"))).to.equal(true);
+  });
+
+  it("leaves what is installed alone, without the hub", async () => {
+    mkdirSync(join(directory, "acestep-5Hz-lm-0.6B"));
+    expect(await pull("acestep-5Hz-lm-0.6B", { url: await unusedUrl() })).to.deep.equal([]);
+  });
+
+  it("tells how far it is", async () => {
+    const weights = serveModel();
+    const reports: PullProgress[] = [];
+    await pull("someone/small", { onProgress: (progress) => reports.push(progress) });
+    const totalBytes = weights.length + 2;
+    expect(reports[0]).to.include({ doneBytes: 0, totalBytes, file: join("small", "config.json") });
+    expect(reports.at(-1)).to.include({ doneBytes: totalBytes, totalBytes, fileBytes: weights.length });
+  });
+
+  for (const hasChunkStore of [true, false]) {
+    it(`asks only for the rest after a cut, ${hasChunkStore ? "with" : "without"} a chunk store`, async () => {
+      const weights = serveModel();
+      server.hasChunkStore = hasChunkStore;
+      server.cuts[WEIGHTS] = { afterBytes: CUT_BYTES };
+      const message = await failureOf(pull("someone/small"), "CONNECTION_LOST");
+      expect(message).to.include(WEIGHTS).and.include("it goes on from there");
+      expect(visible()).to.deep.equal([]);
+      const fromByte = statSync(incomplete(WEIGHTS)).size;
+      expect(fromByte).to.be.within(1, CUT_BYTES);
+
+      delete server.cuts[WEIGHTS];
+      server.downloads.length = 0;
+      await pull("someone/small");
+      expect(server.downloads).to.deep.equal([{ path: WEIGHTS, fromByte }]);
+      expect(readFileSync(inModel(WEIGHTS)).equals(weights)).to.equal(true);
+    });
+  }
+
+  it("goes on where it was interrupted", async () => {
+    const weights = serveModel();
+    server.cuts[WEIGHTS] = { afterBytes: CUT_BYTES, hangs: true };
+    const interrupted = new AbortController();
+    const onProgress = ({ doneBytes }: PullProgress) => {
+      if (doneBytes >= CUT_BYTES) interrupted.abort(new Error("interrupted"));
+    };
+    const error = await pull("someone/small", { signal: interrupted.signal, onProgress }).catch((e) => e);
+    expect(error).to.have.property("message", "interrupted");
+    expect(visible()).to.deep.equal([]);
+
+    delete server.cuts[WEIGHTS];
+    server.downloads.length = 0;
+    await pull("someone/small");
+    expect(server.downloads).to.have.length(1);
+    expect(server.downloads[0]?.fromByte).to.be.greaterThan(0);
+    expect(readFileSync(inModel(WEIGHTS)).equals(weights)).to.equal(true);
+  });
+
+  for (const file of [WEIGHTS, "config.json"]) {
+    it(`refuses a corrupted ${file}, and downloads it anew`, async () => {
+      serveModel();
+      server.corrupted.add(file);
+      const message = await failureOf(pull("someone/small"), "CHECKSUM");
+      expect(message).to.include(file).and.include("It was removed");
+      expect(visible()).to.deep.equal([]);
+
+      server.corrupted.clear();
+      server.downloads.length = 0;
+      await pull("someone/small");
+      expect(server.downloads[0]).to.deep.equal({ path: file, fromByte: null });
+      expect(existsSync(inModel(file))).to.equal(true);
+    });
+  }
+
+  it("keeps nothing of a repository that changed meanwhile", async () => {
+    serveModel();
+    server.cuts[WEIGHTS] = { afterBytes: CUT_BYTES };
+    await failureOf(pull("someone/small"), "CONNECTION_LOST");
+    const shards = { "model-1.safetensors": Buffer.from("a"), "model-2.safetensors": Buffer.from("b") };
+    server.repositories["someone/small"] = { "config.json": Buffer.from("{}"), ...shards };
+    await pull("someone/small");
+    expect(readdirSync(join(directory, "small"))).to.have.members(["config.json", ...Object.keys(shards)]);
+  });
+
+  it("names the models that it knows", async () => {
+    const message = await failureOf(pull("acestep-v15-turob"), "UNKNOWN_MODEL");
+    expect(message).to.include("acestep-v15-turob").and.include("acestep-v15-turbo, ").and.include("owner/");
+    for (const name of ["../escape", "someone/..", "a/b/c", ""]) {
+      await failureOf(pull(name), "UNKNOWN_MODEL");
+    }
+  });
+
+  it("says what the hub does not have", async () => {
+    const message = await failureOf(pull("someone/absent", { token: server.token }), "NOT_FOUND");
+    expect(message).to.include("someone/absent").and.include("acestep-v15-turbo");
+    server.repositories[MAIN] = { "README.md": Buffer.from("") };
+    expect(await failureOf(pull("acestep-v15-turbo"), "NOT_FOUND")).to.include(`${MAIN}/acestep-v15-turbo`);
+    expect(await failureOf(pull(MAIN), "NOT_A_MODEL")).to.include(MAIN);
+  });
+
+  it("reads a private repository with the token, and asks for one", async () => {
+    serveModel();
+    server.private.add("someone/small");
+    const message = await failureOf(pull("someone/small"), "UNAUTHORIZED");
+    expect(message).to.include("HF_TOKEN").and.include("status 401");
+    expect(await failureOf(pull("someone/small", { token: "hf_other" }), "UNAUTHORIZED")).to.include(
+      "HF_TOKEN",
+    );
+    expect(await pull("someone/small", { token: server.token })).to.deep.equal(["small"]);
+    const refused = () => pull("someone/small", { token: "secret" });
+    expect(refused).to.throw(PullError, "these begin with hf_").and.not.include({ message: "secret" });
+  });
+
+  it("says that the hub cannot be reached, or is none", async () => {
+    const url = await unusedUrl();
+    const unreachable = await failureOf(pull(MAIN, { url }), "UNREACHABLE");
+    expect(unreachable).to.include(url).and.include("ECONNREFUSED").and.include("HF_ENDPOINT");
+    server.brokenStatus = 503;
+    expect(await failureOf(pull(MAIN), "HUB"))
+      .to.include("status 503")
+      .and.include("Try again later");
+    server.brokenStatus = 200;
+    expect(await failureOf(pull(MAIN), "HUB")).to.include("does not answer as the hub does");
+  });
+
+  it("writes nothing outside of the model's folder", async () => {
+    serveModel();
+    Object.assign(server.repositories["someone/small"] as object, { "../../escaped": Buffer.from("x") });
+    expect(await failureOf(pull("someone/small"), "HUB")).to.include("../../escaped");
+    expect(existsSync(join(directory, "escaped"))).to.equal(false);
+  });
+
+  it("is alone in its directory", async () => {
+    serveModel();
+    server.cuts[WEIGHTS] = { afterBytes: CUT_BYTES, hangs: true };
+    const interrupted = new AbortController();
+    let second: Promise<unknown> | undefined;
+    const onProgress = ({ doneBytes }: PullProgress) => {
+      if (doneBytes < CUT_BYTES || second !== undefined) return;
+      second = pull("someone/small").catch((error) => error);
+      second.finally(() => interrupted.abort());
+    };
+    await pull("someone/small", { signal: interrupted.signal, onProgress }).catch(() => {});
+    expect(await second).to.have.property("name", "DirectoryInUseError");
+  });
+
+  it("takes up a file that grew beyond what is listed from its start", async () => {
+    const weights = serveModel();
+    mkdirSync(join(directory, ".incomplete", "small"), { recursive: true });
+    writeFileSync(incomplete(WEIGHTS), randomBytes(weights.length + 1));
+    await pull("someone/small");
+    expect(statSync(inModel(WEIGHTS)).size).to.equal(weights.length);
+  });
+});
