@@ -6,6 +6,7 @@ import { Command, Option } from "commander";
 import { startCity } from "./city/index.js";
 import { createEngine, createMusicServer, loadConfig, makeSongs, parseGenerationRequest } from "./index.js";
 import { createLogger } from "./log.js";
+import { publishedModels } from "./models/published.js";
 import { TAG_POSITIONS } from "./music/dataset/data-set.js";
 import { type PreprocessOptions, preprocess } from "./preprocess.js";
 import { ProgressDisplay } from "./progress-display.js";
@@ -109,7 +110,22 @@ program
     preprocess(directory, options, interruptSignal()),
   );
 
-program.command("models").description("list the models that are installed").action(listModels);
+const models = program.command("models").description("list models, or download one");
+
+models
+  .command("list", { isDefault: true })
+  .description("list the models that are installed, and the public ones that are not")
+  .action(listModels);
+
+models
+  .command("pull")
+  .description("download a public model into SVC_CHECKPOINTS, or go on with it where it was interrupted")
+  .argument("<name>", "a model of `carillon models`, or owner/repository on the hub")
+  .action(async (name: string) => {
+    // Loaded here, for no other command needs the hub's library.
+    const { pull } = await import("./pull.js");
+    await pull(name, interruptSignal());
+  });
 
 async function serve(options: ServeOptions): Promise<void> {
   const config = loadConfig({
@@ -240,6 +256,10 @@ async function listModels(): Promise<void> {
   const engine = createEngine(loadConfig());
   for (const { name, isDefault } of engine.models()) console.log(isDefault ? `${name} (default)` : name);
   for (const { name } of engine.languageModels()) console.log(`${name} (language model)`);
+  const installed = [...engine.models(), ...engine.languageModels()].map(({ name }) => name);
+  for (const name of publishedModels.filter((name) => !installed.includes(name))) {
+    console.log(`${name} (not installed)`);
+  }
   await engine.close();
 }
 
