@@ -29,7 +29,8 @@ DecoderStage::DecoderStage(const VaeConfig& config, const Pieces& pieces, const 
       crop_frames_(std::max<int64_t>(2, std::llround(crop_seconds * static_cast<double>(config.sampling_rate) /
                                                      static_cast<double>(config.samples_per_frame())))),
       device_(device),
-      error_(config.sampling_rate, device) {}
+      error_(config.sampling_rate, device),
+      discriminator_(device) {}
 
 DecoderStage::Crop DecoderStage::crop(const Latents& latents, const Piece& piece, const std::string& track,
                                       int64_t first_frame) const {
@@ -60,7 +61,11 @@ Loss DecoderStage::loss(const Weights& weights, Draw& draw) const {
   noise.narrow(1, parts.first_of_structure(), parts.structure()).mul_(kStructureBlur / kMostBlur);
   const at::Tensor blurred = sharp + noise;
   blurred.narrow(1, parts.waves, parts.beats).zero_();  // so that nothing ever reads the clock
-  return error_.loss(decode(weights, config_, blurred.to(device_)), at::stack(audio).to(device_));
+  const at::Tensor made = decode(weights, config_, blurred.to(device_)), real = at::stack(audio).to(device_);
+  Loss loss = error_.loss(made, real), judged = discriminator_.loss(weights.sub("discriminator"), made, real);
+  loss.total = loss.total + judged.total;
+  loss.parts.merge(judged.parts);
+  return loss;
 }
 
 Figures DecoderStage::measure(const Weights& weights) const {

@@ -1,13 +1,14 @@
 #pragma once
 #include <string>
 
+#include "pretraining/discriminator.h"
 #include "pretraining/latents.h"
 #include "pretraining/pieces.h"
 #include "pretraining/reconstruction.h"
 
 namespace carillon::pretraining {
 
-/// The decoder, from the exact latents (latent_space.h) blurred up to what a DiT makes of them.
+/// The decoder, from the exact latents (latent_space.h) blurred up to what a DiT makes of them, and its discriminator.
 class DecoderStage : public TrainingStage {
  public:
   DecoderStage(const VaeConfig& config, const Pieces& pieces, const std::string& latents, int64_t batch,
@@ -29,6 +30,7 @@ class DecoderStage : public TrainingStage {
   int64_t batch_, crop_frames_;
   at::Device device_;
   ReconstructionError error_;
+  Discriminator discriminator_;
 };
 
 }  // namespace carillon::pretraining

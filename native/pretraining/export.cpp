@@ -52,6 +52,7 @@ Tensors take_below(Tensors& tensors, const std::string& prefix) {
 void export_vae(const fs::path& model, const std::string& work, const fs::path& out) {
   Tensors vae = TrainState::read_average(state_path(work, "encoder"));
   vae.merge(TrainState::read_average(state_path(work, "decoder")));
+  take_below(vae, "discriminator");
   save_weights(vae, out / "diffusion_pytorch_model.safetensors");
   copy_descriptions(model, out);
 }

@@ -16,7 +16,7 @@ double to_hertz(double mel) { return 700 * (std::pow(10, mel / 2595) - 1); }
 constexpr int64_t kPooled = 4;                // hops whose level is compared
 constexpr int64_t kPatch = 8, kPatchHop = 4;  // rows and hops whose texture is compared
 constexpr size_t kSideResolution = 1;         // the side, of which latents say nothing, is heard at one alone
-constexpr double kTextureWeight = 3;
+constexpr double kTextureWeight = 12;
 
 at::Tensor log_distance(const at::Tensor& a, const at::Tensor& b, double floor) {
   return ((a + floor).log() - (b + floor).log()).abs().mean();
@@ -32,9 +32,11 @@ at::Tensor roughness(const at::Tensor& log, int64_t axis) {
   return at::avg_pool2d(differences, kPatch, kPatchHop);
 }
 
+/// Squared: what a patch has is uncertain and skewed, and the nearest guess by absolute values, the median, is too
+/// smooth.
 at::Tensor texture_distance(const at::Tensor& made, const at::Tensor& real, double floor) {
   const at::Tensor a = (made + floor).log(), b = (real + floor).log();
-  return (roughness(a, 1) - roughness(b, 1)).abs().mean() + (roughness(a, 2) - roughness(b, 2)).abs().mean();
+  return (roughness(a, 1) - roughness(b, 1)).square().mean() + (roughness(a, 2) - roughness(b, 2)).square().mean();
 }
 
 at::Tensor distance(const MelSpectrum& spectrum, const at::Tensor& made, const at::Tensor& real) {
