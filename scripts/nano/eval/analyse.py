@@ -24,6 +24,7 @@ PROCESSES = 2
 def main(manifest_path, out_path, cache_path):
     manifest = json.loads(Path(manifest_path).read_text(encoding="utf-8"))
     memory = joblib.Memory(cache_path, verbose=0)
+    measured.compile_once()
     training, recordings, pairs = manifest["training"], manifest["recordings"], manifest["pairs"]
     windows = run("genre windows", memory, measured.windows, [[entry["path"]] for entry in training + recordings])
     levels = run("recordings", memory, measured.measure, [[entry["path"]] for entry in recordings])

@@ -3,6 +3,8 @@
 import hashlib
 from pathlib import Path
 
+import numpy as np
+
 import genre
 import signals
 
@@ -10,6 +12,14 @@ import signals
 def code_version():
     sources = [Path(module.__file__).read_bytes() for module in (signals, genre)]
     return hashlib.sha256(b"\0".join(sources)).hexdigest()
+
+
+def compile_once():
+    """Has numba compile all that is used here: processes that do it at once leave a cache that crashes who reads it."""
+    noise = np.random.default_rng(0).standard_normal(5 * signals.ANALYSIS_RATE).astype(np.float32)
+    signals.tempo(noise)
+    signals.key(noise)
+    genre.windows(noise)
 
 
 def windows(digests, code, paths):

@@ -10,14 +10,8 @@ const requirements = fileURLToPath(new URL("requirements.txt", import.meta.url))
 /** Runs a program of this folder; its output goes to the terminal. */
 export function runPython(program: string, programArguments: string[]): void {
   const script = fileURLToPath(new URL(program, import.meta.url));
-  const env = {
-    ...process.env,
-    // Several processes work at once, each on small arrays.
-    OMP_NUM_THREADS: "1",
-    PYTHONDONTWRITEBYTECODE: "1",
-    // numba 0.68 compiles for a processor it takes Zen 5 for, and librosa's key detection crashes there.
-    NUMBA_CPU_NAME: "generic",
-  };
+  // Several processes work at once, each on small arrays.
+  const env = { ...process.env, OMP_NUM_THREADS: "1", PYTHONDONTWRITEBYTECODE: "1" };
   execFileSync(interpreter(), [script, ...programArguments], { stdio: "inherit", env });
 }
 
