@@ -20,14 +20,21 @@ int64_t text2music_frames(const AceStep& model, const RenderJob& job) {
   return static_cast<int64_t>(job.audio_codes[0].size()) * model.config.pool_window_size;
 }
 
+ContextInputs hinted_source(const at::Tensor& hints) {
+  return {.source = hints,
+          .chunk_mask = at::ones_like(hints),
+          .is_cover = at::ones({hints.size(0)}, hints.options().dtype(at::kBool)),
+          .hints = hints};
+}
+
 ContextInputs text2music_source(const AceStep& model, const RenderJob& job) {
   const int64_t frames = rendered_frames(model, text2music_frames(model, job));
-  const bool has_codes = !job.audio_codes.empty();
-  const at::Tensor source = has_codes ? code_hints(model, job, frames) : model.silence_of(frames);
-  return {.source = source,
-          .chunk_mask = at::ones_like(source),
-          .is_cover = at::full({source.size(0)}, has_codes, source.options().dtype(at::kBool)),
-          .hints = has_codes ? source : at::Tensor()};
+  if (!job.audio_codes.empty()) return hinted_source(code_hints(model, job, frames));
+  const at::Tensor silence = model.silence_of(frames);
+  return {.source = silence,
+          .chunk_mask = at::ones_like(silence),
+          .is_cover = at::zeros({silence.size(0)}, silence.options().dtype(at::kBool)),
+          .hints = at::Tensor()};
 }
 
 }  // namespace carillon

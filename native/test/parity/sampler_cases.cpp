@@ -8,6 +8,7 @@
 #include "core/tasks/repaint.h"
 #include "core/tasks/stems.h"
 #include "core/tasks/task_inputs.h"
+#include "core/tasks/text2music.h"
 #include "test/parity/case.h"
 
 namespace carillon::parity {
@@ -62,18 +63,18 @@ AceStep load_reference_model(const Case& golden) {
   return AceStep::load(golden.checkpoint_directory, config, golden.placement, Control());
 }
 
-/// The context as jobs make it of such a source. A batch that mixes covers with others, which no job does, and one
-/// with given hints are put together here.
+/// The context as jobs make it of such a source. A batch that mixes covers with others, which no job does, is put
+/// together here.
 ContextInputs context_inputs(const Case& golden) {
   const at::Tensor source = golden.input("src_latents"), chunk_mask = golden.input("chunk_masks");
   const at::Tensor is_cover = golden.input("is_covers").to(at::kBool);
-  const bool has_hints = golden.has_input("lm_hints");
   if (!is_cover.any().item<bool>()) return stems_source(source, chunk_mask.select(2, 0));
-  if (is_cover.all().item<bool>() && !has_hints && chunk_mask.eq(1).all().item<bool>()) return cover_source(source);
-  return {.source = source,
-          .chunk_mask = chunk_mask,
-          .is_cover = is_cover,
-          .hints = has_hints ? golden.input("lm_hints") : at::Tensor()};
+  if (is_cover.all().item<bool>() && chunk_mask.eq(1).all().item<bool>()) {
+    if (!golden.has_input("lm_hints")) return cover_source(source);
+    // Codes stand for whole fifths of a second, the source may end between.
+    return hinted_source(golden.input("lm_hints").narrow(1, 0, source.size(1)));
+  }
+  return {.source = source, .chunk_mask = chunk_mask, .is_cover = is_cover, .hints = at::Tensor()};
 }
 
 std::optional<Repaint> repaint_of(const Case& golden) {
