@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/vae/networks.h"
 #include "pretraining/latent_parts.h"
 
 namespace carillon::pretraining {
@@ -63,12 +64,6 @@ at::Tensor stage_matrix(const std::vector<Band>& before, const std::vector<Band>
     }
   }
   return matrix;
-}
-
-std::vector<int64_t> widths(int64_t base, const VaeConfig& config) {
-  std::vector<int64_t> all = {base};
-  for (const int64_t multiple : config.channel_multiples) all.push_back(base * multiple);
-  return all;
 }
 
 /// Bands after every stage, from middle and side themselves to the last.
@@ -173,7 +168,7 @@ at::Tensor lapped_transform(const at::Tensor& audio, const at::Tensor& filters, 
 }
 
 void begin_decoder(Parameters& parameters, const VaeConfig& config, const at::Tensor& wave_deviations) {
-  const std::vector<int64_t> channels = widths(config.decoder_channels, config);
+  const std::vector<int64_t> channels = channel_widths(config.decoder_channels, config);
   const auto stages = cascade(channels, config);
   const size_t count = config.downsampling_ratios.size();
   Writer writer(parameters, "decoder.");

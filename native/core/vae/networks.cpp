@@ -70,14 +70,13 @@ Stream run_units(const OobleckBlock& block, Stream x, const Snake& next, bool ke
   return x;
 }
 
-/// Channel counts from the wide end of the signal to the narrow: base, then base * multiple after each block.
-std::vector<int64_t> widths(int64_t base, const VaeConfig& config) {
+}  // namespace
+
+std::vector<int64_t> channel_widths(int64_t base, const VaeConfig& config) {
   std::vector<int64_t> widths = {base};
   for (const int64_t multiple : config.channel_multiples) widths.push_back(base * multiple);
   return widths;
 }
-
-}  // namespace
 
 bool can_run_time_major(const Placement& placement, const VaeConfig& config) {
   if (!placement.device.is_cpu() || placement.dtype != at::kBFloat16 || !kernels::has_avx512()) return false;
@@ -91,7 +90,7 @@ bool can_run_time_major(const Placement& placement, const VaeConfig& config) {
 }
 
 Oobleck Oobleck::load_encoder(const Weights& weights, const VaeConfig& config, bool time_major) {
-  const std::vector<int64_t> channels = widths(config.encoder_hidden_size, config);
+  const std::vector<int64_t> channels = channel_widths(config.encoder_hidden_size, config);
   Oobleck net;
   net.dtype = weights.placement().dtype;
   net.time_major = time_major;
@@ -113,7 +112,7 @@ Oobleck Oobleck::load_encoder(const Weights& weights, const VaeConfig& config, b
 }
 
 Oobleck Oobleck::load_decoder(const Weights& weights, const VaeConfig& config, bool time_major) {
-  const std::vector<int64_t> channels = widths(config.decoder_channels, config);
+  const std::vector<int64_t> channels = channel_widths(config.decoder_channels, config);
   Oobleck net;
   net.dtype = weights.placement().dtype;
   net.time_major = time_major;

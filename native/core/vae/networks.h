@@ -27,6 +27,9 @@ struct OobleckBlock {
 /// libtorch runs it elsewhere, in the reference's order of operations.
 bool can_run_time_major(const Placement& placement, const VaeConfig& config);
 
+/// Channels from the wide end of a half, where it meets audio, to the narrow: `base`, then a multiple of it a block.
+std::vector<int64_t> channel_widths(int64_t base, const VaeConfig& config);
+
 /// Either half of the autoencoder: convolution, blocks, snake, convolution.
 struct Oobleck {
   Convolution first;
