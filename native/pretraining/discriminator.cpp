@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "pretraining/spectral.h"
+
 namespace carillon::pretraining {
 namespace {
 
@@ -19,10 +21,9 @@ constexpr int64_t kKernel = 5, kInputs = 3;
 /// Waves [B, samples] -> log magnitudes [B, bins, hops] of about unit scale.
 at::Tensor log_spectrum(const at::Tensor& waves, const at::Tensor& hann) {
   const int64_t window = hann.size(0);
-  const at::Tensor bins = at::view_as_real(at::stft(waves, window, window / 4, window, hann, /*normalized=*/false,
-                                                    /*onesided=*/true, /*return_complex=*/true));
   const double scale = 2.0 / static_cast<double>(window);
-  const at::Tensor magnitudes = (bins.square().sum(-1) * (scale * scale) + kFloor * kFloor).sqrt();
+  const at::Tensor energies = short_time_energies(waves, window / 4, hann);
+  const at::Tensor magnitudes = (energies * (scale * scale) + kFloor * kFloor).sqrt();
   return (magnitudes.log() - kCentre) / kDeviation;
 }
 

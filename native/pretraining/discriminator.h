@@ -20,8 +20,7 @@ class Discriminator {
   /// What the decoder and the discriminator minimise together, of audio [B, 2, samples] each, at least 2048 samples.
   /// No gradient of the decoder's parts reaches the discriminator's weights, and none of its own part reaches `made`.
   /// Parts: `passing`, how far `made` is from passing for played, and `features`, how far the discriminator's features
-  /// of it are from those of `real`; `judging`, its own squared error, 0.5 where it
-  /// cannot tell.
+  /// of it are from those of `real`; `judging`, its own squared error, 0.5 where it cannot tell.
   Loss loss(const Weights& weights, const at::Tensor& made, const at::Tensor& real) const;
 
  private:

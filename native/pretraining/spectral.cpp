@@ -70,13 +70,18 @@ at::Tensor mel_filters(int64_t sample_rate, int64_t window, const MelBands& mel)
   return filters / filters.sum(1, /*keepdim=*/true);
 }
 
+at::Tensor short_time_energies(const at::Tensor& waves, int64_t hop, const at::Tensor& hann) {
+  const int64_t window = hann.size(0);
+  const at::Tensor bins = at::stft(waves, window, hop, window, hann, /*normalized=*/false, /*onesided=*/true,
+                                   /*return_complex=*/true);
+  return at::view_as_real(bins).square().sum(-1);
+}
+
 at::Tensor energies_around(const at::Tensor& waves, int64_t hop, const at::Tensor& hann) {
   const int64_t window = hann.size(0), before = (window - hop) / 2;
   const at::Tensor padded = at::constant_pad_nd(waves, {before, window - hop - before});
-  const at::Tensor bins = at::view_as_real(at::stft(padded, window, hop, window, hann, /*normalized=*/false,
-                                                    /*onesided=*/true, /*return_complex=*/true));
   const double scale = 4.0 / static_cast<double>(window);
-  return bins.square().sum(-1).narrow(2, 0, waves.size(1) / hop) * (scale * scale);
+  return short_time_energies(padded, hop, hann).narrow(2, 0, waves.size(1) / hop) * (scale * scale);
 }
 
 MelSpectrum::MelSpectrum(int64_t sample_rate, int64_t window, int64_t bands, at::Device device)
@@ -85,10 +90,9 @@ MelSpectrum::MelSpectrum(int64_t sample_rate, int64_t window, int64_t bands, at:
       filters_(mel_filters(sample_rate, window, {bands, 0, static_cast<double>(sample_rate) / 2}).to(device)) {}
 
 MelSpectrum::Spectra MelSpectrum::operator()(const at::Tensor& waves) const {
-  const at::Tensor bins = at::view_as_real(at::stft(waves, window_, window_ / 4, window_, hann_, /*normalized=*/false,
-                                                    /*onesided=*/true, /*return_complex=*/true));
   constexpr double kSmallest = 1e-12;  // the root has no gradient at 0
-  const at::Tensor linear = (bins.square().sum(-1) + kSmallest).sqrt() * (2.0 / static_cast<double>(window_));
+  const at::Tensor energies = short_time_energies(waves, window_ / 4, hann_);
+  const at::Tensor linear = (energies + kSmallest).sqrt() * (2.0 / static_cast<double>(window_));
   return {linear, at::matmul(filters_, linear)};
 }
 

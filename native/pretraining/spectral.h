@@ -13,6 +13,10 @@ struct MelBands {
 /// bin still hears the nearest one.
 at::Tensor mel_filters(int64_t sample_rate, int64_t window, const MelBands& bands);
 
+/// Squared magnitudes of the short-time Fourier transform, without padding: waves [N, samples] ->
+/// [N, window / 2 + 1, hops].
+at::Tensor short_time_energies(const at::Tensor& waves, int64_t hop, const at::Tensor& hann);
+
 /// Spectra of the windows around the middles of all stretches of `hop` samples: waves [B, n hop] -> energies
 /// [B, window / 2 + 1, n], of a sine of amplitude a about a square.
 at::Tensor energies_around(const at::Tensor& waves, int64_t hop, const at::Tensor& hann);
