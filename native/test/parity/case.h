@@ -47,8 +47,9 @@ class Case {
 
 /// How long a chain of arithmetic a golden measures; the limits follow from it (parity.cpp).
 enum class Depth {
-  kModule,  // one module
-  kChain,   // many in a row: the VAE, a whole denoising loop; only reported in bfloat16
+  kModule,   // one module
+  kSampler,  // a whole denoising loop
+  kVae,      // many convolutions in a row, with weights that magnify a rounding
 };
 
 /// Runs the module on the inputs of a case and compares every output of the golden once.

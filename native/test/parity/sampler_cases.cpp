@@ -110,7 +110,9 @@ void sampler(Case& golden) {
   std::vector<uint64_t> seeds;
   for (const int64_t seed : golden.params.get_ints("seeds")) seeds.push_back(static_cast<uint64_t>(seed));
   const at::Tensor stored = golden.stored_input("noise");
-  if (!NoiseStreams(seeds).next(stored.size(1), stored.size(2), at::kCPU).equal(stored)) {
+  const at::Tensor drawn = NoiseStreams(seeds).next(stored.size(1), stored.size(2), at::kCPU);
+  // The same draws, but their logarithms round differently from one instruction set to the next.
+  if (!drawn.allclose(stored, /*rtol=*/1e-4, /*atol=*/1e-5)) {
     fail(ErrorCode::kInternal, "the noise of the seeds is not the golden's");
   }
   const AceStep model = load_reference_model(golden);
@@ -120,7 +122,7 @@ void sampler(Case& golden) {
 
 [[maybe_unused]] const bool registered[] = {
     register_module("guidance", Depth::kModule, guidance),
-    register_module("sampler", Depth::kChain, sampler),
+    register_module("sampler", Depth::kSampler, sampler),
 };
 
 }  // namespace
