@@ -1,18 +1,18 @@
 /**
  * Brings a fresh clone to where it can serve; does nothing where nothing is missing. With `--programs` also the native
- * programs: tests, benchmarks, training, evaluation.
+ * programs: tests, benchmarks, training, evaluation; with `sanitized` the unit tests under the sanitizers as well.
  */
 import { pathToFileURL } from "node:url";
 import { installPackages } from "./setup/packages.mjs";
 import { SetupError, say } from "./setup/run.mjs";
 
-export async function setUp({ programs = false } = {}) {
+export async function setUp({ programs = false, sanitized = false } = {}) {
   installPackages();
   const { installAudioTools } = await import("./setup/system.mjs");
   const { buildNative } = await import("./setup/native.mjs");
   const { buildTypeScript } = await import("./setup/typescript.mjs");
   installAudioTools();
-  buildNative({ programs });
+  buildNative({ programs, sanitized });
   buildTypeScript();
 }
 

@@ -3,8 +3,6 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
-#include <random>
-
 #include "core/checkpoint/safetensors.h"
 #include "core/checkpoint/stored_zip.h"
 #include "core/runtime/error.h"
@@ -39,11 +37,6 @@ DitConfig some_model() {
 }
 
 std::string fresh_path() { return test::fixture_directory() + "/sample.pt"; }
-
-std::string read_file(const std::string& path) {
-  const auto file = MappedFile::open(path);
-  return {file->data(), file->size()};
-}
 
 /// A sample file in which `change` altered the tensors.
 template <typename Change>
@@ -197,34 +190,4 @@ TEST("sample: a file that cannot be trained on names the key and the reason") {
       },
       "target_latents is 3 wide, but the model reads 6");
   EXPECT_THROWS(read_sample("/absent/sample.pt"), "/absent/sample.pt: No such file");
-}
-
-TEST("sample: a damaged file is read or refused, and nothing worse") {
-  const std::string path = fresh_path();
-  for (const std::string& whole : {read_file(kPythonSample), [&] {
-                                     write_sample(path, some_sample());
-                                     return read_file(path);
-                                   }()}) {
-    std::mt19937 random(11);
-    const auto expect_calm = [&](const std::string& bytes) {
-      test::write_file(path, bytes);
-      try {
-        read_sample(path);
-        return true;
-      } catch (const Error& error) {
-        EXPECT(error.code() == ErrorCode::kBadCheckpoint);
-        EXPECT(std::string(error.what()).find(path) == 0);
-        return false;
-      }
-    };
-    EXPECT(expect_calm(whole));
-    for (size_t size = 0; size < whole.size(); size += 13) EXPECT(!expect_calm(whole.substr(0, size)));
-    for (int round = 0; round < 4000; ++round) {
-      std::string damaged = whole;
-      for (int flips = 1 + round % 4; flips > 0; --flips) {
-        damaged[random() % damaged.size()] = static_cast<char>(random());
-      }
-      expect_calm(damaged);
-    }
-  }
 }

@@ -12,7 +12,10 @@ import { cacheRoot, projectRoot, run, SetupError, say } from "./run.mjs";
 import { fingerprint, isDone, markDone } from "./stamp.mjs";
 import { installBuildTools } from "./system.mjs";
 
-/** Serving needs the addon alone; tests, benchmarks, training and evaluation need the programs too. */
+/**
+ * Serving needs the addon alone; tests, benchmarks, training and evaluation need the programs too. The unit tests under
+ * the sanitizers are a build of their own.
+ */
 const PRODUCTS = {
   addon: ["build/Release/carillon.node"],
   programs: [
@@ -22,9 +25,10 @@ const PRODUCTS = {
     "build/native/eval/carillon-vae-roundtrip",
     "build/native/pretraining/carillon-pretrain",
   ],
+  sanitized: ["build/sanitized/native/test/carillon-test"],
 };
 
-export function buildNative({ programs = false } = {}) {
+export function buildNative({ programs = false, sanitized = false } = {}) {
   const libtorch = provideLibtorch();
   const compiler = spawnSync("c++", ["--version"], { encoding: "utf8" }).stdout ?? "";
   const print = fingerprint(
@@ -35,10 +39,10 @@ export function buildNative({ programs = false } = {}) {
     process.arch,
   );
   const cached = join(cacheRoot, "builds", print.slice(0, 24));
-  const parts = programs ? ["addon", "programs"] : ["addon"];
+  const parts = ["addon", ...(programs ? ["programs"] : []), ...(sanitized ? ["sanitized"] : [])];
   const outdated = parts.filter((part) => !isDone(part, print) || !isWhole(part, projectRoot));
   const absent = outdated.filter((part) => !isWhole(part, cached));
-  if (absent.length > 0) compile(libtorch, programs);
+  if (absent.length > 0) compile(libtorch, absent);
   for (const part of outdated) {
     if (absent.includes(part)) copyProducts(part, projectRoot, cached);
     else copyProducts(part, cached, projectRoot);
@@ -50,9 +54,12 @@ function isWhole(part, directory) {
   return PRODUCTS[part].every((product) => existsSync(join(directory, product)));
 }
 
-function compile(libtorch, programs) {
+function compile(libtorch, parts) {
   installBuildTools();
-  say(`building the native core against libtorch ${libtorch.version} (some minutes, once per version)`);
+  const what = parts.join(", ");
+  say(
+    `building the native core (${what}) against libtorch ${libtorch.version} (some minutes, once per version)`,
+  );
   const env = {
     ...process.env,
     LIBTORCH: libtorch.directory,
@@ -63,14 +70,18 @@ function compile(libtorch, programs) {
     run(process.execPath, [program, command, "--config", "Release", ...args], { env, log: command });
   };
   // By itself, build configures a new directory only, and would go on with an earlier libtorch or without the programs.
-  cmakeJs(
-    "configure",
-    `--CDLIBTORCH=${libtorch.directory}`,
-    `--CDCARILLON_PROGRAMS=${programs ? "ON" : "OFF"}`,
-  );
-  cmakeJs("build");
-  const built = Object.keys(PRODUCTS).filter((part) => programs || part === "addon");
-  if (!built.every((part) => isWhole(part, projectRoot)))
+  const build = (programs, configuration = [], target = []) => {
+    const options = [
+      `--CDLIBTORCH=${libtorch.directory}`,
+      `--CDCARILLON_PROGRAMS=${programs ? "ON" : "OFF"}`,
+    ];
+    cmakeJs("configure", ...options, ...configuration);
+    cmakeJs("build", ...configuration, ...target);
+  };
+  if (parts.some((part) => part !== "sanitized")) build(parts.includes("programs"));
+  if (parts.includes("sanitized"))
+    build(true, ["--out", "build/sanitized", "--CDCARILLON_SANITIZE=ON"], ["--target", "carillon-test"]);
+  if (!parts.every((part) => isWhole(part, projectRoot)))
     throw new SetupError("the native build ended without its products; remove build/ and try again");
 }
 

@@ -128,7 +128,8 @@ at::Tensor Safetensors::tensor(const std::string& name) const {
   if (reinterpret_cast<uintptr_t>(data) % c10::elementSize(found.dtype) != 0) {
     // Writers need not align; an element must be.
     at::Tensor aligned = at::empty(found.shape, options);
-    std::memcpy(aligned.data_ptr(), data, found.size);
+    // An empty tensor has no memory, which memcpy may not be given.
+    if (found.size > 0) std::memcpy(aligned.data_ptr(), data, found.size);
     return aligned;
   }
   return at::from_blob(const_cast<char*>(data), found.shape, [file = file_](void*) {}, options);
