@@ -2,13 +2,16 @@
 import type { Readable } from "node:stream";
 import { setImmediate } from "node:timers/promises";
 import type { PlanarAudio } from "../engine/types.js";
-import { FfmpegError, startFfmpeg } from "./ffmpeg.js";
+import { FfmpegError, type FfmpegRun, startFfmpeg } from "./ffmpeg.js";
 
 const SAMPLE_RATE = 48_000;
 /** The longest that a recording within its limits takes by far; beyond it the file is built to keep us busy. */
 const TIMEOUT_SECONDS = 120;
 /** Lossy formats pad: raw AAC by up to two of its frames, which this holds at 22 kHz. */
 const PADDING_SECONDS = 0.1;
+/** How long a request waits for a system that is short of descriptors; a job, which has been accepted, waits longer. */
+const REQUEST_PATIENCE_SECONDS = 3;
+const JOB_PATIENCE_SECONDS = 600;
 /** Parts joined before others have their turn. */
 const PARTS_PER_TURN = 32;
 
@@ -19,15 +22,30 @@ const PARTS_PER_TURN = 32;
 const DEMUXERS =
   "aac,ac3,aiff,amr,ape,asf,au,avi,caf,dsf,dts,eac3,flac,flv,matroska,mov,mp3,mpc,mpc8,mpeg,mpegts,ogg,oma,tak,tta,w64,wav,wv";
 
+const IS_FILES_FAULT = {
+  NOT_FOUND: true,
+  UNDECODABLE: true,
+  EMPTY: true,
+  TOO_LONG: true,
+  TIMEOUT: true,
+  FFMPEG_MISSING: false,
+  SYSTEM_BUSY: false,
+};
+
 export class DecodeError extends Error {
   constructor(
-    readonly code: "FFMPEG_MISSING" | "NOT_FOUND" | "UNDECODABLE" | "EMPTY" | "TOO_LONG" | "TIMEOUT",
+    readonly code: keyof typeof IS_FILES_FAULT,
     /** One line that tells nothing of the file's content or place. */
     message: string,
     options?: ErrorOptions,
   ) {
     super(message, options);
     this.name = "DecodeError";
+  }
+
+  /** Whether another file would do; otherwise the installation or the system is at fault. */
+  get isFilesFault(): boolean {
+    return IS_FILES_FAULT[this.code];
   }
 }
 
@@ -43,13 +61,13 @@ export interface DecodeJob {
 }
 
 /**
- * The recording as planar stereo at 48 kHz within -1 .. 1: a single channel twice, of more than two the first two.
+ * For jobs: the recording as planar stereo at 48 kHz within -1 .. 1: a single channel twice, of more than two the first two.
  * @throws DecodeError, or the signal's reason
  */
 export async function decodeAudio(job: DecodeJob): Promise<PlanarAudio> {
   const parts: Stereo[] = [];
   let frames = 0;
-  for await (const part of decodedParts(job)) {
+  for await (const part of decodedParts(job, JOB_PATIENCE_SECONDS)) {
     parts.push(part);
     frames += part.left.length;
   }
@@ -72,13 +90,13 @@ export interface AudioMeasures {
 }
 
 /**
- * Decodes the recording without keeping it.
+ * For requests: decodes the recording without keeping it.
  * @throws DecodeError, or the signal's reason
  */
 export async function measureAudio(job: DecodeJob): Promise<AudioMeasures> {
   let frames = 0;
   let peak = 0;
-  for await (const { left, right } of decodedParts(job)) {
+  for await (const { left, right } of decodedParts(job, REQUEST_PATIENCE_SECONDS)) {
     frames += left.length;
     peak = Math.max(peak, peakOf(left), peakOf(right));
   }
@@ -97,21 +115,21 @@ interface Stereo {
   right: Float32Array;
 }
 
-async function* decodedParts(job: DecodeJob): AsyncGenerator<Stereo> {
-  const timeout = AbortSignal.timeout(TIMEOUT_SECONDS * 1000);
+async function* decodedParts(job: DecodeJob, patienceSeconds: number): AsyncGenerator<Stereo> {
   const finished = new AbortController();
-  const signals = [timeout, finished.signal, ...(job.signal === undefined ? [] : [job.signal])];
-  const { child, exited } = startFfmpeg<null, Readable>(
-    argumentsOf(job),
-    { stdin: "ignore", stdout: "pipe" },
-    AbortSignal.any(signals),
-  );
-  // Awaited below; a failure before that must not count as unhandled.
-  exited.catch(() => {});
+  const signal = AbortSignal.any([finished.signal, ...(job.signal === undefined ? [] : [job.signal])]);
   const stream = new AuStream();
   const maxFrames = Math.floor(job.maxSeconds * SAMPLE_RATE);
   let frames = 0;
   try {
+    const { child, exited }: FfmpegRun<null, Readable> = await startFfmpeg(argumentsOf(job), {
+      stdin: "ignore",
+      stdout: "pipe",
+      fileBytes: 0,
+      timeoutSeconds: TIMEOUT_SECONDS,
+      patienceSeconds,
+      signal,
+    });
     for await (const bytes of child.stdout) {
       const part = stream.take(bytes as Buffer);
       const allowed = beginningOf(part, Math.max(0, maxFrames - frames));
@@ -125,9 +143,6 @@ async function* decodedParts(job: DecodeJob): AsyncGenerator<Stereo> {
     if (frames === 0) throw new DecodeError("EMPTY", `${job.name} is empty`);
   } catch (error) {
     job.signal?.throwIfAborted();
-    if (timeout.aborted) {
-      throw new DecodeError("TIMEOUT", `${job.name} could not be decoded in ${TIMEOUT_SECONDS} seconds`);
-    }
     throw decodeFailure(error, job.name);
   } finally {
     finished.abort();
@@ -138,7 +153,8 @@ function argumentsOf({ path, maxSeconds, beyondMaximum }: DecodeJob): string[] {
   // A second more than allowed tells a longer recording from one of exactly that length.
   const seconds = beyondMaximum === "cut" ? maxSeconds : maxSeconds + 1;
   return [
-    ...["-protocol_whitelist", "file", "-format_whitelist", DEMUXERS, "-i", `file:${path}`],
+    // One thread: more would multiply the memory that a file can make it take.
+    ...["-threads", "1", "-protocol_whitelist", "file", "-format_whitelist", DEMUXERS, "-i", `file:${path}`],
     ...["-map", "0:a:0", "-t", String(seconds)],
     ...["-ar", String(SAMPLE_RATE), "-c:a", "pcm_f32be", "-f", "au", "pipe:1"],
   ];
@@ -148,6 +164,11 @@ function decodeFailure(error: unknown, name: string): unknown {
   if (!(error instanceof FfmpegError)) return error;
   if (error.code === "FFMPEG_MISSING") {
     return new DecodeError(error.code, `${error.message} to read audio`, { cause: error });
+  }
+  if (error.code === "SYSTEM_BUSY") return new DecodeError(error.code, error.message, { cause: error });
+  if (error.code === "TIMEOUT") {
+    const message = `${name} could not be decoded in ${TIMEOUT_SECONDS} seconds`;
+    return new DecodeError(error.code, message, { cause: error });
   }
   if (error.complaint.includes("No such file or directory")) {
     return new DecodeError("NOT_FOUND", `${name} does not exist`, { cause: error });

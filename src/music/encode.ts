@@ -3,18 +3,25 @@ import { open, rename, rm, stat } from "node:fs/promises";
 import { Readable, type Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { AUDIO_PROFILES } from "./audio-profiles.js";
-import { FfmpegError, startFfmpeg } from "./ffmpeg.js";
+import { FfmpegError, type FfmpegRun, startFfmpeg, withPatience } from "./ffmpeg.js";
 import type { AudioFormat } from "./request/schema.js";
 
 /** Frames interleaved at a time: large enough to be cheap, small enough not to hold up the event loop. */
 const CHUNK_FRAMES = 16_384;
+/** How long a finished song waits for a system that is short of descriptors. */
+const PATIENCE_SECONDS = 600;
+/** The longest song takes a tenth of it on a slow machine. */
+const TIMEOUT_SECONDS = 600;
+/** Headers, and frames that end beyond the last sample; the rest is never larger than the samples as floats. */
+const OVERHEAD_BYTES = 2 ** 20;
 
 export class EncodeError extends Error {
   constructor(
-    readonly code: "FFMPEG_MISSING" | "DISK_FULL" | "ENCODE_FAILED",
+    readonly code: "FFMPEG_MISSING" | "SYSTEM_BUSY" | "DISK_FULL" | "ENCODE_FAILED",
     message: string,
+    options?: ErrorOptions,
   ) {
-    super(message);
+    super(message, options);
     this.name = "EncodeError";
   }
 }
@@ -42,7 +49,8 @@ export async function encodeAudio(job: EncodeJob): Promise<number> {
   const partial = job.path + PARTIAL_SUFFIX;
   try {
     await runFfmpeg(job, partial);
-    const file = await open(partial, "r+");
+    const patience = { patienceSeconds: PATIENCE_SECONDS, signal: job.signal };
+    const file = await withPatience(() => open(partial, "r+"), patience);
     try {
       await file.sync();
     } finally {
@@ -53,7 +61,7 @@ export async function encodeAudio(job: EncodeJob): Promise<number> {
   } catch (error) {
     await rm(partial, { force: true });
     job.signal?.throwIfAborted();
-    throw error;
+    throw encodeFailure(error);
   }
 }
 
@@ -69,30 +77,43 @@ async function runFfmpeg(job: EncodeJob, outputPath: string): Promise<void> {
     ...output,
     `file:${outputPath}`,
   ];
-  const { child, exited } = startFfmpeg<Writable, null>(
-    args,
-    { stdin: "pipe", stdout: "ignore" },
-    job.signal,
-  );
+  const { child, exited }: FfmpegRun<Writable, null> = await startFfmpeg(args, {
+    stdin: "pipe",
+    stdout: "ignore",
+    fileBytes: job.audio.byteLength + OVERHEAD_BYTES,
+    timeoutSeconds: TIMEOUT_SECONDS,
+    patienceSeconds: PATIENCE_SECONDS,
+    signal: job.signal,
+  });
   const fed = pipeline(
     Readable.from(interleave(job.audio, job.samplesPerChannel), { objectMode: true }),
     child.stdin,
   );
   const [exit, feed] = await Promise.allSettled([exited, fed]);
   // When ffmpeg gives up, the broken pipe is a consequence: its own message says why.
-  if (exit.status === "rejected") throw encodeFailure(exit.reason);
+  if (exit.status === "rejected") throw exit.reason;
   if (feed.status === "rejected") throw feed.reason;
 }
 
 function encodeFailure(error: unknown): unknown {
-  if (!(error instanceof FfmpegError)) return error;
-  const { code, message, complaint } = error;
-  if (code === "FFMPEG_MISSING") return new EncodeError(code, `${message} to encode audio`);
-  if (complaint.includes("No space left on device")) {
-    return new EncodeError("DISK_FULL", "the disk with the audio folder is full");
+  const { code, complaint = "" } = error as { code?: string; complaint?: string };
+  if (isFullDisk(code, complaint)) {
+    return new EncodeError("DISK_FULL", "the disk with the audio folder is full", { cause: error });
   }
+  if (!(error instanceof FfmpegError)) return error;
+  const { message } = error;
+  if (error.code === "FFMPEG_MISSING") {
+    return new EncodeError(error.code, `${message} to encode audio`, { cause: error });
+  }
+  if (error.code === "SYSTEM_BUSY") return new EncodeError(error.code, message, { cause: error });
   const lastLine = complaint.split("\n").at(-1);
-  return new EncodeError("ENCODE_FAILED", message + (lastLine ? `: ${lastLine}` : ""));
+  return new EncodeError("ENCODE_FAILED", message + (lastLine ? `: ${lastLine}` : ""), { cause: error });
+}
+
+/** A quota counts as a disk. Some file systems tell only when the file is synchronised. */
+function isFullDisk(code: string | undefined, complaint: string): boolean {
+  if (code === "ENOSPC" || code === "EDQUOT") return true;
+  return /No space left on device|Disk quota exceeded/.test(complaint);
 }
 
 /** Planar stereo to little-endian interleaved bytes, chunk by chunk. */

@@ -50,6 +50,9 @@ const ENGINE_STATUS: ReadonlyMap<unknown, number> = new Map(
   } satisfies Record<NativeErrorCode | EngineErrorCode, number>),
 );
 
+/** A shortage of descriptors or processes passes as requests end. */
+const BUSY_RETRY_SECONDS = "5";
+
 /** What a thrown value means to the client. Unknown failures become a 500 that tells nothing of the inside. */
 export function toHttpError(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
@@ -57,6 +60,14 @@ export function toHttpError(error: unknown): HttpError {
 
   const { code, status } = error as Error & { code?: unknown; status?: unknown };
   if (code === "ENOSPC") return new HttpError(500, "The server's disk is full", {}, { cause: error });
+  if (code === "SYSTEM_BUSY") {
+    return new HttpError(
+      503,
+      firstLine(error.message),
+      { "Retry-After": BUSY_RETRY_SECONDS },
+      { cause: error },
+    );
+  }
   if (code === "FFMPEG_MISSING") return new HttpError(500, firstLine(error.message), {}, { cause: error });
   const engineStatus = ENGINE_STATUS.get(code);
   if (engineStatus !== undefined) {

@@ -1,19 +1,51 @@
 /** Runs the `ffmpeg` program: any version works, and whatever it is given, it cannot crash us. */
 import { type ChildProcessByStdio, type SpawnOptions, spawn } from "node:child_process";
+import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Confinement } from "./confinement.js";
 
 const COMPLAINT_LIMIT = 4096;
+/** Far beyond any song, any recording within its limits: what takes longer was built to. */
+const CPU_SECONDS = 120;
+/** Real recordings take a tenth of it. */
+const MEMORY_BYTES = 512 * 2 ** 20;
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 2000;
+
+/** What the system lacks where an attempt fails that may succeed a little later. */
+const SHORTAGES: Readonly<Record<string, string>> = {
+  EMFILE: "too many files are open",
+  ENFILE: "too many files are open",
+  EAGAIN: "too many processes run",
+  ENOMEM: "memory is used up",
+};
 
 export class FfmpegError extends Error {
   constructor(
-    readonly code: "FFMPEG_MISSING" | "FFMPEG_FAILED",
+    /** TIMEOUT: it took more time than it was given. SYSTEM_BUSY: the system has no room for another process or file. */
+    readonly code: "FFMPEG_MISSING" | "FFMPEG_FAILED" | "TIMEOUT" | "SYSTEM_BUSY",
     message: string,
     /** What it wrote on stderr. It may name files: not for clients. */
     readonly complaint = "",
+    options?: ErrorOptions,
   ) {
-    super(message);
+    super(message, options);
     this.name = "FfmpegError";
   }
+}
+
+export interface FfmpegOptions {
+  stdin: "pipe" | "ignore";
+  stdout: "pipe" | "ignore";
+  /** The most that it may write to a file; 0: it writes none. */
+  fileBytes: number;
+  /** Real time, after which it is killed; absent: as long as it takes. */
+  timeoutSeconds?: number;
+  /** How long to wait for a system that has no room for another process. */
+  patienceSeconds: number;
+  /** Once it fires, the process is killed, or not started. */
+  signal: AbortSignal | undefined;
 }
 
 export interface FfmpegRun<Input extends Writable | null, Output extends Readable | null> {
@@ -22,35 +54,125 @@ export interface FfmpegRun<Input extends Writable | null, Output extends Readabl
   exited: Promise<void>;
 }
 
-/** Starts ffmpeg; once the signal fires it is killed. */
+let confinement: Promise<Confinement> | undefined;
+
+/**
+ * What ffmpeg is held to on this machine. Found out once; a failure is not remembered.
+ * @throws FfmpegError FFMPEG_MISSING where there is none that runs, or the error of a system without room
+ */
+export function ffmpegConfinement(): Promise<Confinement> {
+  confinement ??= Confinement.probe("ffmpeg", ["-version"]).catch((error: unknown) => {
+    confinement = undefined;
+    throw isShortage(error) ? error : missing(error);
+  });
+  return confinement;
+}
+
+/**
+ * Starts ffmpeg within its limits.
+ * @throws FfmpegError where it cannot be started, or the signal's reason
+ */
 export function startFfmpeg<Input extends Writable | null, Output extends Readable | null>(
   args: readonly string[],
-  pipes: { stdin: "pipe" | "ignore"; stdout: "pipe" | "ignore" },
-  signal: AbortSignal | undefined,
-): FfmpegRun<Input, Output> {
-  const options: SpawnOptions = {
-    stdio: [pipes.stdin, pipes.stdout, "pipe"],
+  options: FfmpegOptions,
+): Promise<FfmpegRun<Input, Output>> {
+  return withPatience(async () => {
+    const confined = await ffmpegConfinement();
+    options.signal?.throwIfAborted();
+    return launch<Input, Output>(confined, args, options);
+  }, options);
+}
+
+/**
+ * What `work` resolves with, tried again for `patienceSeconds` while the system has too few descriptors, processes or
+ * memory for it.
+ * @throws FfmpegError SYSTEM_BUSY, the signal's reason, or what else `work` throws
+ */
+export async function withPatience<T>(
+  work: () => Promise<T>,
+  { patienceSeconds, signal }: Pick<FfmpegOptions, "patienceSeconds" | "signal">,
+): Promise<T> {
+  const endMs = performance.now() + patienceSeconds * 1000;
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+    signal?.throwIfAborted();
+    try {
+      return await work();
+    } catch (error) {
+      if (!isShortage(error)) throw error;
+      if (performance.now() + pauseMs > endMs) throw busy(error);
+    }
+    await sleep(pauseMs, undefined, { signal }).catch(() => {});
+  }
+}
+
+async function launch<Input extends Writable | null, Output extends Readable | null>(
+  confined: Confinement,
+  args: readonly string[],
+  { stdin, stdout, fileBytes, timeoutSeconds, signal }: FfmpegOptions,
+): Promise<FfmpegRun<Input, Output>> {
+  const timeout = timeoutSeconds === undefined ? undefined : AbortSignal.timeout(timeoutSeconds * 1000);
+  const spawnOptions: SpawnOptions = {
+    stdio: [stdin, stdout, "pipe"],
     killSignal: "SIGKILL",
-    signal,
+    signal: AbortSignal.any([signal, timeout].filter((one) => one !== undefined)),
   };
-  const quiet = ["-hide_banner", "-loglevel", "error", "-nostdin"];
-  const child = spawn("ffmpeg", [...quiet, ...args], options) as ChildProcessByStdio<Input, Output, Readable>;
-  let complaint = "";
-  child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    if (complaint.length < COMPLAINT_LIMIT) complaint += text;
-  });
-  const exited = new Promise<void>((resolve, reject) => {
-    child.on("error", (error: NodeJS.ErrnoException) => reject(startFailure(error)));
-    child.on("close", (code, killedBy) => {
-      const how = code === null ? `signal ${killedBy}` : `exit status ${code}`;
-      if (code === 0) resolve();
-      else reject(new FfmpegError("FFMPEG_FAILED", `ffmpeg failed (${how})`, complaint.trim()));
-    });
+  const command = ["ffmpeg", "-hide_banner", "-loglevel", "error", "-nostdin", ...args];
+  const limits = { cpuSeconds: CPU_SECONDS, memoryBytes: MEMORY_BYTES, fileBytes };
+  const [program, rest] = confined.command(command, limits);
+  const child = spawn(program, rest, spawnOptions) as ChildProcessByStdio<Input, Output, Readable>;
+  const exited = endOf(child, timeout);
+  // Whoever started it awaits this, though perhaps not before it happens.
+  exited.catch(() => {});
+  await once(child, "spawn").catch((error: unknown) => {
+    signal?.throwIfAborted();
+    throw isShortage(error) ? error : missing(error);
   });
   return { child, exited };
 }
 
-function startFailure(error: NodeJS.ErrnoException): Error {
-  if (error.code !== "ENOENT") return error;
-  return new FfmpegError("FFMPEG_MISSING", "the ffmpeg program is not on the PATH; install it");
+/** Where a process could not be started for want of descriptors, it has no pipes. */
+function endOf(
+  child: ChildProcessByStdio<Writable | null, Readable | null, Readable | null>,
+  timeout: AbortSignal | undefined,
+): Promise<void> {
+  let complaint = "";
+  child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+    if (complaint.length < COMPLAINT_LIMIT) complaint += text;
+  });
+  // What breaks a pipe ends the process too, and is told by its end.
+  for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe?.on("error", () => {});
+  return new Promise<void>((resolve, reject) => {
+    child.on("error", (error) => reject(timeout?.aborted ? outOfTime() : error));
+    child.on("close", (code, killedBy) => {
+      if (code === 0) resolve();
+      else reject(failure(code, killedBy, complaint.trim()));
+    });
+  });
+}
+
+function failure(code: number | null, killedBy: NodeJS.Signals | null, complaint: string): FfmpegError {
+  // What the shell answers for a program that is not there, or cannot be run.
+  if (code === 127 || code === 126) return missing(new Error(complaint));
+  const how = code === null ? `signal ${killedBy}` : `exit status ${code}`;
+  return new FfmpegError("FFMPEG_FAILED", `ffmpeg failed (${how})`, complaint);
+}
+
+function outOfTime(): FfmpegError {
+  return new FfmpegError("TIMEOUT", "ffmpeg took too long");
+}
+
+function missing(cause: unknown): FfmpegError {
+  const message = "the ffmpeg program is not on the PATH, or does not run; install it";
+  return new FfmpegError("FFMPEG_MISSING", message, "", { cause });
+}
+
+function busy(cause: unknown): FfmpegError {
+  const { code } = cause as { code: string };
+  const message = `the server is too busy to start ffmpeg, ${SHORTAGES[code]} (${code}); try again later, or raise the limits of its process`;
+  return new FfmpegError("SYSTEM_BUSY", message, "", { cause });
+}
+
+function isShortage(error: unknown): boolean {
+  const { code } = error as { code?: unknown };
+  return typeof code === "string" && Object.hasOwn(SHORTAGES, code);
 }

@@ -1,4 +1,7 @@
-import { writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import { DecodeError, decodeAudio, measureAudio } from "../../src/music/decode.js";
@@ -135,6 +138,69 @@ describe("decoding recordings", () => {
       expect((await failureOf(at(name))).code, name).to.equal("UNDECODABLE");
     }
   });
+
+  it("asks no server that a file names", async () => {
+    let connections = 0;
+    const server = createServer((_request, response) => response.end()).on("connection", () => connections++);
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/song.mp3`;
+    const playlists = {
+      "remote.m3u8": `#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n${url}\n#EXT-X-ENDLIST\n`,
+      "remote.mp3": `ffconcat version 1.0\nfile '${url}'\n`,
+      "remote.mpd": `<MPD><Period><AdaptationSet><BaseURL>${url}</BaseURL></AdaptationSet></Period></MPD>`,
+      "remote.mov": Buffer.concat([Buffer.from([0, 0, 0, 24]), Buffer.from(`moovrmrardrfurl ${url}`)]),
+    };
+    for (const [name, content] of Object.entries(playlists)) {
+      writeFileSync(at(name), content);
+      expect((await failureOf(at(name))).code, name).to.equal("UNDECODABLE");
+    }
+    expect(connections).to.equal(0);
+    server.close();
+  });
+
+  /** A WAV file of 100,000 silent samples of 16 bits, of any make whatever. */
+  function writeWave(name: string, sampleRate: number, channels: number): string {
+    const header = Buffer.alloc(44);
+    header.write("RIFF\xff\xff\xff\xffWAVEfmt ", "latin1");
+    header.writeUInt32LE(16, 16);
+    header.writeUInt16LE(1, 20);
+    header.writeUInt16LE(channels, 22);
+    header.writeUInt32LE(sampleRate, 24);
+    header.writeUInt32LE(0xffffffff, 28);
+    header.writeUInt16LE((2 * channels) & 0xffff, 32);
+    header.writeUInt16LE(16, 34);
+    header.write("data\xf0\xff\xff\xff", 36, "latin1");
+    writeFileSync(at(name), Buffer.concat([header, Buffer.alloc(200_000)]));
+    return at(name);
+  }
+
+  it("refuses headers that ask for more memory or work than any song", async () => {
+    for (const [sampleRate, channels] of [
+      [1, 2], // Gigabytes, without a limit.
+      [0x7fffffff, 2],
+      [1_999_999_973, 1],
+      [48_000, 65_535],
+      [48_000, 512],
+    ] as const) {
+      const path = writeWave(`${sampleRate}-${channels}.wav`, sampleRate, channels);
+      const { code, message } = await failureOf(path);
+      expect(code, path).to.be.oneOf(["UNDECODABLE", "EMPTY", "TOO_LONG"]);
+      expect(message, path).to.match(/^src_audio [^\n]+$/);
+    }
+    const flac = readFileSync(writeSilence(at("wide.flac"), 1));
+    // The largest blocks, frames, rate, channels and length that a header of FLAC can tell.
+    flac.fill(0xff, 8, 26);
+    writeFileSync(at("wide.flac"), flac);
+    expect((await failureOf(at("wide.flac"))).message).to.match(/^src_audio [^\n]+$/);
+    expect(childrenNow()).to.equal("");
+  });
+
+  /** Ids of the processes that this one has started and that have not ended. */
+  function childrenNow(): string {
+    if (process.platform !== "linux") return "";
+    return readFileSync(`/proc/self/task/${process.pid}/children`, "utf8");
+  }
 
   it("stops at the limit of a long recording", async () => {
     const path = writeSilence(at("three hours.flac"), 3 * 3600);

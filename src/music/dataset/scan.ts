@@ -114,8 +114,8 @@ async function scanFile(path: string, context: Context): Promise<DataSetSample |
     const description = await describeAudio(path, tables, read, warn);
     return sampleOf({ path, name, seconds, description, request });
   } catch (error) {
-    const isFilesFault = error instanceof DecodeError && error.code !== "FFMPEG_MISSING";
-    if (!isFilesFault && !(error instanceof UnsafePathError)) throw error;
+    if (!(error instanceof DecodeError && error.isFilesFault) && !(error instanceof UnsafePathError))
+      throw error;
     warn(error.message);
     return null;
   }
