@@ -1,9 +1,9 @@
 /** Recordings that tasks work on: which files a request may name, and whether they hold what they should. */
 import { access, constants, realpath, rm, stat } from "node:fs/promises";
 import { resolve } from "node:path";
-import { ConcurrencyLimit } from "./concurrency-limit.js";
+import { type Caller, ConcurrencyLimit } from "./concurrency-limit.js";
 import { type AudioMeasures, DecodeError, measureAudio } from "./decode.js";
-import { HttpError, RequestError } from "./errors.js";
+import { RequestError } from "./errors.js";
 import { isWithin } from "./permitted-root.js";
 import { repaintWindow } from "./repaint-window.js";
 import type { AudioInput, GenerationRequest } from "./request/schema.js";
@@ -11,8 +11,8 @@ import type { AudioInput, GenerationRequest } from "./request/schema.js";
 /** What clients find as `file` in results, whatever stands before it. */
 const RESULT_URL = /\/v1\/audio\?(?:[^#]*&)?path=([^&#]*)/;
 
-/** Recordings of new requests decoded at a time: jobs need the processor too. */
-const DECODERS = 2;
+/** Recordings of new requests decoded at a time: jobs need the processor too. One is left to other clients. */
+const DECODERS = { places: 3, placesPerAddress: 2, waitingPerAddress: 64, retryAfterSeconds: 10 };
 /** What the renderer takes for silence. */
 const SILENT_PEAK = 1e-6;
 /** A latent frame, the least that can be encoded. */
@@ -34,13 +34,14 @@ export class AudioInputs {
 
   /**
    * Checks a new request's recordings: paths are resolved, every file is decoded once, the window lies where it may.
-   * @throws HttpError 400 where a recording cannot be worked on, or the signal's reason
+   * @throws HttpError 400 where a recording cannot be worked on, 429 where too many of the caller wait, DecodeError
+   * where the server is at fault, or the reason of the caller's signal
    */
-  async admit(request: GenerationRequest, signal?: AbortSignal): Promise<GenerationRequest> {
+  async admit(request: GenerationRequest, caller: Caller): Promise<GenerationRequest> {
     const located = await this.locate(request);
     const { sourceAudio, referenceAudio } = located;
     if (sourceAudio !== null) {
-      const { seconds } = await this.#measure(sourceAudio, "src_audio", signal);
+      const { seconds } = await this.#measure(sourceAudio, "src_audio", caller);
       if (seconds < MIN_SOURCE_SECONDS) {
         throw new RequestError(
           `src_audio lasts ${seconds.toFixed(3)} seconds; ${MIN_SOURCE_SECONDS} are the least`,
@@ -49,7 +50,7 @@ export class AudioInputs {
       repaintWindow(request, seconds);
     }
     if (referenceAudio !== null) {
-      const { peak } = await this.#measure(referenceAudio, "reference_audio", signal);
+      const { peak } = await this.#measure(referenceAudio, "reference_audio", caller);
       if (peak < SILENT_PEAK) {
         throw new RequestError("reference_audio is silent: it has no timbre to take; send another or none");
       }
@@ -96,17 +97,14 @@ export class AudioInputs {
     return false;
   }
 
-  async #measure(
-    { path }: AudioInput,
-    name: string,
-    signal: AbortSignal | undefined,
-  ): Promise<AudioMeasures> {
+  async #measure({ path }: AudioInput, name: string, caller: Caller): Promise<AudioMeasures> {
     const { maxSeconds } = this.options;
+    const { signal } = caller;
     try {
-      return await this.#decoders.run(() => measureAudio({ path, name, maxSeconds, signal }));
+      return await this.#decoders.run(caller, () => measureAudio({ path, name, maxSeconds, signal }));
     } catch (error) {
-      if (!(error instanceof DecodeError)) throw error;
-      throw new HttpError(error.code === "FFMPEG_MISSING" ? 500 : 400, error.message, {}, { cause: error });
+      if (!(error instanceof DecodeError && error.isFilesFault)) throw error;
+      throw new RequestError(error.message, { cause: error });
     }
   }
 }

@@ -7,10 +7,12 @@ import { Adapters } from "./adapters.js";
 import { AudioFiles } from "./audio-files.js";
 import { AudioInputs, ownFiles, removeOwnFiles } from "./audio-inputs.js";
 import { keepsLyrics } from "./compose.js";
+import { type Caller, ConcurrencyLimit } from "./concurrency-limit.js";
 import { DataSetEditor } from "./dataset/editor.js";
 import { LabelTasks } from "./dataset/label-tasks.js";
 import { PreparationTasks } from "./dataset/preparation-tasks.js";
 import { HttpError } from "./errors.js";
+import { ffmpegConfinement } from "./ffmpeg.js";
 import { makeSongs } from "./job.js";
 import { loadsLanguageModelAtStart } from "./lm-policy.js";
 import { selectSlot } from "./model-selection.js";
@@ -28,6 +30,8 @@ import { Training } from "./training/training.js";
 import { removeOrphanUploads } from "./uploads.js";
 
 const SWEEP_INTERVAL_MS = 5 * 60 * 1000;
+/** Texts written for requests that are no tasks. A job that needs the language model too then waits for one at most. */
+const WRITERS = { places: 1, placesPerAddress: 1, waitingPerAddress: 64, retryAfterSeconds: 10 };
 
 export interface FormattedInput {
   caption: string;
@@ -51,6 +55,7 @@ export class MusicService {
   /** Files that came with tasks that have not ended. */
   readonly uploadsDirectory: string;
   readonly #inputs: AudioInputs;
+  readonly #writers = new ConcurrencyLimit(WRITERS);
   readonly #queue: TaskQueue;
   readonly #statistics: JobStatistics;
   readonly #retention: Retention;
@@ -123,6 +128,11 @@ export class MusicService {
       });
     }
     this.#queue.start();
+    // Nobody waits for it: it takes several short processes.
+    void ffmpegConfinement().then(
+      ({ description }) => this.log.info({ confinement: description }, "ffmpeg runs confined"),
+      (err: unknown) => this.log.error({ err }, "no song can be encoded"),
+    );
   }
 
   /**
@@ -151,18 +161,24 @@ export class MusicService {
 
   /**
    * Checks the recordings of the task and queues it. An accepted task owns the files that were uploaded for it.
-   * @param signal ends the check, not the task
-   * @throws QueueFullError where the queue has no room, HttpError 400 for a recording that cannot be worked on, 500
-   * where the service stops meanwhile, or the signal's reason; the task has then left no trace
+   * @param caller going away ends the check, not the task
+   * @throws QueueFullError where the queue has no room, HttpError 400 for a recording that cannot be worked on, 429
+   * where too many of the caller wait for the check, 500 where the service stops meanwhile, DecodeError where the server
+   * is at fault, or the reason of the caller's signal; the task has then left no trace
    */
   async submit(
     request: GenerationRequest,
-    signal: AbortSignal,
+    caller: Caller,
   ): Promise<{ task_id: string; status: "queued"; queue_position: number }> {
     this.#queue.assertRoom();
-    const checking = AbortSignal.any([signal, this.#stopping.signal]);
-    const { task, position } = await this.#queue.submit(await this.#inputs.admit(request, checking));
+    const admitted = await this.#inputs.admit(request, this.#whileServing(caller));
+    const { task, position } = await this.#queue.submit(admitted);
     return { task_id: task.id, status: "queued", queue_position: position };
+  }
+
+  /** The caller, gone also when the service stops. */
+  #whileServing({ address, signal }: Caller): Caller {
+    return { address, signal: AbortSignal.any([signal, this.#stopping.signal]) };
   }
 
   async #run(task: Task, { signal, report }: JobControl): Promise<SongResult> {
@@ -203,10 +219,16 @@ export class MusicService {
   }
 
   /**
-   * Rewrites caption and lyrics ahead of all queued tasks; loads the language model if need be.
-   * @throws HttpError where the language model cannot be loaded, else what the engine throws
+   * Rewrites caption and lyrics beside the queue of tasks, one request at a time; loads the language model if need be.
+   * @throws HttpError 429 where too many of the caller wait, 500 where the language model cannot be loaded or the
+   * service stops, the reason of the caller's signal, else what the engine throws
    */
-  async formatInput(input: FormatInput, signal: AbortSignal): Promise<FormattedInput> {
+  async formatInput(input: FormatInput, caller: Caller): Promise<FormattedInput> {
+    const served = this.#whileServing(caller);
+    return this.#writers.run(served, () => this.#formatInput(input, served.signal));
+  }
+
+  async #formatInput(input: FormatInput, signal: AbortSignal): Promise<FormattedInput> {
     const language = input.language === "unknown" ? null : input.language;
     await readyLanguageModel(this.engine, { signal });
     const sheet = await this.engine.formatInput(

@@ -1,10 +1,14 @@
+import { once } from "node:events";
 import { readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { request as httpRequest, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { ffmpegConfinement } from "../../src/music/ffmpeg.js";
 import { type LiveServer, startLiveServer } from "../music/live-server.js";
 import { uploadOf, writeRecording } from "../music/recordings.js";
 import { temporaryDirectory } from "../music/tasks.js";
+import { ServedProcess } from "./served-process.js";
 
 const POLL_INTERVAL_MS = 20;
 
@@ -94,6 +98,43 @@ describe("recordings that take long to check", () => {
     expect(await Promise.all(sent)).to.deep.equal([null, null, null, null]);
     expect((await server.client.finished(await waiting)).item.status).to.equal(1);
     expect((await server.client.get("/v1/stats")).body.data.jobs.total).to.equal(1);
+  });
+
+  it("of one client hold up no other, and are refused beyond a bound", async () => {
+    const client = new AbortController();
+    const sent = Array.from({ length: 100 }, () => send(server.url, client.signal));
+    const firstRefused = await Promise.any(
+      sent.map(async (status) => (await status) ?? Promise.reject(new Error("hung up"))),
+    );
+    expect(firstRefused).to.equal(429);
+    await decodersAre(2);
+    expect(await statusFrom("127.0.0.2", { ...cover, src_audio_path: short })).to.equal(200);
+    client.abort();
+    const statuses = await Promise.all(sent);
+    expect(statuses.filter((status) => status === 429)).to.have.length(100 - 2 - 64);
+    await decodersAre(0);
+  });
+
+  /** Submits as a client of another loopback address. */
+  async function statusFrom(localAddress: string, parameters: object): Promise<number | undefined> {
+    const headers = { "Content-Type": "application/json" };
+    const options = { method: "POST", localAddress, headers };
+    const sending = httpRequest(`${server.url}/release_task`, options).end(JSON.stringify(parameters));
+    const [response] = (await once(sending, "response")) as [IncomingMessage];
+    response.resume();
+    return response.statusCode;
+  }
+
+  it("do not outlive a server that is killed, though they write nothing that could fail", async function () {
+    if (!(await ffmpegConfinement()).description.includes("ended with the server")) this.skip();
+    const silent = writeRecording(join(directory, "silent for ever.mp3"), { seconds: 1 });
+    truncateSync(silent, 4e10);
+    const killed = await ServedProcess.start(join(directory, "killed"));
+    const sent = killed.client.submit({ ...cover, src_audio_path: silent }).catch(() => "cut");
+    await decodersAre(1);
+    await killed.end("SIGKILL");
+    expect(await sent).to.equal("cut");
+    await decodersAre(0);
   });
 
   it("do not hold up a server that stops", async () => {

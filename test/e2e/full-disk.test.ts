@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { shortSong } from "../music/live-server.js";
 import { writeSilence } from "../music/recordings.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { writeSampleSet } from "../music/training/sample-files.js";
@@ -69,5 +70,25 @@ describe("a server with a small disk", () => {
     // The first one stays; the third, which would fit, is not tried, and no manifest calls this a data set.
     expect(onDisk("tensors")).to.have.length(1);
     expect(onDisk("tensors")[0]).to.match(/\.pt$/);
+  });
+});
+
+describe("songs on a small disk", () => {
+  before(function () {
+    if (!canMountDisks()) this.skip();
+  });
+
+  it("say that it is full, leave nothing of themselves, and are made again once they fit", async () => {
+    const directory = realpathSync(temporaryDirectory());
+    const songs = join(directory, "api_audio");
+    mkdirSync(songs);
+    const server = await ServedProcess.start(directory, {}, { disk: { directory: songs, sizeKiB: 1024 } });
+    const { client } = server;
+    const large = await client.finished(await client.submit({ ...shortSong, audio_format: "wav32" }));
+    expect(large.item).to.include({ status: 2, error: "the disk with the audio folder is full" });
+    expect(readdirSync(server.seen(songs))).to.deep.equal([]);
+    await client.makeOne({ ...shortSong, audio_format: "mp3" });
+    expect(readdirSync(server.seen(songs))).to.have.length(1);
+    expect(await server.end("SIGTERM")).to.equal(0);
   });
 });

@@ -18,6 +18,7 @@ describe("recordings of tasks", () => {
     uploadsDirectory: at("uploads"),
     maxSeconds: 20,
   };
+  const caller = { address: "127.0.0.1", signal: new AbortController().signal };
   const anywhere: AudioInputOptions = { ...limits, roots: null };
 
   before(() => {
@@ -37,7 +38,7 @@ describe("recordings of tasks", () => {
     parse({ task_type: "cover", src_audio_path: path, ...more });
 
   async function refusalOf(request: GenerationRequest, options = limits): Promise<string> {
-    const failure = await new AudioInputs(options).admit(request).catch((error: unknown) => error);
+    const failure = await new AudioInputs(options).admit(request, caller).catch((error: unknown) => error);
     expect(failure).to.be.instanceOf(HttpError).with.property("status", 400);
     const { detail } = failure as HttpError;
     expect(detail).to.not.include("secret");
@@ -72,7 +73,7 @@ describe("recordings of tasks", () => {
   ];
   for (const [what, path, real] of accepted) {
     it(`may be named by ${what}`, async () => {
-      const { sourceAudio } = await new AudioInputs(limits).admit(cover(path()));
+      const { sourceAudio } = await new AudioInputs(limits).admit(cover(path()), caller);
       expect(sourceAudio).to.deep.equal({ path: real(), isUpload: false });
     });
   }
@@ -106,7 +107,7 @@ describe("recordings of tasks", () => {
 
   it("lie anywhere where no roots bind, but are files of sound all the same", async () => {
     const inputs = new AudioInputs(anywhere);
-    expect((await inputs.admit(cover(at("outside", "a b.wav")))).sourceAudio?.path).to.equal(
+    expect((await inputs.admit(cover(at("outside", "a b.wav")), caller)).sourceAudio?.path).to.equal(
       at("outside", "a b.wav"),
     );
     expect(await refusalOf(cover("/etc/passwd"), anywhere)).to.match(/^src_audio holds no audio/);
@@ -117,7 +118,7 @@ describe("recordings of tasks", () => {
   it("are checked again before they are read", async () => {
     const inputs = new AudioInputs(limits);
     const path = writeRecording(at("music", "b.wav"), { seconds: 1 });
-    const admitted = await inputs.admit(cover(path));
+    const admitted = await inputs.admit(cover(path), caller);
     renameSync(path, at("music", "moved.wav"));
     const gone = await inputs.locate(admitted).catch((error: unknown) => error);
     expect((gone as Error).message).to.match(/names no file that exists$/);
@@ -132,7 +133,7 @@ describe("recordings of tasks", () => {
       referenceAudio: { path: at("uploads", "a b.wav") },
     };
     const request = parse({ task_type: "cover" }, { uploads });
-    expect(ownFiles(await new AudioInputs(limits).admit(request))).to.deep.equal([
+    expect(ownFiles(await new AudioInputs(limits).admit(request, caller))).to.deep.equal([
       at("outside", "a b.wav"),
       at("uploads", "a b.wav"),
     ]);
@@ -153,15 +154,15 @@ describe("recordings of tasks", () => {
     const inputs = new AudioInputs(limits);
     const silence = writeSilence(at("music", "silence.flac"), 3);
     expect(await refusalOf(parse({ reference_audio_path: silence }))).to.match(/^reference_audio is silent/);
-    expect((await inputs.admit(cover(silence))).sourceAudio?.path).to.equal(silence);
+    expect((await inputs.admit(cover(silence), caller)).sourceAudio?.path).to.equal(silence);
     const quiet = ["-f", "lavfi", "-i", "aevalsrc=0|2e-6:s=48000:d=1", "-c:a", "pcm_f32le"];
     runFfmpeg([...quiet, at("music", "quiet.wav")]);
-    await inputs.admit(parse({ reference_audio_path: at("music", "quiet.wav") }));
+    await inputs.admit(parse({ reference_audio_path: at("music", "quiet.wav") }), caller);
 
     const click = writeRecording(at("music", "click.wav"), { seconds: 0.03 });
     expect(await refusalOf(cover(click))).to.equal("src_audio lasts 0.030 seconds; 0.04 are the least");
-    await inputs.admit(cover(writeRecording(at("music", "frame.wav"), { seconds: 0.04 })));
-    await inputs.admit(parse({ reference_audio_path: click }));
+    await inputs.admit(cover(writeRecording(at("music", "frame.wav"), { seconds: 0.04 })), caller);
+    await inputs.admit(parse({ reference_audio_path: click }), caller);
   });
 
   describe("with a window", () => {
@@ -179,7 +180,7 @@ describe("recordings of tasks", () => {
       [-4, null],
     ] as const) {
       it(`take ${start} to ${end} of three seconds`, async () => {
-        await new AudioInputs(limits).admit(window(start, end));
+        await new AudioInputs(limits).admit(window(start, end), caller);
       });
     }
 
@@ -195,7 +196,7 @@ describe("recordings of tasks", () => {
 
     it("matter to repaint and lego only", async () => {
       for (const task_type of ["cover", "extract", "complete"]) {
-        await new AudioInputs(limits).admit(window(7, 9, task_type));
+        await new AudioInputs(limits).admit(window(7, 9, task_type), caller);
       }
     });
   });

@@ -1,5 +1,6 @@
 import type { Request, Response } from "express";
 import { ownFiles } from "../audio-inputs.js";
+import type { Caller } from "../concurrency-limit.js";
 import { sendEnvelope } from "../envelope.js";
 import { HttpError } from "../errors.js";
 import { QueueFullError } from "../queue.js";
@@ -7,17 +8,17 @@ import { BODY_RULES } from "../request/body.js";
 import { parseGenerationRequest } from "../request/parse.js";
 import { drawSeed } from "../seeds.js";
 import { StoreError } from "../store.js";
-import { hangUpSignal } from "./hang-up.js";
+import { callerOf } from "./hang-up.js";
 import type { Route, RouteContext } from "./route.js";
 
 /** POST /release_task: accepts a generation task. One whose client hangs up before that is dropped. */
 export const releaseTask: Route = (context) => async (request, response) => {
-  const gone = hangUpSignal(response);
+  const caller = callerOf(request, response);
   try {
-    sendEnvelope(response, await accept(context, request, response, gone));
+    sendEnvelope(response, await accept(context, request, response, caller));
   } catch (error) {
     // Nobody is there to be told of it.
-    if (!gone.aborted) throw error;
+    if (!caller.signal.aborted) throw error;
   }
 };
 
@@ -26,7 +27,7 @@ async function accept(
   { config, service, bodies }: RouteContext,
   request: Request,
   response: Response,
-  gone: AbortSignal,
+  caller: Caller,
 ) {
   const body = await bodies.read(request, response, BODY_RULES.releaseTask);
   let kept: string[] = [];
@@ -37,7 +38,7 @@ async function accept(
       uploads: body.uploads,
       drawSeed,
     });
-    const accepted = await service.submit(generation, gone).catch(refusal);
+    const accepted = await service.submit(generation, caller).catch(refusal);
     kept = ownFiles(generation);
     return accepted;
   } finally {
