@@ -214,6 +214,34 @@ describe("POST /format_input", () => {
     expect((await server.client.post("/format_input", fields)).status).to.equal(200);
   });
 
+  it("lets a song pass that came after many texts, and refuses more texts than may wait", async () => {
+    const client = new AbortController();
+    let answered = 0;
+    const ask = async (): Promise<number | null> => {
+      const options = { method: "POST", headers: { "Content-Type": "application/json" } };
+      const body = JSON.stringify(fields);
+      const sent = fetch(`${server.url}/format_input`, { ...options, body, signal: client.signal });
+      return sent.then(
+        ({ status }) => {
+          if (status === 200) answered++;
+          return status;
+        },
+        () => null,
+      );
+    };
+    const asked = Array.from({ length: 80 }, ask);
+    expect(
+      await Promise.any(asked.map(async (status) => (await status) === 429 || Promise.reject())),
+    ).to.equal(true);
+    await server.client.makeOne({ ...shortSong, thinking: true });
+    // One for each of the song's own calls of the language model, and those that were written while it rendered.
+    expect(answered).to.be.lessThan(65);
+    client.abort();
+    const refused = (await Promise.all(asked)).filter((status) => status === 429);
+    expect(refused.length).to.be.within(1, 80 - 1 - 64);
+    expect((await server.client.post("/format_input", fields)).status).to.equal(200);
+  });
+
   it("refuses a param_obj that is no object", async () => {
     expect((await server.client.post("/format_input", { param_obj: "[1]" })).status).to.equal(400);
   });
