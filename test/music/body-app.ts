@@ -36,7 +36,7 @@ export async function bodyApp(options: BodyAppOptions = {}): Promise<BodyApp> {
   const app = express();
   for (const [name, rule] of Object.entries(BODY_RULES)) {
     app.post(`/${name}`, async (request, response) => {
-      const body = await reader.read(request, response, rule);
+      const body = await reader.read(request, rule);
       const reference = await describeUpload(body.uploads.referenceAudio);
       const source = await describeUpload(body.uploads.sourceAudio);
       await body.dispose();

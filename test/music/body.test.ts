@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";
 import type { Server } from "node:http";
 import { type AddressInfo, connect } from "node:net";
-import { gzipSync } from "node:zlib";
+import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { expect } from "chai";
 import request from "supertest";
 import { type BodyApp, type BodyAppOptions, bodyApp } from "./body-app.js";
@@ -185,6 +185,16 @@ describe("request bodies", () => {
         "multipart/form-data; boundary=b",
         /Malformed multipart/,
       ],
+      ...["utf-7", "utf-16be", "x", "\xff"].map((charset): [string, string, string, RegExp] => [
+        `a text part in the charset ${charset}`,
+        `--b\r\nContent-Disposition: form-data; name="prompt"\r\nContent-Type: text/plain; charset="${charset}"\r\n\r\nx\r\n--b--\r\n`,
+        "multipart/form-data; boundary=b",
+        /^"prompt" must be text in UTF-8/,
+      ]),
+      ["JSON of 65 levels", nest(65), "application/json", /must nest at most 64 levels deep$/],
+      ["JSON of 40,000 levels", nest(40_000), "application/json", /must nest at most 64 levels deep$/],
+      ["JSON that nests and never ends", `{"a":${"[".repeat(40_000)}`, "application/json", /64 levels/],
+      ["JSON of many values", `{"a":[${"1,".repeat(30_000)}1]}`, "application/json", /at most 30000 values$/],
     ];
     for (const [name, content, type, detail] of cases) {
       it(`refuses ${name} with 400`, async () => {
@@ -200,9 +210,46 @@ describe("request bodies", () => {
       expect(reply.body.detail).to.be.a("string");
     });
 
-    it("survives JSON nested beyond any stack", async () => {
-      const reply = await send(`{"a":${"[".repeat(40_000)}`, "application/json");
+    it("takes JSON of 64 levels, brackets in text not counted", async () => {
+      const text = `\\"${"[".repeat(100)}${"{,".repeat(10_000)}`;
+      for (const object of [nest(64), JSON.stringify({ a: text, b: [text] })]) {
+        const { body } = await send(object, "application/json");
+        expect(body.fields).to.deep.equal(JSON.parse(object));
+      }
+    });
+
+    for (const [name, encode] of [
+      ["gzip", gzipSync],
+      ["deflate", deflateSync],
+      ["br", brotliCompressSync],
+    ] as const) {
+      it(`answers a ${name} bomb with the limit, at once and though the client sends no more`, async () => {
+        const bomb = encode(Buffer.alloc(20_000_000, " "));
+        const { app } = await start();
+        const reply = await rawPost(
+          app,
+          "/releaseTask",
+          Buffer.concat([
+            Buffer.from(
+              `Content-Type: application/json\r\nContent-Encoding: ${name}\r\nContent-Length: ${2 * bomb.length}\r\n\r\n`,
+            ),
+            bomb,
+          ]),
+        );
+        expect(reply.status).to.equal(400);
+        expect(reply.body.detail).to.equal("The request body is larger than the limit of 100000 bytes");
+      });
+    }
+
+    it("answers a body that says it is too large before it is sent", async () => {
+      const { app } = await start();
+      const reply = await rawPost(
+        app,
+        "/releaseTask",
+        "Content-Type: application/json\r\nContent-Length: 100001\r\n\r\n",
+      );
       expect(reply.status).to.equal(400);
+      expect(reply.body.detail).to.include("limit of 100000 bytes");
     });
   });
 
@@ -421,7 +468,12 @@ function listen(app: BodyApp["app"]): Promise<Server> {
   });
 }
 
-async function rawPost(app: BodyApp["app"], path: string, rest: string) {
+/** An object whose value makes it so many levels deep. */
+function nest(levels: number): string {
+  return `{"a":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}}`;
+}
+
+async function rawPost(app: BodyApp["app"], path: string, rest: string | Buffer) {
   const server = await listen(app);
   try {
     const text = await new Promise<string>((resolve, reject) => {
@@ -431,7 +483,8 @@ async function rawPost(app: BodyApp["app"], path: string, rest: string) {
         reply += chunk;
       });
       socket.on("end", () => resolve(reply)).on("error", reject);
-      socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${rest}`);
+      socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n`);
+      socket.write(rest);
     });
     const [head = "", body = ""] = text.split("\r\n\r\n", 2);
     return { status: Number(head.split(" ")[1]), body: JSON.parse(body) };

@@ -1,4 +1,5 @@
 /** Where a parameter's value is looked up in a body (reference/music-http.md 2.2). */
+import { readClientJson } from "./json.js";
 import { NESTED_NAMES } from "./schema.js";
 
 /** A body as it came: names to whatever JSON or a form gave. */
@@ -18,9 +19,12 @@ export class FieldSources {
   private readonly sources: readonly Fields[];
 
   constructor(fields: Fields) {
-    const metadata = NESTED_NAMES.metadata.map((name) => own(fields, name)).find((value) => !isEmpty(value));
-    const parameters = NESTED_NAMES.parameters.map((name) => own(fields, name));
-    this.sources = [fields, ...[...parameters, metadata].map(readObject)];
+    const named = (names: readonly string[]) =>
+      names
+        .map((name): [string, unknown] => [name, own(fields, name)])
+        .filter(([, value]) => !isEmpty(value));
+    const nested = [...named(NESTED_NAMES.parameters), ...named(NESTED_NAMES.metadata).slice(0, 1)];
+    this.sources = [fields, ...nested.map(readObject)];
   }
 
   find(names: readonly string[]): Found | undefined {
@@ -51,13 +55,7 @@ function isEmpty(value: unknown): boolean {
 }
 
 /** An object, or the object that JSON text spells; anything else counts as empty. */
-function readObject(value: unknown): Fields {
-  if (isObject(value)) return value;
-  if (typeof value !== "string") return {};
-  try {
-    const parsed: unknown = JSON.parse(value);
-    return isObject(parsed) ? parsed : {};
-  } catch {
-    return {};
-  }
+function readObject([name, value]: [name: string, value: unknown]): Fields {
+  const read = typeof value === "string" ? readClientJson(value, name) : value;
+  return isObject(read) ? read : {};
 }

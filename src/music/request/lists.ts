@@ -1,6 +1,7 @@
 /** Zod types of values that a client may write as a list or as text: seeds, timesteps, tracks. */
 import { z } from "zod";
 import { parseSeed, type SeedPositions } from "../seeds.js";
+import { readClientJson } from "./json.js";
 import { instead, refuse } from "./values.js";
 
 const MAX_SEEDS = 8;
@@ -41,11 +42,7 @@ export const textList = z.unknown().transform((value, context): string[] => {
 
 function readJsonList(value: unknown): unknown[] | undefined {
   if (typeof value !== "string" || !value.trim().startsWith("[")) return undefined;
-  try {
-    return JSON.parse(value) as unknown[];
-  } catch {
-    return undefined;
-  }
+  return readClientJson(value, "a list") as unknown[] | undefined;
 }
 
 /** Flow times from at most 1 down to 0, the 0 optional (reference/music-http.md 2.8). */

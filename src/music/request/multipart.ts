@@ -17,6 +17,7 @@ import {
   uploadPath,
 } from "../uploads.js";
 import type { Fields } from "./fields.js";
+import { describe } from "./values.js";
 
 export const MAX_FIELDS = 1000;
 
@@ -79,11 +80,7 @@ class MultipartReader {
   }
 
   async read(): Promise<MultipartBody> {
-    const { parser, request } = this;
-    const onHangUp = () => {
-      if (!request.readableEnded)
-        this.fail(new RequestError("The client hung up before the body was complete"));
-    };
+    const { parser } = this;
     const closed = new Promise<void>((resolve) => parser.once("close", resolve));
     parser.on("field", (name, value, info) => this.takeField(name, value, info));
     parser.on("file", (name, content, info) => this.writes.push(this.takeFile(name, content, info.filename)));
@@ -94,28 +91,47 @@ class MultipartReader {
     for (const limit of ["fieldsLimit", "partsLimit"] as const) {
       parser.on(limit, () => this.fail(new RequestError(`The request holds more than ${MAX_FIELDS} fields`)));
     }
-    request.once("close", onHangUp);
-    request.pipe(parser, { end: false });
-    request.once("end", () => parser.write(Buffer.alloc(0), () => this.endParser()));
+    void this.feed(closed);
     await closed;
-    request.off("close", onHangUp);
     await Promise.all(this.writes);
     if (this.failure !== undefined) throw this.failure;
     return { fields: this.fields, uploads: this.uploads(), paths: this.paths };
   }
 
   /**
-   * To be called when the parser has seen all bytes. It would wait for ever for the end of a file part
-   * whose headers run straight into the closing boundary; ended here, it is found to be malformed.
+   * Gives the body to the parser, and after a failure to nobody. Never rejects: whatever the parser or a listener of
+   * its events throws fails the request. A pipe would throw it where nobody can catch it.
    */
-  private endParser(): void {
-    this.parser.end();
-    for (const content of this.contents) content.push(null);
+  private async feed(closed: Promise<void>): Promise<void> {
+    const { parser, request } = this;
+    const write = (chunk: Buffer) => new Promise<unknown>((resolve) => parser.write(chunk, resolve));
+    try {
+      for await (const chunk of request) {
+        if (this.failure === undefined) await Promise.race([write(chunk), closed]).catch((e) => this.fail(e));
+      }
+      // All bytes are seen. The parser would wait for ever for the end of a file part whose headers run straight into
+      // the closing boundary; ended here, it is found to be malformed.
+      parser.end();
+      for (const content of this.contents) content.push(null);
+    } catch {
+      this.fail(clientHungUp());
+    }
   }
 
-  private takeField(name: string, value: string, info: busboy.FieldInfo): void {
-    this.fieldBytes += Buffer.byteLength(value);
-    if (info.valueTruncated || info.nameTruncated || this.fieldBytes > this.options.maxFieldBytes) {
+  /** @param value undefined in spite of its type where the part names a charset that the parser does not know */
+  private takeField(name: string | undefined, value: string | undefined, info: busboy.FieldInfo): void {
+    if (value === undefined) {
+      this.fail(
+        new RequestError(
+          `${describe(name ?? "")} must be text in UTF-8, UTF-16LE or ISO-8859-1, not another charset`,
+        ),
+      );
+      return;
+    }
+    // A part without a name is no field.
+    if (name === undefined) return;
+    this.fieldBytes += Buffer.byteLength(name) + Buffer.byteLength(value);
+    if (info.valueTruncated || this.fieldBytes > this.options.maxFieldBytes) {
       this.fail(bodyTooLarge(this.options.maxFieldBytes));
       return;
     }
@@ -159,8 +175,6 @@ class MultipartReader {
   private fail(error: unknown): void {
     if (this.failure !== undefined) return;
     this.failure = error;
-    this.request.unpipe(this.parser);
-    this.request.resume();
     // The parser may be in the middle of the call that found the fault, and does not survive a destroy then.
     process.nextTick(() => this.parser.destroy(new Error("given up")));
   }
@@ -172,7 +186,6 @@ function createParser(request: IncomingMessage, { maxFieldBytes, uploads }: Mult
       headers: request.headers,
       defParamCharset: "utf8",
       limits: {
-        fieldNameSize: 200,
         fieldSize: maxFieldBytes,
         fields: MAX_FIELDS,
         // busboy reports a file of exactly its limit as too large.
@@ -188,6 +201,10 @@ function createParser(request: IncomingMessage, { maxFieldBytes, uploads }: Mult
 
 export function bodyTooLarge(maxBytes: number): RequestError {
   return new RequestError(`The request body is larger than the limit of ${maxBytes} bytes`);
+}
+
+export function clientHungUp(): RequestError {
+  return new RequestError("The client hung up before the body was complete");
 }
 
 async function drain(content: Readable): Promise<number> {

@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { RangePolicy } from "../../config.js";
 import { RequestError } from "../errors.js";
 import { FieldSources, type Fields, isObject } from "./fields.js";
+import { readClientJson } from "./json.js";
 import { parameter } from "./names.js";
 import { generationSchema } from "./schema.js";
 import { parseField, parseObject } from "./validate.js";
@@ -48,12 +49,8 @@ function readIds(value: unknown): string[] | undefined {
 }
 
 function readIdText(value: string): string[] | undefined {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(value);
-  } catch {
-    return value.split(",").flatMap((id) => id.trim() || []);
-  }
+  const parsed = readClientJson(value, "task_id_list");
+  if (parsed === undefined) return value.split(",", MAX_TASK_IDS + 1).flatMap((id) => id.trim() || []);
   return Array.isArray(parsed) ? readIds(parsed) : undefined;
 }
 
@@ -98,14 +95,7 @@ export function parseFormatInput(fields: Fields, policy: RangePolicy): FormatInp
 
 /** An object or JSON text of one; text that is no JSON counts as empty. */
 function readParamObj(value: unknown): Fields {
-  let parsed = value ?? {};
-  if (typeof value === "string") {
-    try {
-      parsed = JSON.parse(value);
-    } catch {
-      return {};
-    }
-  }
+  const parsed = (typeof value === "string" ? readClientJson(value, "param_obj") : value) ?? {};
   if (!isObject(parsed)) throw new RequestError(`param_obj must be an object, got ${describe(parsed)}`);
   return parsed;
 }

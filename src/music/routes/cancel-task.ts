@@ -7,7 +7,7 @@ import type { Route } from "./route.js";
 export const cancelTask: Route =
   ({ service, bodies }) =>
   async (request, response) => {
-    const { fields } = await bodies.read(request, response, BODY_RULES.command);
+    const { fields } = await bodies.read(request, BODY_RULES.command);
     const id = fields.task_id ?? fields.job_id;
     if (typeof id !== "string" || id === "") throw new RequestError("task_id is missing");
     if (!(await service.cancel(id))) throw new HttpError(404, "No such task waits or runs");

@@ -7,6 +7,6 @@ import type { Route } from "./route.js";
 export const createRandomSample: Route =
   ({ bodies, samples }) =>
   async (request, response) => {
-    const { fields } = await bodies.read(request, response, BODY_RULES.textService);
+    const { fields } = await bodies.read(request, BODY_RULES.textService);
     sendEnvelope(response, samples.draw(parseSampleType(fields)));
   };

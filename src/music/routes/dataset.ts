@@ -1,5 +1,5 @@
 /** The endpoints of data sets: describe music, and turn it into what adapters train on. */
-import type { Request, Response } from "express";
+import type { Request } from "express";
 import type { DataSet } from "../dataset/data-set.js";
 import { sampleFields, sampleSummary } from "../dataset/data-set-file.js";
 import { sendEnvelope } from "../envelope.js";
@@ -19,7 +19,7 @@ import type { Route, RouteContext } from "./route.js";
 export const scan: Route =
   ({ service, bodies }) =>
   async (request, response) => {
-    const { fields } = await bodies.read(request, response, BODY_RULES.command);
+    const { fields } = await bodies.read(request, BODY_RULES.command);
     const wish = parseScan(fields);
     const warnings = await service.dataSet.scan(wish);
     const { samples } = service.dataSet.current;
@@ -35,7 +35,7 @@ export const scan: Route =
 export const load: Route =
   ({ service, bodies }) =>
   async (request, response) => {
-    const { fields } = await bodies.read(request, response, BODY_RULES.command);
+    const { fields } = await bodies.read(request, BODY_RULES.command);
     await service.dataSet.load(parseLoad(fields).path);
     const dataSet = service.dataSet.current;
     const message = `✅ Loaded dataset '${dataSet.name}' with ${dataSet.samples.length} samples`;
@@ -46,7 +46,7 @@ export const load: Route =
 export const save: Route =
   ({ service, bodies }) =>
   async (request, response) => {
-    const { fields } = await bodies.read(request, response, BODY_RULES.command);
+    const { fields } = await bodies.read(request, BODY_RULES.command);
     const { path, ...change } = parseSave(fields);
     await service.dataSet.save(path, change);
     sendEnvelope(response, { message: `✅ Dataset saved to ${path}`, save_path: path });
@@ -73,7 +73,7 @@ export const sample: Route =
 export const updateSample: Route =
   ({ service, bodies }) =>
   async (request, response) => {
-    const { fields } = await bodies.read(request, response, BODY_RULES.command);
+    const { fields } = await bodies.read(request, BODY_RULES.command);
     const index = indexOf(request);
     const updated = service.dataSet.update(index, parseSampleChange(fields));
     sendEnvelope(response, {
@@ -84,13 +84,13 @@ export const updateSample: Route =
 
 /** POST /v1/dataset/preprocess: answers once all is written. It goes on where the client hangs up. */
 export const preprocess: Route = (context) => async (request, response) => {
-  const { finished } = await startPreparation(context, request, response);
+  const { finished } = await startPreparation(context, request);
   sendEnvelope(response, await finished);
 };
 
 /** POST /v1/dataset/preprocess_async */
 export const preprocessAsync: Route = (context) => async (request, response) => {
-  const { taskId, total } = await startPreparation(context, request, response);
+  const { taskId, total } = await startPreparation(context, request);
   sendEnvelope(response, { task_id: taskId, message: "Preprocessing started", total });
 };
 
@@ -104,13 +104,13 @@ export const preprocessStatus: Route =
 
 /** POST /v1/dataset/auto_label: answers once all samples are described. It goes on where the client hangs up. */
 export const autoLabel: Route = (context) => async (request, response) => {
-  const { finished } = await startLabeling(context, request, response);
+  const { finished } = await startLabeling(context, request);
   sendEnvelope(response, await finished);
 };
 
 /** POST /v1/dataset/auto_label_async */
 export const autoLabelAsync: Route = (context) => async (request, response) => {
-  const { taskId, total } = await startLabeling(context, request, response);
+  const { taskId, total } = await startLabeling(context, request);
   sendEnvelope(response, { task_id: taskId, message: "Auto-labeling started", total });
 };
 
@@ -122,13 +122,13 @@ export const autoLabelStatus: Route =
     sendEnvelope(response, service.labeling.status(taskIdOf(request)));
   };
 
-async function startLabeling({ service, bodies }: RouteContext, request: Request, response: Response) {
-  const { fields } = await bodies.read(request, response, BODY_RULES.command);
+async function startLabeling({ service, bodies }: RouteContext, request: Request) {
+  const { fields } = await bodies.read(request, BODY_RULES.command);
   return service.labeling.start(parseLabeling(fields));
 }
 
-async function startPreparation({ service, bodies }: RouteContext, request: Request, response: Response) {
-  const { fields } = await bodies.read(request, response, BODY_RULES.command);
+async function startPreparation({ service, bodies }: RouteContext, request: Request) {
+  const { fields } = await bodies.read(request, BODY_RULES.command);
   const { outputDir, skipExisting } = parsePreparation(fields);
   return service.preparations.start(service.dataSet.current, outputDir, skipExisting);
 }

@@ -9,7 +9,7 @@ export const formatInput: Route =
   ({ config, service, bodies }) =>
   async (request, response) => {
     const caller = callerOf(request, response);
-    const { fields } = await bodies.read(request, response, BODY_RULES.textService);
+    const { fields } = await bodies.read(request, BODY_RULES.textService);
     const input = parseFormatInput(fields, config.rangePolicy);
     try {
       sendEnvelope(response, await service.formatInput(input, caller));

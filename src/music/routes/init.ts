@@ -8,7 +8,7 @@ import type { Route } from "./route.js";
 export const init: Route =
   ({ service, bodies }) =>
   async (request, response) => {
-    const { fields } = await bodies.read(request, response, BODY_RULES.command);
+    const { fields } = await bodies.read(request, BODY_RULES.command);
     sendEnvelope(response, await switchModels(service.engine, parseModelSwitch(fields)));
   };
 
@@ -16,6 +16,6 @@ export const init: Route =
 export const reinitialize: Route =
   ({ service, bodies }) =>
   async (request, response) => {
-    await bodies.read(request, response, BODY_RULES.command);
+    await bodies.read(request, BODY_RULES.command);
     sendEnvelope(response, await reloadModels(service.engine));
   };

@@ -8,7 +8,7 @@ import type { Route } from "./route.js";
 export const load: Route =
   ({ service, bodies }) =>
   async (request, response) => {
-    const { fields } = await bodies.read(request, response, BODY_RULES.command);
+    const { fields } = await bodies.read(request, BODY_RULES.command);
     sendEnvelope(response, await service.adapters.load(parseAdapterLoad(fields)));
   };
 
@@ -16,7 +16,7 @@ export const load: Route =
 export const unload: Route =
   ({ service, bodies }) =>
   async (request, response) => {
-    await bodies.read(request, response, BODY_RULES.command);
+    await bodies.read(request, BODY_RULES.command);
     sendEnvelope(response, await service.adapters.unload());
   };
 
@@ -24,7 +24,7 @@ export const unload: Route =
 export const toggle: Route =
   ({ service, bodies }) =>
   async (request, response) => {
-    const { fields } = await bodies.read(request, response, BODY_RULES.command);
+    const { fields } = await bodies.read(request, BODY_RULES.command);
     sendEnvelope(response, await service.adapters.toggle(parseAdapterToggle(fields)));
   };
 
@@ -32,7 +32,7 @@ export const toggle: Route =
 export const scale: Route =
   ({ service, bodies }) =>
   async (request, response) => {
-    const { fields } = await bodies.read(request, response, BODY_RULES.command);
+    const { fields } = await bodies.read(request, BODY_RULES.command);
     sendEnvelope(response, await service.adapters.scale(parseAdapterScale(fields)));
   };
 

@@ -7,6 +7,6 @@ import type { Route } from "./route.js";
 export const queryResult: Route =
   ({ service, bodies }) =>
   async (request, response) => {
-    const { fields } = await bodies.read(request, response, BODY_RULES.queryResult);
+    const { fields } = await bodies.read(request, BODY_RULES.queryResult);
     sendEnvelope(response, await service.query(parseTaskIds(fields)));
   };

@@ -1,4 +1,4 @@
-import type { Request, Response } from "express";
+import type { Request } from "express";
 import { ownFiles } from "../audio-inputs.js";
 import type { Caller } from "../concurrency-limit.js";
 import { sendEnvelope } from "../envelope.js";
@@ -15,7 +15,7 @@ import type { Route, RouteContext } from "./route.js";
 export const releaseTask: Route = (context) => async (request, response) => {
   const caller = callerOf(request, response);
   try {
-    sendEnvelope(response, await accept(context, request, response, caller));
+    sendEnvelope(response, await accept(context, request, caller));
   } catch (error) {
     // Nobody is there to be told of it.
     if (!caller.signal.aborted) throw error;
@@ -23,13 +23,8 @@ export const releaseTask: Route = (context) => async (request, response) => {
 };
 
 /** Of the files in the body only those of an accepted task are left. */
-async function accept(
-  { config, service, bodies }: RouteContext,
-  request: Request,
-  response: Response,
-  caller: Caller,
-) {
-  const body = await bodies.read(request, response, BODY_RULES.releaseTask);
+async function accept({ config, service, bodies }: RouteContext, request: Request, caller: Caller) {
+  const body = await bodies.read(request, BODY_RULES.releaseTask);
   let kept: string[] = [];
   try {
     const generation = parseGenerationRequest(body.fields, {

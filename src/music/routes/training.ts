@@ -15,7 +15,7 @@ import type { Route } from "./route.js";
 export const start: Route =
   ({ service, bodies }) =>
   async (request, response) => {
-    const { fields } = await bodies.read(request, response, BODY_RULES.command);
+    const { fields } = await bodies.read(request, BODY_RULES.command);
     sendEnvelope(response, await service.training.startLora(parseLoraTraining(fields)));
   };
 
@@ -23,7 +23,7 @@ export const start: Route =
 export const startLokr: Route =
   ({ service, bodies }) =>
   async (request, response) => {
-    const { fields } = await bodies.read(request, response, BODY_RULES.command);
+    const { fields } = await bodies.read(request, BODY_RULES.command);
     sendEnvelope(response, await service.training.startLokr(parseLokrTraining(fields)));
   };
 
@@ -31,7 +31,7 @@ export const startLokr: Route =
 export const stop: Route =
   ({ service, bodies }) =>
   async (request, response) => {
-    await bodies.read(request, response, BODY_RULES.command);
+    await bodies.read(request, BODY_RULES.command);
     sendEnvelope(response, service.training.stop());
   };
 
@@ -47,7 +47,7 @@ export const status: Route =
 export const loadTensorInfo: Route =
   ({ service, bodies }) =>
   async (request, response) => {
-    const { fields } = await bodies.read(request, response, BODY_RULES.command);
+    const { fields } = await bodies.read(request, BODY_RULES.command);
     sendEnvelope(response, await tensorInfo(service.trainingRoot, parseTensorDirectory(fields)));
   };
 
@@ -55,6 +55,6 @@ export const loadTensorInfo: Route =
 export const exportTrained: Route =
   ({ service, bodies }) =>
   async (request, response) => {
-    const { fields } = await bodies.read(request, response, BODY_RULES.command);
+    const { fields } = await bodies.read(request, BODY_RULES.command);
     sendEnvelope(response, await exportAdapter(service.trainingRoot, parseAdapterExport(fields)));
   };
