@@ -7,7 +7,8 @@ export const MAX_SEED = Number.MAX_SAFE_INTEGER;
 /** A seed per batch position; null stands for a random one. */
 export type SeedPositions = readonly (number | null)[];
 
-const NUMERIC = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+/** A decimal number. No two parts of the pattern can match the same digits, or a long text would take for ever. */
+export const NUMERIC = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
 
 /**
  * Reads one seed as the client wrote it. Fractions are cut off; negative numbers and blanks mean random.

@@ -54,6 +54,53 @@ describe("values of generation requests", () => {
       }
     });
 
+    const lengths: [name: string, field: string, limit: number][] = [
+      ["prompt", "prompt", 4096],
+      ["prompt", "caption", 4096],
+      ["lyrics", "lyrics", 32_768],
+      ...[
+        "sample_query",
+        "instruction",
+        "global_caption",
+        "lm_negative_prompt",
+        "key_scale",
+        "model",
+        "vocal_language",
+      ].map((field): [string, string, number] => [field, field, 4096]),
+      ["track_classes", "track_classes", 256],
+    ];
+    for (const [name, field, limit] of lengths) {
+      it(`of ${field} are text of at most ${limit} characters`, () => {
+        parse({ [field]: "é".repeat(limit) });
+        const sent = field === name ? name : `${name} (sent as ${field})`;
+        for (const rangePolicy of ["refuse", "clamp"] as const) {
+          expect(refusal({ [field]: "é".repeat(limit + 1) }, { rangePolicy })).to.equal(
+            `${sent} must be at most ${limit} characters long and is ${limit + 1}, got "${"é".repeat(60)}…"`,
+          );
+        }
+      });
+    }
+
+    it("of track_classes are at most 64", () => {
+      expect(parse({ track_classes: Array(64).fill("drums") }).trackClasses).to.have.length(64);
+      expect(refusal({ track_classes: Array(65).fill("drums") })).to.match(/at most 64 texts and holds 65/);
+    });
+
+    it("of numbers and flags are read in no time, however long", () => {
+      const digits = `${"1".repeat(900_000)}x`;
+      expect(refusal({ bpm: digits })).to.match(/^bpm must be a number, got "1{60}…"$/);
+      expect(parse({ thinking: digits, seed: digits, use_random_seed: false })).to.include({
+        thinking: false,
+      });
+    });
+
+    it("in nested JSON text are bounded like those of the body", () => {
+      for (const name of ["param_obj", "metas"]) {
+        expect(refusal({ [name]: `${"[".repeat(65)}` })).to.equal(`${name} must nest at most 64 levels deep`);
+        expect(refusal({ [name]: `{"a":[${"0,".repeat(30_000)}0]}` })).to.include("at most 30000 values");
+      }
+    });
+
     const wrong: [Fields, string][] = [
       [{ bpm: "fast" }, 'bpm must be a number, got "fast"'],
       [{ bpm: [120] }, "bpm must be a number, got [120]"],

@@ -7,6 +7,8 @@ import { describe } from "./values.js";
 const MAX_CODE = 63_999;
 /** Ten minutes at 5 codes a second. */
 const MAX_CODES = 3000;
+/** Twice as long as the longest codes spelled out. */
+const MAX_CHARACTERS = 120_000;
 
 /**
  * A value per item, unread: what is wrong with codes matters only where they act. Null, as for a list of nothing but
@@ -23,6 +25,7 @@ export const codeItems = z.unknown().transform((value): unknown[] | null => {
  * @throws RequestError
  */
 export function readCodes(items: unknown[], batchSize: number): number[][] {
+  if (items.length > 1 && items.length !== batchSize) throw wrongCount(items.length, batchSize);
   const codes = items.map(codesOf);
   if (!codes.every((item) => item !== undefined && item.length > 0 && item.length <= MAX_CODES)) {
     throw new RequestError(
@@ -35,15 +38,16 @@ export function readCodes(items: unknown[], batchSize: number): number[][] {
 /** All items of a batch are rendered at one length. */
 function codesPerItem(codes: number[][], batchSize: number): number[][] {
   const perItem = codes.length === 1 ? Array.from({ length: batchSize }, () => codes[0] as number[]) : codes;
-  if (perItem.length !== batchSize) {
-    throw new RequestError(
-      `audio_code_string must hold codes for one item or for each of batch_size ${batchSize}, got ${codes.length}`,
-    );
-  }
   if (new Set(perItem.map((item) => item.length)).size > 1) {
     throw new RequestError("audio_code_string must hold the same number of codes for every item");
   }
   return perItem;
+}
+
+function wrongCount(count: number, batchSize: number): RequestError {
+  return new RequestError(
+    `audio_code_string must hold codes for one item or for each of batch_size ${batchSize}, got ${count}`,
+  );
 }
 
 function isBlank(value: unknown): boolean {
@@ -57,7 +61,7 @@ function isIntegerList(value: unknown[]): boolean {
 /** Undefined where the value is neither text nor a list of integers. */
 function codesOf(value: unknown): number[] | undefined {
   if (Array.isArray(value)) return isIntegerList(value) ? value.map(toCode) : undefined;
-  if (typeof value !== "string") return undefined;
+  if (typeof value !== "string" || value.length > MAX_CHARACTERS) return undefined;
   if (/^[\d\s,]+$/.test(value)) {
     return value
       .split(",")

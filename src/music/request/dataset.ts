@@ -9,11 +9,11 @@ import { parameter } from "./names.js";
 import { parseObject } from "./validate.js";
 import {
   flag,
+  lyricsText,
   oneOf,
   requiredText,
   strictInteger,
   strictNumber,
-  text,
   textOrNull,
   trimmed,
   within,
@@ -62,7 +62,7 @@ const sampleSchema = z.object({
       .nullable()
       .default(null),
   ),
-  lyrics: parameter("lyrics", text.default(INSTRUMENTAL)),
+  lyrics: parameter("lyrics", lyricsText.default(INSTRUMENTAL)),
   bpm: parameter("bpm", within(strictInteger, 1, MAX_BPM).nullable().default(null)),
   keyScale: parameter(["keyscale", "key_scale"], trimmed.default("")),
   timeSignature: parameter(["timesignature", "time_signature"], trimmed.default("")),

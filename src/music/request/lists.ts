@@ -2,14 +2,19 @@
 import { z } from "zod";
 import { parseSeed, type SeedPositions } from "../seeds.js";
 import { readClientJson } from "./json.js";
-import { instead, refuse } from "./values.js";
+import { instead, isTooLong, refuse } from "./values.js";
 
 const MAX_SEEDS = 8;
 const MAX_TIMESTEPS = 200;
+/** More than any list may hold; the rest of a text is not looked at. */
+const MAX_ELEMENTS = 1000;
+const MAX_TEXTS = 64;
+/** Characters. */
+const MAX_LISTED_TEXT = 256;
 
 /** Elements of a list, or of comma-separated text; undefined where the value is neither, or nests. */
 function elementsOf(value: unknown): (string | number)[] | undefined {
-  if (typeof value === "string") return value.split(",").map((part) => part.trim());
+  if (typeof value === "string") return value.split(",", MAX_ELEMENTS).map((part) => part.trim());
   if (typeof value === "number") return [value];
   if (!Array.isArray(value)) return undefined;
   return value.every((element) => typeof element === "string" || typeof element === "number")
@@ -37,12 +42,17 @@ export const textList = z.unknown().transform((value, context): string[] => {
   const list = readJsonList(value) ?? (Array.isArray(value) ? value : [value]);
   const isText = (element: unknown) => typeof element === "string" || typeof element === "number";
   if (!list.every(isText)) return refuse(context, "must be text or a list of texts", value);
-  return list.map((element) => String(element).trim()).filter((text) => text !== "");
+  if (list.length > MAX_TEXTS) {
+    return refuse(context, `must hold at most ${MAX_TEXTS} texts and holds ${list.length}`, value);
+  }
+  const texts = list.map(String);
+  if (texts.some((text) => isTooLong(text, MAX_LISTED_TEXT, context))) return z.NEVER;
+  return texts.map((text) => text.trim()).filter((text) => text !== "");
 });
 
 function readJsonList(value: unknown): unknown[] | undefined {
   if (typeof value !== "string" || !value.trim().startsWith("[")) return undefined;
-  return readClientJson(value, "a list") as unknown[] | undefined;
+  return readClientJson(value, "a list of texts") as unknown[] | undefined;
 }
 
 /** Flow times from at most 1 down to 0, the 0 optional (reference/music-http.md 2.8). */

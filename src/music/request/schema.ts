@@ -12,6 +12,7 @@ import {
   flag,
   instead,
   integer,
+  lyricsText,
   oneOf,
   oneOfElse,
   text,
@@ -66,7 +67,7 @@ const audioDuration = (min: number) =>
 /** What a task is made of. Keys are what the service calls a value; units stand in the names. */
 export const generationSchema = z.object({
   prompt: parameter(["prompt", "caption"], text.default("")),
-  lyrics: parameter("lyrics", text.default("")),
+  lyrics: parameter("lyrics", lyricsText.default("")),
   thinking: parameter("thinking", flag.default(false)),
   /** Null where the client named none: the language model may then find one, else it is DEFAULT_LANGUAGE. */
   vocalLanguage: parameter(

@@ -13,6 +13,7 @@ import {
   finiteNumber,
   flag,
   integer,
+  lyricsText,
   text,
   textOrNull,
   trimmed,
@@ -58,7 +59,7 @@ const { bpm, audioDurationSeconds, keyScale, timeSignature } = generationSchema.
 
 const formatTextSchema = z.object({
   prompt: parameter(["prompt", "caption"], text.default("")),
-  lyrics: parameter("lyrics", text.default("")),
+  lyrics: parameter("lyrics", lyricsText.default("")),
   temperature: parameter("temperature", clamped(finiteNumber, 0, 2).default(0.85)),
 });
 

@@ -4,6 +4,7 @@
  * the parser then goes on with the value named there and warns.
  */
 import { z } from "zod";
+import { NUMERIC } from "../seeds.js";
 
 /** Carried by issues that need no refusal; `use` undefined stands for the default. */
 export interface Remedy {
@@ -24,7 +25,11 @@ export function instead(context: Context, message: string, input: unknown, use: 
   return z.NEVER;
 }
 
-const NUMERIC = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+/** Characters of texts such as captions, names and paths: no path is longer, and no model reads half as many. */
+const MAX_TEXT = 4096;
+/** Characters of lyrics: ten times those of a long song, four times what a model reads. */
+const MAX_LYRICS = 32_768;
+
 const NOT_FINITE = /^[+-]?(nan|inf|infinity)$/i;
 const TRUE_WORDS = new Set(["1", "true", "yes", "y", "on"]);
 
@@ -98,17 +103,30 @@ function isTrueText(text: string): boolean {
   return TRUE_WORDS.has(text) || (NUMERIC.test(text) && Number(text) !== 0);
 }
 
-export const text = z.unknown().transform((value, context): string => {
-  if (typeof value === "string") return value;
-  if (typeof value === "number") return String(value);
-  return refuse(context, "must be text", value);
-});
+export const text = textUpTo(MAX_TEXT);
+
+export const lyricsText = textUpTo(MAX_LYRICS);
+
+function textUpTo(maxCharacters: number) {
+  return z.unknown().transform((value, context): string => {
+    if (typeof value === "number") return String(value);
+    if (typeof value !== "string") return refuse(context, "must be text", value);
+    return isTooLong(value, maxCharacters, context) ? z.NEVER : value;
+  });
+}
+
+/** Reports text of more than `maxCharacters`. */
+export function isTooLong(value: string, maxCharacters: number, context: Context): boolean {
+  if (value.length <= maxCharacters) return false;
+  refuse(context, `must be at most ${maxCharacters} characters long and is ${value.length}`, value);
+  return true;
+}
 
 /** Text that the client must give. */
 export const requiredText = z.unknown().transform((value, context): string => {
   if (value === undefined) return refuse(context, "is required", value);
-  if (typeof value === "string") return value.trim();
-  return refuse(context, "must be text", value);
+  if (typeof value !== "string") return refuse(context, "must be text", value);
+  return isTooLong(value, MAX_TEXT, context) ? z.NEVER : value.trim();
 });
 
 export const trimmed = text.transform((value) => value.trim());
