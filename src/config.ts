@@ -44,6 +44,7 @@ const list = (separator: string, fallback: string) =>
     .string()
     .default(fallback)
     .transform((value) => value.split(separator).flatMap((item) => item.trim() || []));
+const names = list(",", "none").transform((items) => items.filter((item) => item !== "none"));
 
 /** Decimal text; the pattern keeps out what Number() would read otherwise, such as 0x50. */
 const numberText = z
@@ -84,9 +85,21 @@ const SETTINGS = {
   ),
   allowedOrigins: setting(
     "SVC_ALLOWED_ORIGINS",
-    list(",", "null"),
-    "null",
-    "web origins that may call the service beside those of this machine, comma-separated; `null`: pages opened from a file; `*`: all; `none`: no other",
+    names,
+    "none",
+    "web origins that may call the service beside those of this machine, comma-separated; `null`: pages opened from a file, and any page in a sandboxed frame; `*`: all; `none`: no other",
+  ),
+  allowedHosts: setting(
+    "SVC_ALLOWED_HOSTS",
+    names,
+    "none",
+    "names beside those of this machine that requests may be sent to, comma-separated, without ports: of a reverse proxy that passes its own on; `*`: all. Asked only where SVC_API_HOST is a loopback address",
+  ),
+  allowsNoKey: setting(
+    "SVC_ALLOW_NO_KEY",
+    switchedOn(false),
+    "false",
+    "start without a key although SVC_API_HOST is no loopback address: anyone who reaches it may use the service",
   ),
   apiWorkers: setting(
     "SVC_API_WORKERS",
@@ -200,9 +213,9 @@ const SETTINGS = {
   ),
   trainingRoot: setting(
     "SVC_TRAINING_ROOT",
-    directory("."),
-    ".",
-    "directory that all paths of training requests must lie in (tensors, outputs, exports, data sets); relative ones start there. Adapters are loaded from there, and from any absolute path where SVC_API_HOST is a loopback address. Default: the working directory",
+    directory(`${CACHE}/training`),
+    `${CACHE}/training`,
+    "directory that all paths of training requests must lie in (songs, tensors, outputs, exports, data sets); relative ones start there. Adapters are loaded from there, and from any absolute path where SVC_API_HOST is a loopback address. Made at start",
   ),
   audioMaxAgeSeconds: setting(
     "SVC_AUDIO_MAX_AGE_HOURS",
@@ -218,8 +231,8 @@ const SETTINGS = {
   ),
   bodyMaxBytes: setting(
     "SVC_BODY_MAX_MB",
-    megabytes(4),
-    "4",
+    megabytes(1),
+    "1",
     "largest request body, uploaded files not counted",
   ),
   sourceMaxSeconds: setting(

@@ -119,6 +119,12 @@ describe("configuration", () => {
     expect(config.audioMaxAgeSeconds).to.equal(7200);
   });
 
+  it("trusts no web page and no host name of its own accord", () => {
+    expect(loadConfig({})).to.deep.include({ allowedOrigins: [], allowedHosts: [], allowsNoKey: false });
+    const none = loadConfig({ SVC_ALLOWED_ORIGINS: "none", SVC_ALLOWED_HOSTS: "none" });
+    expect(none).to.deep.include({ allowedOrigins: [], allowedHosts: [] });
+  });
+
   const bad: [string, string][] = [
     ["SVC_API_PORT", "65536"],
     ["SVC_API_PORT", "-1"],

@@ -1,12 +1,14 @@
 /**
  * Which web pages may use the service. Browsers send form bodies across sites without asking first, so a
- * writing request from a foreign page is refused before any work is done.
+ * writing request from a foreign page is refused before any work is done. A page whose own name was made to resolve to
+ * this machine (DNS rebinding) is no foreign page to the browser: it is known by the name in `Host`.
  */
 import { isIP } from "node:net";
 import type { Request, RequestHandler } from "express";
 import { HttpError } from "./errors.js";
 
 const LOOPBACK = /^https?:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/;
+const LOOPBACK_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i;
 const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
 
 const PREFLIGHT_HEADERS = {
@@ -15,6 +17,26 @@ const PREFLIGHT_HEADERS = {
   "Access-Control-Max-Age": "600",
 };
 const EXPOSED_HEADERS = "Content-Length, Content-Range, Accept-Ranges, Content-Disposition, Retry-After";
+
+/**
+ * For a server that only programs of this machine reach: answers to the names of this machine and to `allowedHosts`,
+ * those of a proxy before it ("*": to all), whatever the port.
+ */
+export function checkHost(allowedHosts: readonly string[]): RequestHandler {
+  const allowed = new Set(allowedHosts.map((host) => host.toLowerCase()));
+  return (request, _response, next) => {
+    const { host } = request.headers;
+    // A browser always sends it.
+    const name = host?.replace(/:\d*$/, "").toLowerCase();
+    if (name !== undefined && !LOOPBACK_HOST.test(name) && !allowed.has(name) && !allowed.has("*")) {
+      throw new HttpError(
+        403,
+        `Host ${host} is not a name of this machine; a proxy's name belongs in SVC_ALLOWED_HOSTS`,
+      );
+    }
+    next();
+  };
+}
 
 /**
  * Answers preflights, marks answers readable for allowed pages, refuses the rest. Loopback origins are

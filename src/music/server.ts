@@ -1,15 +1,17 @@
 /** The music service over HTTP: builds the application and listens. */
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { createServer, type Server } from "node:http";
+import { mkdir } from "node:fs/promises";
+import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import express, { type Express, type RequestHandler } from "express";
 import { type Config, ConfigError } from "../config.js";
 import type { MusicEngine } from "../engine/types.js";
 import type { Logger } from "../log.js";
 import { Authenticator } from "./auth.js";
+import { CONNECTION_TIMEOUTS, connectionLimits, limitConnections } from "./connections.js";
 import { errorHandler, methodNotAllowed, notFound } from "./errors.js";
-import { checkOrigin } from "./origin.js";
+import { checkHost, checkOrigin } from "./origin.js";
 import { RandomSamples } from "./random-samples.js";
 import { BodyReader } from "./request/body.js";
 import { audio } from "./routes/audio.js";
@@ -98,13 +100,24 @@ export interface MusicServer {
  */
 export async function startMusicServer(options: MusicServerOptions): Promise<MusicServer> {
   const { config, engine, store, log } = options;
+  assertProtected(config);
   const service = new MusicService(config, engine, store, log);
   const app = buildApp(service, config, log);
-  const server = createServer();
+  const server = createServer(CONNECTION_TIMEOUTS);
+  limitConnections(server, connectionLimits());
+  server.on("error", (err) => log.error({ err }, "a connection could not be accepted"));
   try {
     await listen(server, config.apiPort, config.apiHost);
+    await mkdir(config.trainingRoot, { recursive: true }).catch((err: unknown) =>
+      log.warn({ err }, "SVC_TRAINING_ROOT cannot be made, so nothing can be trained"),
+    );
     const opened = service.open();
     server.on("request", (request, response) => {
+      if (!readTarget(request)) {
+        response.writeHead(400, { "Content-Type": "application/json", Connection: "close" });
+        response.end(JSON.stringify({ detail: "The request's target is neither a path nor a URL" }));
+        return;
+      }
       opened.then(
         () => app(request, response),
         () => response.destroy(),
@@ -145,6 +158,7 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
 
   const app = express().disable("x-powered-by");
   app.use(logRequest(log));
+  if (config.isLocal) app.use(checkHost(config.allowedHosts));
   app.use(checkOrigin(config.allowedOrigins));
   for (const [method, path, route] of ROUTES) {
     app[method](path, route(context));
@@ -162,21 +176,44 @@ function allowedMethods(path: string): string[] {
   return methods.includes("GET") ? [...methods, "HEAD"] : methods;
 }
 
+/**
+ * The target of a request may be a whole URL, whose host then counts.
+ * @returns false where it is neither a path nor a URL: express would answer in HTML, or throw where nobody catches it
+ */
+function readTarget(request: IncomingMessage): boolean {
+  const { url = "" } = request;
+  if (url.startsWith("/") || url === "*") return true;
+  if (!URL.canParse(url)) return false;
+  const { host, pathname, search } = new URL(url);
+  request.url = pathname + search;
+  request.headers.host = host;
+  return true;
+}
+
 /** Gives every request an id. The query is left out of the log: it may hold a key. */
 function logRequest(log: Logger): RequestHandler {
   return (request, response, next) => {
     const id = randomUUID();
     const startedMs = performance.now();
+    const { method, path } = request;
     response.set("X-Request-Id", id);
     response.on("close", () => {
       const milliseconds = Math.round(performance.now() - startedMs);
-      const { method, path } = request;
       const line = { id, method, path, status: response.statusCode, milliseconds };
       if (response.statusCode >= 400) log.info(line, "request refused");
       else log.debug(line, "request");
     });
     next();
   };
+}
+
+/** @throws ConfigError where other machines would reach a service that asks nobody for a key */
+function assertProtected({ apiHost, apiKey, isLocal, allowsNoKey }: Config): void {
+  if (isLocal || apiKey !== "" || allowsNoKey) return;
+  throw new ConfigError(
+    "SVC_API_KEY",
+    `SVC_API_KEY is empty, and on ${apiHost} other machines reach the service: set a key, or SVC_ALLOW_NO_KEY=true`,
+  );
 }
 
 /** @throws ConfigError naming the setting that asks for an address that cannot be had */

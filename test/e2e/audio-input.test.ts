@@ -255,7 +255,10 @@ describe("audio that clients of other machines name", () => {
   }
 
   it("is none of the server's but its own songs", async () => {
-    server = await startLiveServer(join(directory, "open"), { SVC_API_HOST: "0.0.0.0" });
+    server = await startLiveServer(join(directory, "open"), {
+      SVC_API_HOST: "0.0.0.0",
+      SVC_ALLOW_NO_KEY: "true",
+    });
     expect(await statusOf(join(directory, "a.wav"))).to.equal(400);
     const song = await server.client.makeOne({
       prompt: "a song",

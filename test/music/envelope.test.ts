@@ -3,7 +3,7 @@ import express, { type RequestHandler } from "express";
 import request from "supertest";
 import { envelope, sendEnvelope } from "../../src/music/envelope.js";
 import { errorHandler, HttpError, methodNotAllowed, notFound, RequestError } from "../../src/music/errors.js";
-import { checkOrigin } from "../../src/music/origin.js";
+import { checkHost, checkOrigin } from "../../src/music/origin.js";
 
 const coded = (code: string, message: string) => Object.assign(new Error(message), { code });
 
@@ -175,5 +175,45 @@ describe("origins", () => {
 
   it("lets requests without an origin pass", async () => {
     expect((await request(app()).post("/")).status).to.equal(200);
+  });
+});
+
+describe("hosts", () => {
+  const app = (...allowed: string[]) =>
+    express()
+      .use(checkHost(allowed))
+      .get("/", (_, response) => void response.json({}))
+      .use(errorHandler(() => {}));
+  const statusFor = async (host: string, ...allowed: string[]) =>
+    (
+      await request(app(...allowed))
+        .get("/")
+        .set("Host", host)
+    ).status;
+
+  for (const host of ["localhost", "LOCALHOST:8001", "127.0.0.1:8001", "127.8.8.8", "[::1]:8001", "[::1]"]) {
+    it(`answers to ${host}`, async () => expect(await statusFor(host)).to.equal(200));
+  }
+
+  for (const host of [
+    "rebound.example:8001",
+    "localhost.evil.example",
+    "127.0.0.1.nip.io",
+    "192.168.1.5",
+    "none",
+    "",
+  ]) {
+    it(`refuses ${JSON.stringify(host)}`, async () => {
+      const reply = await request(app()).get("/").set("Host", host);
+      expect(reply.status).to.equal(403);
+      expect(reply.body.detail).to.include("SVC_ALLOWED_HOSTS");
+    });
+  }
+
+  it("answers to listed names on any port, and to all with *", async () => {
+    for (const host of ["music.example", "Music.Example:443"])
+      expect(await statusFor(host, "music.example")).to.equal(200);
+    expect(await statusFor("other.example", "music.example")).to.equal(403);
+    expect(await statusFor("other.example", "*")).to.equal(200);
   });
 });

@@ -301,6 +301,7 @@ describe("adapters of a server that others can reach", () => {
   before(async () => {
     server = await startLiveServer(temporaryDirectory(), {
       SVC_API_HOST: "0.0.0.0",
+      SVC_ALLOW_NO_KEY: "true",
       SVC_TRAINING_ROOT: root,
     });
   });

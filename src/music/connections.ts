@@ -1,0 +1,102 @@
+/**
+ * Bounds what connections cost, for they need no key: their number, from one address and in all, and how long they may
+ * stand idle. Of too many the oldest idle one goes; where all are at work, the new one is refused.
+ */
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+
+/** Descriptors for models, the store, songs, uploads, ffmpeg's pipes, and the city. */
+const RESERVED_DESCRIPTORS = 256;
+const MIN_CONNECTIONS = 16;
+const MAX_CONNECTIONS = 1024;
+
+/** For the headers of a request, and for the first of them. */
+const HEADERS_MS = 20_000;
+const HEADERS_CHECK_MS = 5_000;
+/** Without a byte of a request that has begun, or of an answer that is not taken. */
+const STALL_MS = 60_000;
+/** What is sent of a body after its answer is read for so long: a client that is cut off may not see the answer. */
+const LINGER_MS = 30_000;
+
+export interface ConnectionLimits {
+  total: number;
+  perAddress: number;
+}
+
+/** Half of the descriptors that are left: a request under way may need another. */
+export function connectionLimits(openFiles = openFileLimit()): ConnectionLimits {
+  const affordable = Math.floor((openFiles - RESERVED_DESCRIPTORS) / 2);
+  const total = Math.min(Math.max(affordable, MIN_CONNECTIONS), MAX_CONNECTIONS);
+  return { total, perAddress: Math.ceil(total / 2) };
+}
+
+/** The process's RLIMIT_NOFILE; where there is none, as on Windows, infinity. */
+function openFileLimit(): number {
+  const { userLimits } = process.report.getReport() as { userLimits?: { open_files: { soft: unknown } } };
+  const limit = Number(userLimits?.open_files.soft);
+  return Number.isNaN(limit) ? Number.POSITIVE_INFINITY : limit;
+}
+
+/** For createServer. A body may take any time, as long as it arrives: uploads are large and lines slow. */
+export const CONNECTION_TIMEOUTS = {
+  headersTimeout: HEADERS_MS,
+  requestTimeout: 0,
+  connectionsCheckingInterval: HEADERS_CHECK_MS,
+};
+
+interface Exchange {
+  request: IncomingMessage;
+  response: ServerResponse;
+}
+
+export function limitConnections(server: Server, limits: ConnectionLimits): void {
+  /** Open connections, the oldest first, and what is under way on each. */
+  const open = new Map<Socket, Set<Exchange>>();
+
+  server.on("connection", (socket) => {
+    open.set(socket, new Set());
+    socket.once("close", () => open.delete(socket));
+    const all = [...open.keys()];
+    const neighbours = all.filter(({ remoteAddress }) => remoteAddress === socket.remoteAddress);
+    if (neighbours.length > limits.perAddress) makeRoom(neighbours, socket);
+    else if (all.length > limits.total) makeRoom(all, socket);
+  });
+
+  function makeRoom(sockets: readonly Socket[], latest: Socket): void {
+    const idle = sockets.find((socket) => socket !== latest && open.get(socket)?.size === 0);
+    if (idle === undefined) refuse(latest);
+    else idle.destroy();
+  }
+
+  server.on("request", (request, response) => {
+    const exchanges = open.get(request.socket);
+    const exchange = { request, response };
+    exchanges?.add(exchange);
+    response.once("close", () => exchanges?.delete(exchange));
+    response.once("finish", () => linger(request));
+  });
+
+  server.setTimeout(STALL_MS, (socket: Socket) => {
+    const exchanges = [...(open.get(socket) ?? [])];
+    const isWaitingForUs = exchanges.some(({ request }) => request.complete) && socket.writableLength === 0;
+    if (!isWaitingForUs) socket.destroy();
+  });
+}
+
+function linger(request: IncomingMessage): void {
+  if (request.complete) return;
+  const timer = setTimeout(() => request.socket.destroy(), LINGER_MS).unref();
+  request.once("close", () => clearTimeout(timer));
+}
+
+function refuse(socket: Socket): void {
+  const body = JSON.stringify({ detail: "Too many connections: close some, or try again later" });
+  socket.on("error", () => {
+    // The client hung up first.
+  });
+  socket.end(
+    "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 5\r\n" +
+      `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
+  socket.destroySoon();
+}
