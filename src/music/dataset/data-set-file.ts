@@ -104,7 +104,8 @@ export function parseDataSet(content: string, path: string): DataSet {
   try {
     value = JSON.parse(content);
   } catch (error) {
-    throw new RequestError(`Dataset ${path} is not JSON: ${(error as Error).message}`, { cause: error });
+    // The parser's own words quote the file, which may be any that the path leads to.
+    throw new RequestError(`Dataset ${path} is not JSON`, { cause: error });
   }
   const parsed = fileSchema.safeParse(value);
   if (!parsed.success) {

@@ -57,7 +57,7 @@ async function readManifest(directory: string): Promise<Manifest | null> {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw new RequestError(`${path} is not JSON: ${(error as Error).message}`, { cause: error });
+    throw new RequestError(`${path} is not JSON`, { cause: error });
   }
   if (!isObject(value) || !Array.isArray(value.samples)) {
     throw new RequestError(`${path} is no manifest: it must be an object with a list "samples"`);

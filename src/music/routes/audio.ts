@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import type { Response } from "express";
+import type { Request, Response } from "express";
 import { contentTypeOf } from "../audio-files.js";
 import { HttpError, RequestError } from "../errors.js";
 import type { Route } from "./route.js";
@@ -14,10 +14,13 @@ export const audio: Route =
     const { path, ai_token: token } = request.query;
     authenticator.authorize(request, token);
     if (typeof path !== "string") throw new RequestError("path is missing");
-    await sendAudio(response, await service.audioFiles.resolve(path));
+    await sendAudio(request, response, await service.audioFiles.resolve(path));
   };
 
-async function sendAudio(response: Response, file: string): Promise<void> {
+/** The last bytes of a file; of one that is shorter, all of it (RFC 9110 14.1.2). */
+const SUFFIX_RANGE = /^bytes=-0*[1-9]\d*$/;
+
+async function sendAudio(request: Request, response: Response, file: string): Promise<void> {
   const headers = {
     "Content-Type": contentTypeOf(file),
     "Content-Disposition": `inline; filename="${basename(file)}"`,
@@ -27,6 +30,13 @@ async function sendAudio(response: Response, file: string): Promise<void> {
     response.sendFile(file, { dotfiles: "allow", cacheControl: false, headers }, resolve);
   });
   if (failure === undefined || failure.code === "ECONNABORTED") return;
+  if (failure.status === 416 && SUFFIX_RANGE.test(request.headers.range ?? "")) {
+    // The file is shorter than the suffix; without a range it is sent whole.
+    delete request.headers.range;
+    response.removeHeader("Content-Range");
+    await sendAudio(request, response, file);
+    return;
+  }
   if (failure.status === 416) {
     // Content-Range is set; there is no body to send.
     response.removeHeader("Content-Disposition");

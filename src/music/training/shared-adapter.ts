@@ -83,11 +83,11 @@ export async function writeSharedLora(
 }
 
 async function readLora(folder: string): Promise<Lora> {
-  const config = JSON.parse(await readFile(join(folder, CONFIG_NAME), "utf8"));
+  const config = parseJson(await readFile(join(folder, CONFIG_NAME), "utf8"), CONFIG_NAME);
   const { r: rank, lora_alpha: alpha } = parse(configSchema, config, CONFIG_NAME);
   const bytes = await readFile(join(folder, WEIGHTS_NAME));
   const dataBegin = 8 + Number(bytes.readBigUInt64LE());
-  const { __metadata__: _, ...header } = JSON.parse(bytes.toString("utf8", 8, dataBegin));
+  const { __metadata__: _, ...header } = parseJson(bytes.toString("utf8", 8, dataBegin), WEIGHTS_NAME);
   const tensors = new Map<string, Tensor>();
   for (const [name, { shape, data_offsets }] of Object.entries(parse(headerSchema, header, WEIGHTS_NAME))) {
     if (shape[name.endsWith(LORA_B) ? 1 : 0] !== rank) {
@@ -102,6 +102,16 @@ async function readLora(folder: string): Promise<Lora> {
     tensors.set(name, { shape, values });
   }
   return { config, rank, alpha, tensors };
+}
+
+/** The parser's own words would quote the file. */
+// biome-ignore lint/suspicious/noExplicitAny: what the text spells is checked by a schema
+function parseJson(text: string, fileName: string): any {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new RequestError(`${fileName} is not JSON`, { cause: error });
+  }
 }
 
 function parse<T>(schema: z.ZodType<T>, value: unknown, fileName: string): T {

@@ -105,6 +105,9 @@ describe("data set files", () => {
     refused({ metadata: { genre_ratio: 101 }, samples: [] }, "metadata.genre_ratio: ");
     refused([{ audio_path: "/a.wav", prompt_override: "lyrics" }], "samples.0.prompt_override: ");
     expect(() => parseDataSet("{", "set.json")).to.throw(RequestError, "Dataset set.json is not JSON");
+    expect(() => parseDataSet("root:x:0:0", "set.json"))
+      .to.throw(RequestError)
+      .with.property("detail", "Dataset set.json is not JSON");
     const missing = await loadDataSet("/absent/set.json").catch((error: unknown) => error);
     expect(missing)
       .to.be.instanceOf(RequestError)

@@ -152,6 +152,9 @@ describe("the data set endpoints", () => {
       expect(data).to.include({ dataset_name: "mine", num_samples: 2, labeled_count: 2 });
       await expectRefusal(client.post("/v1/dataset/load", { dataset_path: "package.json" }), 400, "samples");
       await expectRefusal(client.post("/v1/dataset/load", { dataset_path: "absent.json" }), 400, "not found");
+      writeFileSync(join(root, "secret.txt"), "password = hunter2");
+      const refused = await client.post("/v1/dataset/load", { dataset_path: "secret.txt" });
+      expect(refused.body.detail).to.match(/secret\.txt is not JSON$/);
     });
 
     it("prepare it: every sample fits the model, and is found as training finds it", async () => {
