@@ -59,7 +59,7 @@ async function makeWords({ out, words }: Options): Promise<void> {
   if (dataSet.hasWords()) return;
   const tokenizer = await Tokenizer.load(ensureTokenizer(out));
   const seeds = Array.from({ length: words }, (_, index) => firstSeedOfWords + index);
-  dataSet.writeWords(
+  await dataSet.writeWords(
     seeds.map((seed) => compose(seed)),
     tokenizer,
   );

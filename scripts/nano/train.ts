@@ -66,7 +66,8 @@ for (const stage of options.stages) {
 
 async function commonOptions(): Promise<StageOptions> {
   const { data, work, out, device, seed, minutes, steps, from } = options;
-  const unconditional = (await Tokenizer.load(join(model, "lm"))).encode(unconditionalCodesPrompt(""));
+  const tokenizer = await Tokenizer.load(join(model, "lm"));
+  const unconditional = await tokenizer.encode(unconditionalCodesPrompt(""));
   return {
     ...{ data, work, out, model, device, seed },
     "unconditional-prompt": unconditional.join(","),

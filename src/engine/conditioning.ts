@@ -18,11 +18,11 @@ export interface TextConditions {
   metadata: Metadata;
 }
 
-export function encodeTextPrompt(tokenizer: Tokenizer, conditions: TextConditions): Int32Array {
+export function encodeTextPrompt(tokenizer: Tokenizer, conditions: TextConditions): Promise<Int32Array> {
   return withFinalToken(tokenizer, textPrompt(conditions), maxTextTokens);
 }
 
-export function encodeLyricPrompt(tokenizer: Tokenizer, conditions: TextConditions): Int32Array {
+export function encodeLyricPrompt(tokenizer: Tokenizer, conditions: TextConditions): Promise<Int32Array> {
   return withFinalToken(tokenizer, lyricPrompt(conditions), maxLyricTokens);
 }
 
@@ -62,7 +62,11 @@ function captionBody(caption: string): string {
 }
 
 /** The tokenizer appends the end token to every sequence; truncation keeps it. */
-function withFinalToken(tokenizer: Tokenizer, parts: PromptPart[], maxTokens: number): Int32Array {
-  const content = tokenizer.encode(parts).subarray(0, maxTokens - 1);
+async function withFinalToken(
+  tokenizer: Tokenizer,
+  parts: PromptPart[],
+  maxTokens: number,
+): Promise<Int32Array> {
+  const content = (await tokenizer.encode(parts)).subarray(0, maxTokens - 1);
   return Int32Array.from([...content, tokenizer.controlId(endOfText)]);
 }

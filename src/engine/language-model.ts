@@ -70,16 +70,21 @@ export class LanguageModel {
     const config = await readConfig(checkpoint);
     const tokenizer = await Tokenizer.load(checkpoint.directory);
     const contextTokens = Math.min(maxContextTokens, config.max_position_embeddings ?? maxContextTokens);
-    const native = await addon.loadLanguageModel(
-      {
-        ...placement,
-        modelDirectory: checkpoint.directory,
-        maxContextTokens: contextTokens,
-        vocabulary: tokenizer.vocabulary(config.vocab_size ?? tokenizer.size, codebookSize),
-      },
-      call,
-    );
-    return new LanguageModel(checkpoint.name, native, tokenizer, contextTokens);
+    try {
+      const native = await addon.loadLanguageModel(
+        {
+          ...placement,
+          modelDirectory: checkpoint.directory,
+          maxContextTokens: contextTokens,
+          vocabulary: tokenizer.vocabulary(config.vocab_size ?? tokenizer.size, codebookSize),
+        },
+        call,
+      );
+      return new LanguageModel(checkpoint.name, native, tokenizer, contextTokens);
+    } catch (error) {
+      await tokenizer.close();
+      throw error;
+    }
   }
 
   /** Tensors of its checkpoint that nothing reads. */
@@ -89,7 +94,7 @@ export class LanguageModel {
 
   /** One row of text, forced tokens included. */
   async writeText(job: TextJob, call: CallOptions): Promise<string> {
-    const promptTokenIds = this.tokenizer.encode(job.prompt);
+    const promptTokenIds = await this.tokenizer.encode(job.prompt);
     const result = await this.#generate(
       {
         promptTokenIds,
@@ -108,11 +113,11 @@ export class LanguageModel {
   /** Audio codes, one array a seed; without a count they may differ in length. */
   async writeCodes(job: CodesJob, call: CallOptions): Promise<Int32Array[]> {
     const guided = job.cfgScale > 1;
-    const promptTokenIds = this.tokenizer.encode(job.prompt);
+    const promptTokenIds = await this.tokenizer.encode(job.prompt);
     const result = await this.#generate(
       {
         promptTokenIds,
-        negativePromptTokenIds: guided ? this.tokenizer.encode(job.negativePrompt) : undefined,
+        negativePromptTokenIds: guided ? await this.tokenizer.encode(job.negativePrompt) : undefined,
         program: [{ kind: "codes", count: job.count ?? undefined }],
         seeds: job.seeds,
         maxNewTokens: job.count ?? Math.min(job.maxCount, this.#contextTokens - promptTokenIds.length),
@@ -125,8 +130,9 @@ export class LanguageModel {
     return result.tokenIds.map((ids) => this.tokenizer.audioCodes(ids));
   }
 
-  close(): Promise<void> {
-    return this.#native.close();
+  async close(): Promise<void> {
+    await this.#native.close();
+    await this.tokenizer.close();
   }
 
   #generate(

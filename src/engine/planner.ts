@@ -162,7 +162,7 @@ async function writeThinking(
   log: Log,
 ): Promise<ParsedOutput> {
   const { constrained, debug } = job.sampling;
-  const segments = constrained ? thinkProgram(lm.tokenizer, program) : [{ kind: "free" as const }];
+  const segments = constrained ? await thinkProgram(lm.tokenizer, program) : [{ kind: "free" as const }];
   const text = await lm.writeText({ ...job, program: segments }, call);
   if (debug) {
     const forced = constrained ? `forced ${JSON.stringify(program.forced)}` : "unconstrained";

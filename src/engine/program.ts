@@ -41,14 +41,14 @@ const valuePatterns: Record<keyof ThinkFields, string> = {
 /** The fields in their order; the model was trained on sorted keys. */
 const fieldOrder = ["bpm", "caption", "duration", "keyscale", "language", "timesignature"] as const;
 
-export function thinkProgram(tokenizer: Tokenizer, program: ThinkProgram): Segment[] {
+export async function thinkProgram(tokenizer: Tokenizer, program: ThinkProgram): Promise<Segment[]> {
   const skipped: Partial<Record<keyof ThinkFields, boolean>> = {
     caption: !program.writeCaption,
     language: !program.writeLanguage,
   };
-  const segments: Segment[] = [tokens(tokenizer.encode([{ control: "<think>" }, { text: "\n" }]))];
+  const segments: Segment[] = [tokens(await tokenizer.encode([{ control: "<think>" }, { text: "\n" }]))];
   for (const field of fieldOrder.filter((name) => !skipped[name])) {
-    segments.push(tokens(tokenizer.encodeText(`${field}:`)));
+    segments.push(tokens(await tokenizer.encodeText(`${field}:`)));
     const value = program.forced[field];
     segments.push(
       value === undefined
@@ -59,11 +59,13 @@ export function thinkProgram(tokenizer: Tokenizer, program: ThinkProgram): Segme
             choose: field === "language" ? "greedy" : "sample",
             maxTokens: field === "caption" ? maxCaptionTokens : maxValueTokens,
           }
-        : tokens(tokenizer.encodeText(` ${value}\n`)),
+        : tokens(await tokenizer.encodeText(` ${value}\n`)),
     );
   }
   if (program.textAfterwards) {
-    segments.push(tokens(tokenizer.encode([{ control: "</think>" }, { text: "\n\n" }])), { kind: "text" });
+    segments.push(tokens(await tokenizer.encode([{ control: "</think>" }, { text: "\n\n" }])), {
+      kind: "text",
+    });
   }
   return joinTokens(segments);
 }

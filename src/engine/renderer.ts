@@ -15,6 +15,8 @@ export class Renderer {
   readonly adapters: AdapterSet;
   readonly #native: NativeRenderer;
   readonly #tokenizer: Tokenizer;
+  /** Calls in progress: texts are encoded before the native call is made, so the model closes only afterwards. */
+  readonly #work = new Set<Promise<unknown>>();
 
   private constructor({ name, directory }: Checkpoint, native: NativeRenderer, tokenizer: Tokenizer) {
     this.name = name;
@@ -31,19 +33,16 @@ export class Renderer {
     call: CallOptions,
   ): Promise<Renderer> {
     const tokenizer = await Tokenizer.load(checkpoint.tokenizerDirectory);
-    const native = await addon.loadRenderer(
-      {
-        device,
-        dtype,
-        offload,
-        offloadModel,
-        modelDirectory: checkpoint.directory,
-        vaeDirectory: checkpoint.vaeDirectory,
-        textEncoderDirectory: checkpoint.textEncoderDirectory,
-      },
-      call,
-    );
-    return new Renderer(checkpoint, native, tokenizer);
+    const placement = { device, dtype, offload, offloadModel };
+    const { directory: modelDirectory, vaeDirectory, textEncoderDirectory } = checkpoint;
+    try {
+      const directories = { modelDirectory, vaeDirectory, textEncoderDirectory };
+      const native = await addon.loadRenderer({ ...placement, ...directories }, call);
+      return new Renderer(checkpoint, native, tokenizer);
+    } catch (error) {
+      await tokenizer.close();
+      throw error;
+    }
   }
 
   /** Tensors of its checkpoints that nothing reads, as "directory: name". */
@@ -61,7 +60,12 @@ export class Renderer {
   }
 
   /** @throws EngineError SONG_TOO_LONG where the checkpoint cannot render the duration. */
-  async render(request: RenderRequest, call: CallOptions): Promise<Rendering> {
+  render(request: RenderRequest, call: CallOptions): Promise<Rendering> {
+    return this.#underWay(this.#render(request, call));
+  }
+
+  async #render(request: RenderRequest, call: CallOptions): Promise<Rendering> {
+    const prompts = await this.#promptsOf(request);
     const audioCodes = request.audioCodes === null ? undefined : this.#fitCodes(request.audioCodes);
     const sourceAudio = request.task === "text2music" ? undefined : (request.sourceAudio ?? undefined);
     const frames = audioCodes === undefined ? this.#framesOf(this.#secondsOf(request)) : 0;
@@ -74,7 +78,7 @@ export class Renderer {
         ...{ task, seeds, inferenceSteps, shift, inferMethod },
         ...{ guidanceScale, useAdg, cfgIntervalStart, cfgIntervalEnd },
         ...{ repaint, chunkMask, coverStrength, coverNoiseStrength },
-        ...this.#promptsOf(request),
+        ...prompts,
         frames,
         audioCodes,
         sourceAudio,
@@ -94,11 +98,15 @@ export class Renderer {
 
   /** Writes what adapter training reads of a piece of music to `path`. */
   prepareSample(request: TrainingSampleRequest, path: string, call: CallOptions): Promise<void> {
+    return this.#underWay(this.#prepareSample(request, path, call));
+  }
+
+  async #prepareSample(request: TrainingSampleRequest, path: string, call: CallOptions): Promise<void> {
     const { audio, notes, ...description } = request;
     const conditions = { ...description, instruction: textToMusicInstruction };
     const sample = {
-      textTokenIds: encodeTextPrompt(this.#tokenizer, conditions),
-      lyricTokenIds: encodeLyricPrompt(this.#tokenizer, conditions),
+      textTokenIds: await encodeTextPrompt(this.#tokenizer, conditions),
+      lyricTokenIds: await encodeLyricPrompt(this.#tokenizer, conditions),
       audio,
       metadata: JSON.stringify(notes),
     };
@@ -106,11 +114,22 @@ export class Renderer {
   }
 
   /** Frees the weights after the renders already asked for. */
-  close(): Promise<void> {
-    return this.#native.close();
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#work);
+    await this.#native.close();
+    await this.#tokenizer.close();
   }
 
-  #promptsOf(request: RenderRequest) {
+  async #underWay<T>(work: Promise<T>): Promise<T> {
+    this.#work.add(work);
+    try {
+      return await work;
+    } finally {
+      this.#work.delete(work);
+    }
+  }
+
+  async #promptsOf(request: RenderRequest) {
     const { caption, globalCaption, chunkMask, lyrics, language } = request;
     const metadata = {
       ...request.metadata,
@@ -132,9 +151,10 @@ export class Renderer {
         : caption,
     };
     return {
-      textTokenIds: encodeTextPrompt(this.#tokenizer, own),
-      plainTextTokenIds: request.coverStrength < 1 ? encodeTextPrompt(this.#tokenizer, plain) : undefined,
-      lyricTokenIds: encodeLyricPrompt(this.#tokenizer, own),
+      textTokenIds: await encodeTextPrompt(this.#tokenizer, own),
+      plainTextTokenIds:
+        request.coverStrength < 1 ? await encodeTextPrompt(this.#tokenizer, plain) : undefined,
+      lyricTokenIds: await encodeLyricPrompt(this.#tokenizer, own),
     };
   }
 

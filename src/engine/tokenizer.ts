@@ -1,13 +1,13 @@
 /**
  * Qwen3 byte-level BPE with trusted control tokens (reference/lm.md 2).
  *
- * The BPE itself is @huggingface/tokenizers, given no added tokens at all: so no text, whoever wrote it, can
+ * The BPE itself is @huggingface/tokenizers in a thread, given no added tokens at all: so no text, whoever wrote it, can
  * become a control token. Control tokens and audio codes are ids that only a template names.
  */
-import { Tokenizer as TextTokenizer } from "@huggingface/tokenizers";
 import type { Vocabulary } from "./addon.js";
 import { EngineError } from "./errors.js";
 import { type AddedToken, readTokenizerFiles, type TokenizerDefinition } from "./tokenizer-files.js";
+import { TokenizerThread } from "./tokenizer-thread.js";
 
 /** A piece of a prompt. Neighbouring texts are encoded as one, for BPE merges across their border. */
 export type PromptPart = { control: string } | { audioCode: number } | { text: string };
@@ -16,8 +16,7 @@ const audioCodePattern = /^<\|audio_code_(\d+)\|>$/;
 
 export class Tokenizer {
   readonly #directory: string;
-  readonly #text: TextTokenizer;
-  readonly #vocab: Record<string, number>;
+  readonly #thread: TokenizerThread;
   readonly #controls: Map<string, number>;
   readonly #controlNames: Map<number, string>;
   readonly #bytes: TokenBytes;
@@ -31,14 +30,13 @@ export class Tokenizer {
     const audioCodes = definition.addedTokens.filter(({ content }) => audioCodePattern.test(content));
     const controls = definition.addedTokens.filter(({ content }) => !audioCodePattern.test(content));
     this.#directory = directory;
-    this.#text = new TextTokenizer(definition.document, {});
-    this.#vocab = definition.document.model.vocab;
     this.#controls = new Map(controls.map(({ content, id }) => [content, id]));
     this.#controlNames = new Map(controls.map(({ content, id }) => [id, content]));
     this.firstAudioCodeId = firstOfContiguous(audioCodes, directory);
     this.audioCodeCount = audioCodes.length;
     this.size = 1 + highestId(definition);
-    this.#bytes = tokenBytes(this.#vocab, this.size);
+    this.#bytes = tokenBytes(definition.document.model.vocab, this.size);
+    this.#thread = new TokenizerThread(definition.document);
   }
 
   /**
@@ -46,7 +44,9 @@ export class Tokenizer {
    * @throws EngineError TOKENIZER
    */
   static async load(directory: string): Promise<Tokenizer> {
-    return new Tokenizer(directory, await readTokenizerFiles(directory));
+    const tokenizer = new Tokenizer(directory, await readTokenizerFiles(directory));
+    await tokenizer.#thread.ready;
+    return tokenizer;
   }
 
   /** @throws EngineError TOKENIZER where the tokenizer has no such control token. */
@@ -58,29 +58,37 @@ export class Tokenizer {
     return id;
   }
 
-  encode(parts: PromptPart[]): Int32Array {
-    const ids: number[] = [];
+  /** @throws EngineError TOKENIZER where the tokenizer has no such control token or audio code, or is closed. */
+  async encode(parts: PromptPart[]): Promise<Int32Array> {
+    const runs: (number | Promise<Int32Array>)[] = [];
     let text = "";
     const flush = (): void => {
-      if (text !== "") {
-        for (const id of this.#text.encode(text, { add_special_tokens: false }).ids) ids.push(id);
-        text = "";
-      }
+      if (text !== "") runs.push(this.#thread.encode(text));
+      text = "";
     };
     for (const part of parts) {
       if ("text" in part) {
         text += part.text;
       } else {
         flush();
-        ids.push("control" in part ? this.controlId(part.control) : this.#audioCodeId(part.audioCode));
+        runs.push("control" in part ? this.controlId(part.control) : this.#audioCodeId(part.audioCode));
       }
     }
     flush();
+    const ids: number[] = [];
+    for (const run of await Promise.all(runs)) {
+      if (typeof run === "number") ids.push(run);
+      else for (const id of run) ids.push(id);
+    }
     return Int32Array.from(ids);
   }
 
-  encodeText(text: string): Int32Array {
+  encodeText(text: string): Promise<Int32Array> {
     return this.encode([{ text }]);
+  }
+
+  close(): Promise<void> {
+    return this.#thread.close();
   }
 
   /** Control tokens and audio codes are spelled out; bytes that are no UTF-8 become U+FFFD. */

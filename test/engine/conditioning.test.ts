@@ -19,55 +19,55 @@ describe("text encoder prompts", () => {
     tokenizer = await Tokenizer.load(fileURLToPath(new URL("fixtures/parity", import.meta.url)));
   });
 
-  const spell = (encode: typeof encodeTextPrompt, conditions: TextConditions): string =>
-    tokenizer.decode(encode(tokenizer, conditions));
+  const spell = async (encode: typeof encodeTextPrompt, conditions: TextConditions): Promise<string> =>
+    tokenizer.decode(await encode(tokenizer, conditions));
 
-  it("describes the song and ends with the appended token", () => {
-    expect(spell(encodeTextPrompt, song)).to.equal(
+  it("describes the song and ends with the appended token", async () => {
+    expect(await spell(encodeTextPrompt, song)).to.equal(
       "# Instruction\nFill the audio semantic mask based on the given conditions:\n\n# Caption\nupbeat synthwave, " +
         "128bpm!\n\n# Metas\n- bpm: 128\n- timesignature: 4\n- keyscale: F# minor\n- duration: 30 seconds\n" +
         "<|endoftext|>\n<|endoftext|>",
     );
-    expect(spell(encodeLyricPrompt, song)).to.equal(
+    expect(await spell(encodeLyricPrompt, song)).to.equal(
       "# Languages\nen\n\n# Lyric\n[Verse]\nHello<|endoftext|><|endoftext|>",
     );
   });
 
-  it("says what is not known, and shows values in the form of the training data", () => {
+  it("says what is not known, and shows values in the form of the training data", async () => {
     const metadata = { bpm: null, timeSignature: "", keyScale: " ", durationSeconds: null };
-    expect(spell(encodeTextPrompt, { ...song, metadata })).to.contain(
+    expect(await spell(encodeTextPrompt, { ...song, metadata })).to.contain(
       "- bpm: N/A\n- timesignature: N/A\n- keyscale: N/A\n- duration: 30 seconds\n",
     );
     const own = { bpm: 400, timeSignature: "6/8", keyScale: "Am", durationSeconds: 12 };
-    expect(spell(encodeTextPrompt, { ...song, metadata: own })).to.contain(
+    expect(await spell(encodeTextPrompt, { ...song, metadata: own })).to.contain(
       "- bpm: 400\n- timesignature: 6\n- keyscale: A minor\n- duration: 12 seconds\n",
     );
     const foreign = { ...own, timeSignature: "5/4", keyScale: "H minor" };
-    expect(spell(encodeTextPrompt, { ...song, metadata: foreign })).to.contain(
+    expect(await spell(encodeTextPrompt, { ...song, metadata: foreign })).to.contain(
       "- timesignature: 5/4\n- keyscale: H minor\n",
     );
   });
 
-  it("puts a colon after the instruction and takes a caption out of a whole prompt", () => {
+  it("puts a colon after the instruction and takes a caption out of a whole prompt", async () => {
     const whole = "# Instruction\nDo:\n\n# Caption\nlo-fi\n\n# Metas\n- bpm: 1\n";
-    expect(spell(encodeTextPrompt, { ...song, instruction: "Do it", caption: whole })).to.match(
+    expect(await spell(encodeTextPrompt, { ...song, instruction: "Do it", caption: whole })).to.match(
       /^# Instruction\nDo it:\n\n# Caption\nlo-fi\n\n# Metas\n- bpm: 128\n/,
     );
   });
 
-  it("truncates but keeps the final token", () => {
+  it("truncates but keeps the final token", async () => {
     const end = tokenizer.controlId("<|endoftext|>");
-    const text = encodeTextPrompt(tokenizer, { ...song, caption: "la ".repeat(400) });
-    const lyrics = encodeLyricPrompt(tokenizer, { ...song, lyrics: "la ".repeat(4000) });
+    const text = await encodeTextPrompt(tokenizer, { ...song, caption: "la ".repeat(400) });
+    const lyrics = await encodeLyricPrompt(tokenizer, { ...song, lyrics: "la ".repeat(4000) });
     expect([text.length, text.at(-1), text.indexOf(end)]).to.deep.equal([256, end, 255]);
     expect([lyrics.length, lyrics.at(-1), lyrics.indexOf(end)]).to.deep.equal([2048, end, 2047]);
   });
 
-  it("keeps control tokens out of captions and lyrics", () => {
+  it("keeps control tokens out of captions and lyrics", async () => {
     const end = tokenizer.controlId("<|endoftext|>");
     const hostile = { ...song, caption: "x<|endoftext|>y", lyrics: "x<|endoftext|>y" };
     const ends = (ids: Int32Array): number => ids.filter((id) => id === end).length;
-    expect(ends(encodeTextPrompt(tokenizer, hostile))).to.equal(2);
-    expect(ends(encodeLyricPrompt(tokenizer, hostile))).to.equal(2);
+    expect(ends(await encodeTextPrompt(tokenizer, hostile))).to.equal(2);
+    expect(ends(await encodeLyricPrompt(tokenizer, hostile))).to.equal(2);
   });
 });

@@ -15,19 +15,21 @@ const everything: ThinkProgram = {
 describe("think block program", () => {
   let tokenizer: Tokenizer;
 
+  let segments: Segment[];
+
   before(async () => {
     tokenizer = await Tokenizer.load(fileURLToPath(new URL("fixtures/qwen3", import.meta.url)));
+    segments = await thinkProgram(tokenizer, everything);
   });
 
   /** Forced text as it is, the rest as a mark. */
-  function outline(program: ThinkProgram): string {
-    return thinkProgram(tokenizer, program)
+  async function outline(program: ThinkProgram): Promise<string> {
+    return (await thinkProgram(tokenizer, program))
       .map((segment) => (segment.kind === "tokens" ? tokenizer.decode(segment.ids) : `{${segment.kind}}`))
       .join("");
   }
 
   function patternOf(field: string): Segment & { kind: "pattern" } {
-    const segments = thinkProgram(tokenizer, everything);
     const name = segments.findIndex(
       (segment) => segment.kind === "tokens" && tokenizer.decode(segment.ids).endsWith(`${field}:`),
     );
@@ -41,28 +43,28 @@ describe("think block program", () => {
     return new RegExp(`^(?:${patternOf(field).pattern})$`, "u").test(text);
   }
 
-  it("writes the fields in their order", () => {
-    expect(outline(everything)).to.equal(
+  it("writes the fields in their order", async () => {
+    expect(await outline(everything)).to.equal(
       "<think>\nbpm:{pattern}caption:{pattern}duration:{pattern}keyscale:{pattern}language:{pattern}" +
         "timesignature:{pattern}</think>\n\n{text}",
     );
   });
 
-  it("forces what is known and skips what nobody asked for", () => {
+  it("forces what is known and skips what nobody asked for", async () => {
     const program: ThinkProgram = {
       forced: { bpm: 120, keyscale: "G major", timesignature: "6" },
       writeCaption: false,
       writeLanguage: false,
       textAfterwards: false,
     };
-    expect(outline(program)).to.equal(
+    expect(await outline(program)).to.equal(
       "<think>\nbpm: 120\nduration:{pattern}keyscale: G major\ntimesignature: 6\n",
     );
   });
 
-  it("spells forced values with the ids of natural text", () => {
+  it("spells forced values with the ids of natural text", async () => {
     const forced = { bpm: 120, duration: 30, keyscale: "F# minor", language: "yue", timesignature: "4" };
-    const [segment, ...rest] = thinkProgram(tokenizer, {
+    const [segment, ...rest] = await thinkProgram(tokenizer, {
       ...everything,
       forced,
       writeCaption: false,

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import fc from "fast-check";
+import { EngineError } from "../../src/engine/errors.js";
 import { audioCodeToken, type PromptPart, Tokenizer } from "../../src/engine/tokenizer.js";
 
 const fixtures = fileURLToPath(new URL("fixtures", import.meta.url));
@@ -41,7 +42,7 @@ describe("tokenizer", () => {
   it("encodes the reference texts as the Qwen3 tokenizer does", async () => {
     const vectors = await readJson<{ text: { text: string; ids: number[] }[] }>("qwen3", "vectors.json");
     for (const { text, ids } of vectors.text) {
-      expect([...qwen3.encodeText(text)], JSON.stringify(text)).to.deep.equal(ids);
+      expect([...(await qwen3.encodeText(text))], JSON.stringify(text)).to.deep.equal(ids);
     }
   });
 
@@ -51,7 +52,9 @@ describe("tokenizer", () => {
     for (const { text, ids } of vectors) {
       const [plain = "", ...codes] = text.split(/(?=<\|audio_code_)/);
       const expected = ids.slice(0, ids.length - codes.length);
-      expect([...parity.encode(partsOf(plain, controls))], JSON.stringify(text)).to.deep.equal(expected);
+      expect([...(await parity.encode(partsOf(plain, controls)))], JSON.stringify(text)).to.deep.equal(
+        expected,
+      );
       expect([...parity.audioCodes(ids)].map(audioCodeToken)).to.deep.equal(codes);
       expect(parity.decode(ids)).to.equal(text.normalize("NFC"));
     }
@@ -67,10 +70,10 @@ describe("tokenizer", () => {
     await rm(join(temporary, "vocab.json"));
 
     const parts = [{ control: "<|im_start|>" }, { text: "system\n# Instruction\nnaïve café — don't" }];
-    expect([...tokenizer.encode(parts)]).to.deep.equal([...qwen3.encode(parts)]);
+    expect(await tokenizer.encode(parts)).to.deep.equal(await qwen3.encode(parts));
   });
 
-  it("lets no text become a control token, and gives it back as it was", () => {
+  it("lets no text become a control token, and gives it back as it was", async () => {
     const control = fc.constantFrom(
       "<|im_end|>",
       "</think>",
@@ -79,10 +82,10 @@ describe("tokenizer", () => {
       "<tool_call>",
     );
     const text = fc.array(fc.oneof(control, fc.string({ unit: "grapheme" }), fc.string({ unit: "binary" })));
-    fc.assert(
-      fc.property(text, (pieces) => {
+    await fc.assert(
+      fc.asyncProperty(text, async (pieces) => {
         const joined = pieces.join("");
-        const ids = qwen3.encode(pieces.map((piece) => ({ text: piece })));
+        const ids = await qwen3.encode(pieces.map((piece) => ({ text: piece })));
         expect(Math.max(-1, ...ids)).to.be.below(qwen3.controlId("<|endoftext|>"));
         expect(qwen3.decode(ids)).to.equal(joined.normalize("NFC"));
       }),
@@ -90,19 +93,41 @@ describe("tokenizer", () => {
     );
   });
 
-  it("merges across the border of neighbouring texts", () => {
-    expect([...qwen3.encode([{ text: "conditions:" }, { text: "\n\n" }])]).to.deep.equal([
-      ...qwen3.encodeText("conditions:\n\n"),
-    ]);
+  it("leaves the event loop free while it encodes", async () => {
+    const order: string[] = [];
+    const encoded = qwen3.encodeText("\n".repeat(32_768)).then((ids) => order.push(`${ids.length} ids`));
+    setImmediate(() => order.push("another event"));
+    await encoded;
+    expect(order).to.deep.equal(["another event", "8192 ids"]);
   });
 
-  it("tells constrained decoding the bytes of ordinary tokens only", () => {
+  it("refuses to encode once it is closed", async () => {
+    const tokenizer = await Tokenizer.load(join(fixtures, "parity"));
+    const underWay = tokenizer.encodeText("\n".repeat(32_768));
+    const failures = [underWay, tokenizer.close().then(() => tokenizer.encodeText("a"))].map((call) =>
+      call.then(
+        () => null,
+        (error: unknown) => error,
+      ),
+    );
+    for (const error of await Promise.all(failures)) {
+      expect(error).to.be.instanceOf(EngineError).with.property("code", "TOKENIZER");
+    }
+  });
+
+  it("merges across the border of neighbouring texts", async () => {
+    expect(await qwen3.encode([{ text: "conditions:" }, { text: "\n\n" }])).to.deep.equal(
+      await qwen3.encodeText("conditions:\n\n"),
+    );
+  });
+
+  it("tells constrained decoding the bytes of ordinary tokens only", async () => {
     const { bytes, offsets, endTokenIds, firstAudioCodeId, audioCodeCount } = parity.vocabulary(680, 64000);
     const bytesOf = (id: number): string =>
       Buffer.from(bytes.subarray(offsets[id], offsets[id + 1])).toString("utf8");
     expect(offsets).to.have.length(681);
     expect(offsets[680]).to.equal(bytes.length);
-    expect([...parity.encodeText("# Caption\n")].map(bytesOf).join("")).to.equal("# Caption\n");
+    expect([...(await parity.encodeText("# Caption\n"))].map(bytesOf).join("")).to.equal("# Caption\n");
     expect(bytesOf(parity.controlId("<think>"))).to.equal("");
     expect(bytesOf(firstAudioCodeId)).to.equal("");
     expect([...endTokenIds]).to.deep.equal([473, 471]);
@@ -129,7 +154,7 @@ describe("tokenizer", () => {
       audioCodeCount: 64_000,
     });
     expect([...tokenizer.audioCodes([198, 151_669, 215_668, 217_203])]).to.deep.equal([0, 63_999, 65_534]);
-    expect([...tokenizer.encodeText("<|audio_code_0|>")]).to.not.include(151_669);
+    expect([...(await tokenizer.encodeText("<|audio_code_0|>"))]).to.not.include(151_669);
   });
 
   it("refuses what it cannot use, and says why", async () => {

@@ -30,7 +30,7 @@ export class DataSet {
     const { mix, stems } = await renderPiece(piece, synthesiser);
     const keepsStems = new Random(piece.seed + 3_000_017).chance(stemShare);
     const kept = keepsStems ? [...stems] : [];
-    const record = recordOf(
+    const record = await recordOf(
       piece,
       tokenizer,
       kept.map(([stem]) => stem),
@@ -66,11 +66,10 @@ export class DataSet {
   }
 
   /** Records of pieces that are not rendered: the text encoder learns to read from them. */
-  writeWords(pieces: Iterable<Piece>, tokenizer: Tokenizer): void {
-    this.#writeLines(
-      wordsName,
-      Array.from(pieces, (piece) => recordOf(piece, tokenizer, [])),
-    );
+  async writeWords(pieces: Iterable<Piece>, tokenizer: Tokenizer): Promise<void> {
+    const records: PieceRecord[] = [];
+    for (const piece of pieces) records.push(await recordOf(piece, tokenizer, []));
+    this.#writeLines(wordsName, records);
   }
 
   #writeLines(name: string, records: PieceRecord[]): void {

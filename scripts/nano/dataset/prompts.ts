@@ -36,40 +36,44 @@ export interface TaskPrompts {
   complete: Partial<Record<StemName, number[]>>;
 }
 
-export function encodeRequest(tokenizer: Tokenizer, description: Description): Request {
+export async function encodeRequest(tokenizer: Tokenizer, description: Description): Promise<Request> {
   const { caption, lyrics, language, metadata } = description;
   const conditions = { ...description, instruction: instruction("text2music") };
   const bare = { ...conditions, metadata: withoutMusicalFacts(metadata) };
   const yaml = serializeThinkFields({ ...toThinkFields(metadata, language), caption });
-  const prompt = tokenizer.encode(metadataPrompt(caption, lyrics));
-  const answered = tokenizer.encode(codesPrompt(caption, lyrics, yaml));
+  const prompt = await tokenizer.encode(metadataPrompt(caption, lyrics));
+  const answered = await tokenizer.encode(codesPrompt(caption, lyrics, yaml));
   return {
     caption,
     lyrics,
     language,
-    textTokenIds: [...encodeTextPrompt(tokenizer, conditions)],
-    bareTextTokenIds: [...encodeTextPrompt(tokenizer, bare)],
-    lyricTokenIds: [...encodeLyricPrompt(tokenizer, conditions)],
+    textTokenIds: [...(await encodeTextPrompt(tokenizer, conditions))],
+    bareTextTokenIds: [...(await encodeTextPrompt(tokenizer, bare))],
+    lyricTokenIds: [...(await encodeLyricPrompt(tokenizer, conditions))],
     lmPromptTokenIds: [...prompt],
     lmThinkTokenIds: [...answered.subarray(prompt.length)],
   };
 }
 
-export function encodeTasks(tokenizer: Tokenizer, description: Description, stems: StemName[]): TaskPrompts {
-  const encode = (task: TaskType, trackName = "", trackClasses: string[] = []): number[] => [
-    ...encodeTextPrompt(tokenizer, {
+export async function encodeTasks(
+  tokenizer: Tokenizer,
+  description: Description,
+  stems: StemName[],
+): Promise<TaskPrompts> {
+  const encode = async (task: TaskType, trackName = "", trackClasses: string[] = []): Promise<number[]> => [
+    ...(await encodeTextPrompt(tokenizer, {
       ...description,
       instruction: instruction(task, trackName, trackClasses),
-    }),
+    })),
   ];
-  const byStem = (ids: (stem: StemName) => number[]) =>
-    Object.fromEntries(stems.map((stem) => [stem, ids(stem)]));
+  const byStem = async (ids: (stem: StemName) => Promise<number[]>) =>
+    Object.fromEntries(await Promise.all(stems.map(async (stem) => [stem, await ids(stem)])));
   return {
-    cover: encode("cover"),
-    repaint: encode("repaint"),
-    extract: byStem((stem) => encode("extract", stem)),
-    lego: byStem((stem) => encode("lego", stem)),
-    complete: byStem((given) =>
+    cover: await encode("cover"),
+    repaint: await encode("repaint"),
+    extract: await byStem((stem) => encode("extract", stem)),
+    lego: await byStem((stem) => encode("lego", stem)),
+    complete: await byStem((given) =>
       encode(
         "complete",
         "",

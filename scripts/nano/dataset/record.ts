@@ -39,10 +39,12 @@ export function pieceId(seed: number): string {
   return `piece-${String(seed).padStart(6, "0")}`;
 }
 
-export function recordOf(piece: Piece, tokenizer: Tokenizer, stems: StemName[]): PieceRecord {
+export async function recordOf(piece: Piece, tokenizer: Tokenizer, stems: StemName[]): Promise<PieceRecord> {
   const id = pieceId(piece.seed);
   const descriptions = describe(piece, requestsPerPiece);
-  const [first, ...variants] = descriptions.map((description) => encodeRequest(tokenizer, description));
+  const [first, ...variants] = await Promise.all(
+    descriptions.map((description) => encodeRequest(tokenizer, description)),
+  );
   const [description] = descriptions;
   if (first === undefined || description === undefined) throw new RangeError("a piece needs a request");
   const { keyScale, timeSignature } = description.metadata;
@@ -59,7 +61,7 @@ export function recordOf(piece: Piece, tokenizer: Tokenizer, stems: StemName[]):
     mix: `${id}/mix.wav`,
     stems: Object.fromEntries(stems.map((stem) => [stem, `${id}/${stem}.wav`])),
     ...first,
-    tasks: encodeTasks(tokenizer, description, stems),
+    tasks: await encodeTasks(tokenizer, description, stems),
     variants,
   };
 }

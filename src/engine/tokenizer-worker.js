@@ -1,0 +1,16 @@
+/**
+ * Encodes texts in a thread of its own: some of a few thousand characters take hundreds of milliseconds. In JavaScript,
+ * as a thread starts from the file itself, whether or not the rest is compiled.
+ */
+import { parentPort, workerData } from "node:worker_threads";
+import { Tokenizer } from "@huggingface/tokenizers";
+
+const tokenizer = new Tokenizer(workerData, {});
+
+// The first answer, to no call: the tokenizer is one.
+parentPort?.postMessage({ call: 0, ids: new Int32Array(0) });
+
+parentPort?.on("message", (/** @type {{ call: number, text: string }} */ { call, text }) => {
+  const { ids } = tokenizer.encode(text, { add_special_tokens: false });
+  parentPort?.postMessage({ call, ids: Int32Array.from(ids) });
+});
