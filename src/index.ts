@@ -25,19 +25,18 @@
  * });
  * ```
  */
-import { join } from "node:path";
 import type { Config } from "./config.js";
 import { lockDirectory } from "./directory-lock.js";
 import { Engine } from "./engine/engine.js";
 import type { MusicEngine } from "./engine/types.js";
 import { createLogger, type Logger } from "./log.js";
-import { LmdbTaskStore } from "./music/lmdb-store.js";
 import { selectSlot } from "./music/model-selection.js";
 import { parseGenerationRequest as parseFields } from "./music/request/parse.js";
 import type { GenerationRequest } from "./music/request/schema.js";
 import { drawSeed } from "./music/seeds.js";
 import { type MusicServer, startMusicServer } from "./music/server.js";
 import type { TaskStore } from "./music/store.js";
+import { openTaskStore } from "./music/store-recovery.js";
 import { NO_UPLOADS } from "./music/uploads.js";
 
 export { type Config, ConfigError, loadConfig } from "./config.js";
@@ -100,7 +99,7 @@ export function createEngine(config: Config, log: (message: string) => void = ()
 export interface MusicServerParts {
   config: Config;
   engine: MusicEngine;
-  /** Default: an LMDB file beside the generated audio, which `close` then closes too. */
+  /** Default: an LMDB file beside the generated audio, with a backup; `close` then closes it too. */
   store?: TaskStore;
   /** Default: warnings and errors on stderr. */
   log?: Logger;
@@ -113,18 +112,22 @@ export interface MusicServerParts {
 export async function createMusicServer(parts: MusicServerParts): Promise<MusicServer> {
   const { config, engine, log = createLogger("warn") } = parts;
   const lock = await lockDirectory(config.temporaryDirectory, "SVC_TMPDIR");
-  let ownStore: LmdbTaskStore | undefined;
-  const openStore = () => {
-    ownStore = LmdbTaskStore.open(join(config.temporaryDirectory, "tasks"));
-    return ownStore;
-  };
+  const closings = [() => lock.release()];
   const release = async () => {
-    await ownStore?.close();
-    await lock.release();
+    for (const close of closings.reverse()) await close();
   };
   try {
-    const server = await startMusicServer({ config, engine, store: parts.store ?? openStore(), log });
-    return { ...server, close: () => server.close().finally(release) };
+    let { store } = parts;
+    if (store === undefined) {
+      const own = await openTaskStore(config.temporaryDirectory, log);
+      closings.push(
+        () => own.store.close(),
+        () => own.backup.close(),
+      );
+      store = own.store;
+    }
+    const server = await startMusicServer({ config, engine, store, log });
+    return { ...server, close: (graceSeconds) => server.close(graceSeconds).finally(release) };
   } catch (error) {
     await release();
     throw error;

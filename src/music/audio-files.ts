@@ -1,13 +1,14 @@
 import { mkdirSync, realpathSync } from "node:fs";
-import { readdir, realpath, rm, stat } from "node:fs/promises";
+import { mkdir, readdir, realpath, rename, rm, stat } from "node:fs/promises";
 import { isAbsolute, join, relative, resolve } from "node:path";
 import { AUDIO_PROFILES } from "./audio-profiles.js";
 import { PARTIAL_SUFFIX } from "./encode.js";
 import { HttpError } from "./errors.js";
 import type { AudioFormat } from "./request/schema.js";
+import type { Task } from "./store.js";
 
 /** A task's UUID, the item's index, the extension, and the suffix of an unfinished file. */
-const OWN_FILE = /^[0-9a-f-]{36}-\d+\.[a-z0-9]+(\.part)?$/;
+const OWN_FILE = /^([0-9a-f-]{36})-\d+\.[a-z0-9]+(\.part)?$/;
 
 /** The folder of finished songs: what its files are called, and which path a client may read. */
 export class AudioFiles {
@@ -22,6 +23,13 @@ export class AudioFiles {
   /** Unique per task and index, so no song overwrites another. */
   nameOf(taskId: string, index: number, format: AudioFormat): string {
     return `${taskId}-${index}.${AUDIO_PROFILES[format].extension}`;
+  }
+
+  /** The files that the items of a task have or would have. */
+  namesOf({ id, request }: Task): string[] {
+    return Array.from({ length: request.batchSize }, (_, index) =>
+      this.nameOf(id, index, request.audioFormat),
+    );
   }
 
   pathOf(name: string): string {
@@ -54,12 +62,31 @@ export class AudioFiles {
     for (const name of names) await rm(this.pathOf(name), { force: true });
   }
 
-  /** Removes what an interrupted job left: unfinished files, and files of tasks that `isOwned` does not know. */
-  async removeOrphans(isOwned: (name: string) => boolean): Promise<void> {
+  /**
+   * For the start: removes unfinished files, and those of known tasks that do not name them, as an interrupted job
+   * leaves. Audio of a task that nobody knows is not thrown away, for it may be the record that is lost: it is moved to
+   * `quarantine`, where it stays until a person takes it.
+   * @param namesOf the files that a task names: "all" where that cannot be told, null where there is no such task
+   * @returns what was moved
+   */
+  async clearOrphans(
+    namesOf: (taskId: string) => readonly string[] | "all" | null,
+    quarantine: string,
+  ): Promise<string[]> {
+    const moved: string[] = [];
     for (const name of await readdir(this.directory)) {
-      const isOurs = OWN_FILE.test(name);
-      if (isOurs && !isOwned(name)) await rm(this.pathOf(name), { force: true });
+      const [, taskId, partialSuffix] = OWN_FILE.exec(name) ?? [];
+      if (taskId === undefined) continue;
+      const named = namesOf(taskId);
+      if (partialSuffix !== undefined || (named !== null && named !== "all" && !named.includes(name))) {
+        await rm(this.pathOf(name), { force: true });
+      } else if (named === null) {
+        await mkdir(quarantine, { recursive: true });
+        await rename(this.pathOf(name), join(quarantine, name));
+        moved.push(name);
+      }
     }
+    return moved;
   }
 
   /** By path components: a sibling folder whose name begins alike is outside. */

@@ -2,6 +2,7 @@
 import type { ErrorRequestHandler, RequestHandler } from "express";
 import type { NativeErrorCode } from "../engine/addon.js";
 import type { EngineErrorCode } from "../engine/errors.js";
+import { StoreError } from "./store.js";
 
 /** A failure with the status and the message that the client gets. */
 export class HttpError extends Error {
@@ -58,8 +59,12 @@ export function toHttpError(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
   if (!(error instanceof Error)) return new HttpError(500, "Internal server error", {}, { cause: error });
 
+  if (error instanceof StoreError) {
+    return new HttpError(error.code === "DISK_FULL" ? 507 : 503, error.message, {}, { cause: error });
+  }
+
   const { code, status } = error as Error & { code?: unknown; status?: unknown };
-  if (code === "ENOSPC") return new HttpError(500, "The server's disk is full", {}, { cause: error });
+  if (code === "ENOSPC") return new HttpError(507, "The server's disk is full", {}, { cause: error });
   if (code === "SYSTEM_BUSY") {
     return new HttpError(
       503,

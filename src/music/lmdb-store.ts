@@ -1,10 +1,11 @@
 import { mkdirSync, statfsSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import { open, type RootDatabase } from "lmdb";
-import { StoreError, type Task, type TaskStore } from "./store.js";
+import { DamagedRecordError, type StoredTask, StoreError, type Task, type TaskStore } from "./store.js";
+import { decodeTask, encodeTask } from "./task-record.js";
 
 /** Tasks that a scan reads before it lets others have their turn. */
-const SCAN_BATCH = 50;
+const SCAN_BATCH = 10;
 
 /** Disk space that must be left for a new task; those accepted may then still be finished. */
 const MIN_FREE_BYTES_TO_ADD = 16 * 2 ** 20;
@@ -19,10 +20,10 @@ const MIN_FREE_BYTES_TO_CHANGE = 2 ** 20;
  * three small ones a song, and refused while the disk is nearly full.
  */
 export class LmdbTaskStore implements TaskStore {
-  readonly #database: RootDatabase<Task, string>;
+  readonly #database: RootDatabase<Buffer, string>;
 
   private constructor(
-    database: RootDatabase<Task, string>,
+    database: RootDatabase<Buffer, string>,
     private readonly freeBytes: () => number,
   ) {
     this.#database = database;
@@ -31,27 +32,23 @@ export class LmdbTaskStore implements TaskStore {
   /** Opens or creates the store in `directory`. `freeBytes` tells how much the disk still takes. */
   static open(directory: string, freeBytes: () => number = () => freeBytesOf(directory)): LmdbTaskStore {
     mkdirSync(directory, { recursive: true });
-    const database = open<Task, string>({ path: directory, encoding: "json", overlappingSync: false });
+    const database = open<Buffer, string>({ path: directory, encoding: "binary", overlappingSync: false });
     return new LmdbTaskStore(database, freeBytes);
   }
 
   async add(task: Task): Promise<void> {
-    this.#write(MIN_FREE_BYTES_TO_ADD, () => this.#database.putSync(task.id, task));
+    this.#write(MIN_FREE_BYTES_TO_ADD, () => this.#database.putSync(task.id, encodeTask(task)));
   }
 
   async get(id: string): Promise<Task | undefined> {
     return this.#read(id);
   }
 
-  async list(ids: readonly string[]): Promise<(Task | undefined)[]> {
-    return ids.map((id) => this.#read(id));
-  }
-
   async update(id: string, change: (task: Task) => Task): Promise<Task | undefined> {
     const current = this.#read(id);
     if (current === undefined) return undefined;
     const next = change(current);
-    this.#write(MIN_FREE_BYTES_TO_CHANGE, () => this.#database.putSync(id, next));
+    this.#write(MIN_FREE_BYTES_TO_CHANGE, () => this.#database.putSync(id, encodeTask(next)));
     return next;
   }
 
@@ -59,13 +56,18 @@ export class LmdbTaskStore implements TaskStore {
     this.#write(MIN_FREE_BYTES_TO_CHANGE, () => this.#database.removeSync(id));
   }
 
-  async *scan(): AsyncIterable<Task> {
+  async *scan(): AsyncIterable<StoredTask> {
     let count = 0;
     for (const id of [...this.#database.getKeys()]) {
       if (++count % SCAN_BATCH === 0) await setImmediate();
-      const task = this.#read(id);
-      if (task !== undefined) yield task;
+      const record = this.#database.get(id);
+      if (record !== undefined) yield storedTask(id, record);
     }
+  }
+
+  /** Rises with every change. */
+  get version(): number {
+    return (this.#database.getStats() as { lastTxnId: number }).lastTxnId;
   }
 
   async close(): Promise<void> {
@@ -74,21 +76,33 @@ export class LmdbTaskStore implements TaskStore {
 
   /** LMDB refuses empty and very long keys; no task has such an id. */
   #read(id: string): Task | undefined {
-    return id.length > 0 && id.length <= 256 ? this.#database.get(id) : undefined;
+    if (id.length === 0 || id.length > 256) return undefined;
+    const record = this.#database.get(id);
+    return record && decodeTask(id, record);
   }
 
   #write(minFreeBytes: number, write: () => void): void {
     const freeBytes = this.freeBytes();
     if (freeBytes < minFreeBytes) {
       const left = Math.floor(freeBytes / 2 ** 20);
-      throw new StoreError(`the disk of the task store is full: ${left} MiB are left`);
+      throw new StoreError("DISK_FULL", `the disk of the task store is full: ${left} MiB are left`);
     }
     try {
       write();
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause);
-      throw new StoreError(`the task store cannot be written: ${reason}`, { cause });
+      throw new StoreError("WRITE_FAILED", `the task store cannot be written: ${reason}`, { cause });
     }
+  }
+}
+
+export function storedTask(id: string, record: Buffer): StoredTask {
+  const bytes = record.length;
+  try {
+    return { id, bytes, task: decodeTask(id, record) };
+  } catch (error) {
+    if (error instanceof DamagedRecordError) return { id, bytes, task: null, damage: error };
+    throw error;
   }
 }
 

@@ -1,12 +1,24 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { v4 as uuid } from "uuid";
 import type { TaskProgress } from "./progress.js";
 import type { GenerationRequest } from "./request/schema.js";
 import type { JobStatistics } from "./statistics.js";
-import type { SongResult, Task, TaskState, TaskStore } from "./store.js";
+import { type SongResult, StoreError, type Task, type TaskState, type TaskStore } from "./store.js";
 
-/** A task that was running when the process died this often is not tried again. */
-const MAX_INTERRUPTIONS = 3;
+/**
+ * A task that was running when the process died this often is not tried again. Many, and with waits between them that
+ * add up to 20 minutes: a few kills from outside say nothing of the task that they met.
+ */
+const MAX_INTERRUPTIONS = 10;
+/** What a task waits at start-up after its second interruption; twice as long after each further one. */
+const FIRST_HOLD_MS = 5_000;
+const MAX_HOLD_MS = 10 * 60_000;
+/** Between attempts to write to a store that refuses: the first one, doubled up to the last one. */
+const FIRST_RETRY_MS = 500;
+const MAX_RETRY_MS = 30_000;
+/** What aborted jobs get to clean up after themselves. One in a native call needs longer, and is left to itself. */
+const ABORT_SECONDS = 1;
 /** What setTimeout can count. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
@@ -44,22 +56,50 @@ export interface QueueOptions {
   workers: number;
   /** 0: no limit. */
   jobTimeoutSeconds: number;
+  /** Stamps what has finished. */
+  clock: { nowMs(): number };
+}
+
+interface WaitingTask {
+  id: string;
+  sequence: number;
+  interruptions: number;
+  /** Lets others go first for a while, as it may be what ended the process. */
+  isHeld: boolean;
 }
 
 interface RunningJob {
+  task: WaitingTask;
   controller: AbortController;
   progress: TaskProgress;
   ended: Promise<void>;
+  /** Set once the end of the job could not be recorded; it is tried again until it can. */
+  failure: StoreError | null;
+  /** Called then. */
+  onFailure: (() => void)[];
+  /** Its task went back into the store without it: whatever it still does is no longer heard. */
+  isAbandoned: boolean;
 }
 
-/** First in, first out. Every change of state is in the store before anyone is told of it. */
+/**
+ * First in, first out. Every change of state is in the store before anyone is told of it; while the store takes no
+ * changes, nothing starts, and what has ended is tried to be recorded until that succeeds.
+ */
 export class TaskQueue {
-  #waiting: string[] = [];
+  /** By sequence. */
+  readonly #waiting: WaitingTask[] = [];
+  /** Of `#waiting` until `recover`: those that were running when the process ended. */
+  readonly #interrupted: string[] = [];
   /** Accepted tasks on their way into the store. */
   #admitting = 0;
   readonly #running = new Map<string, RunningJob>();
   #nextSequence = 1;
   #started = false;
+  /** Ends the attempts to write to a store that refuses. */
+  readonly #stopping = new AbortController();
+  /** Failed attempts in a row to begin a task; nothing begins while `#pauseTimer` runs. */
+  #beginFailures = 0;
+  #pauseTimer: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly store: TaskStore,
@@ -69,33 +109,57 @@ export class TaskQueue {
     private readonly log: Logger,
   ) {}
 
-  /** Takes up what the store holds; call once, before anything else. A task found running will start again. */
+  /** Takes up a task that the store holds; for the start, before `recover`. */
+  takeUp({ id, sequence, interruptions, state }: Task): void {
+    this.#nextSequence = Math.max(this.#nextSequence, sequence + 1);
+    if (state === "queued" || state === "running")
+      this.#enqueue({ id, sequence, interruptions, isHeld: false });
+    if (state === "running") this.#interrupted.push(id);
+    this.statistics.moved(null, state === "running" ? "queued" : state);
+  }
+
+  /** After the last `takeUp`: tasks found running will start again, later and alone if that happened before. */
   async recover(): Promise<void> {
-    const queued: Task[] = [];
-    for await (const task of this.store.scan()) {
-      this.#nextSequence = Math.max(this.#nextSequence, task.sequence + 1);
-      const current = task.state === "running" ? await this.#takeUpInterrupted(task.id) : task;
-      this.statistics.moved(null, current.state);
-      if (current.state === "queued") queued.push(current);
+    for (const id of this.#interrupted.splice(0)) {
+      const task = this.#waiting.find((waiting) => waiting.id === id) as WaitingTask;
+      task.interruptions++;
+      this.log.warn({ task: id, interruptions: task.interruptions }, "task was interrupted");
+      try {
+        await this.#recordInterruption(task);
+      } catch (err) {
+        if (!(err instanceof StoreError)) throw err;
+        this.log.warn(
+          { task: id, err },
+          "the interruption of a task could not be recorded and is not counted",
+        );
+      }
+      if (task.interruptions > 1) this.#hold(task);
     }
-    this.#waiting = queued.sort((a, b) => a.sequence - b.sequence).map((task) => task.id);
+  }
+
+  async #recordInterruption({ id, interruptions }: WaitingTask): Promise<void> {
+    if (interruptions < MAX_INTERRUPTIONS) {
+      await this.#change(id, (task) => ({ ...task, state: "queued", interruptions }));
+      return;
+    }
+    const error = `the server stopped ${interruptions} times while this task ran; it is not tried again`;
+    await this.#finish(id, "queued", { state: "failed", interruptions, error });
+    this.#dequeue(id);
+  }
+
+  #hold(task: WaitingTask): void {
+    task.isHeld = true;
+    const release = () => {
+      task.isHeld = false;
+      this.#startNext();
+    };
+    setTimeout(release, Math.min(FIRST_HOLD_MS * 2 ** (task.interruptions - 2), MAX_HOLD_MS)).unref();
   }
 
   /** Starts the workers. */
   start(): void {
     this.#started = true;
     this.#startNext();
-  }
-
-  async #takeUpInterrupted(id: string): Promise<Task> {
-    const task = await this.#change(id, (current) => {
-      const interruptions = current.interruptions + 1;
-      if (interruptions < MAX_INTERRUPTIONS) return { ...current, state: "queued", interruptions };
-      const error = `the server stopped ${interruptions} times while this task ran; it is not tried again`;
-      return { ...current, state: "failed", interruptions, finishedAtMs: Date.now(), error };
-    });
-    this.log.warn({ task: id, interruptions: task.interruptions, state: task.state }, "task was interrupted");
-    return task;
   }
 
   get waitingCount(): number {
@@ -132,8 +196,7 @@ export class TaskQueue {
     } finally {
       this.#admitting--;
     }
-    this.#waiting.push(task.id);
-    this.statistics.moved(null, "queued");
+    this.takeUp(task);
     this.#startNext();
     return { task, position };
   }
@@ -145,57 +208,109 @@ export class TaskQueue {
 
   /** 1 for the next to start; undefined for a task that does not wait. */
   positionOf(id: string): number | undefined {
-    const index = this.#waiting.indexOf(id);
+    const index = this.#waiting.findIndex((task) => task.id === id);
     return index < 0 ? undefined : index + 1;
   }
 
-  /** Fails a waiting or running task with "Cancelled by user". False where there is nothing to cancel. */
+  /**
+   * Fails a waiting or running task with "Cancelled by user". False where there is nothing to cancel.
+   * @throws StoreError where that cannot be recorded now. A waiting task then still waits; a running one has been
+   * stopped, and its end is recorded as soon as it can be.
+   */
   async cancel(id: string): Promise<boolean> {
     const reason = new JobAborted("cancelled", "Cancelled by user");
     const job = this.#running.get(id);
     if (job !== undefined) {
       job.controller.abort(reason);
-      await job.ended;
-      return true;
+      await endOrFailure(job);
+      // It may have ended otherwise before it heard of this.
+      return (await this.store.get(id))?.error === reason.message;
     }
-    const index = this.#waiting.indexOf(id);
-    if (index < 0) return false;
-    this.#waiting.splice(index, 1);
-    await this.#finish(id, "queued", { state: "failed", error: reason.message });
+    const task = this.#dequeue(id);
+    if (task === undefined) return false;
+    try {
+      await this.#finish(id, "queued", { state: "failed", error: reason.message });
+    } catch (error) {
+      this.#enqueue(task);
+      throw error;
+    }
     return true;
   }
 
-  /** Starts nothing more; waits `graceSeconds` for running jobs, then puts the rest back to the front of the queue. */
+  /**
+   * Starts nothing more; waits `graceSeconds` for running jobs, then puts the rest back to the front of the queue. A
+   * job that does not end when it is told to is left to itself: all that it still does is ignored.
+   */
   async stop(graceSeconds: number): Promise<void> {
     this.#started = false;
+    clearTimeout(this.#pauseTimer);
     const jobs = [...this.#running.values()];
     const ended = Promise.all(jobs.map((job) => job.ended));
-    const grace = setTimeout(() => {
-      for (const job of jobs) job.controller.abort(new JobAborted("shutdown", "the server is stopping"));
-    }, graceSeconds * 1000);
-    await ended;
-    clearTimeout(grace);
+    await within(graceSeconds, ended);
+    for (const job of jobs) job.controller.abort(new JobAborted("shutdown", "the server is stopping"));
+    this.#stopping.abort();
+    await within(ABORT_SECONDS, ended);
+    for (const job of this.#running.values()) {
+      job.isAbandoned = true;
+      await this.#recordAborted(job, job.controller.signal.reason).catch((err: unknown) => {
+        this.log.error({ task: job.task.id, err }, "the end of a task could not be recorded");
+      });
+    }
+  }
+
+  #enqueue(task: WaitingTask): void {
+    const index = this.#waiting.findLastIndex(({ sequence }) => sequence < task.sequence);
+    this.#waiting.splice(index + 1, 0, task);
+  }
+
+  #dequeue(id: string): WaitingTask | undefined {
+    const index = this.#waiting.findIndex((task) => task.id === id);
+    return index < 0 ? undefined : this.#waiting.splice(index, 1)[0];
   }
 
   #startNext(): void {
-    while (this.#started && this.#running.size < this.options.workers) {
-      const id = this.#waiting.shift();
-      if (id === undefined) return;
-      const controller = new AbortController();
+    while (this.#started && this.#pauseTimer === undefined && this.#running.size < this.options.workers) {
+      const task = this.#takeNext();
+      if (task === undefined) return;
       const job: RunningJob = {
-        controller,
+        task,
+        controller: new AbortController(),
         progress: { value: 0.01, stage: "running", text: "" },
         ended: Promise.resolve(),
+        failure: null,
+        onFailure: [],
+        isAbandoned: false,
       };
-      this.#running.set(id, job);
-      job.ended = this.#work(id, job).finally(() => {
-        this.#running.delete(id);
+      this.#running.set(task.id, job);
+      job.ended = this.#work(job).finally(() => {
+        this.#running.delete(task.id);
         this.#startNext();
       });
     }
   }
 
-  async #work(id: string, job: RunningJob): Promise<void> {
+  /** A task that was interrupted before runs alone: the next interruption is then not another's doing. */
+  #takeNext(): WaitingTask | undefined {
+    const next = this.#waiting.find(({ isHeld }) => !isHeld);
+    if (next === undefined) return undefined;
+    const company = [...this.#running.values()].map(({ task }) => task);
+    const isSuspect = next.interruptions > 0 || company.some(({ interruptions }) => interruptions > 0);
+    return isSuspect && company.length > 0 ? undefined : this.#dequeue(next.id);
+  }
+
+  /** For the store takes no changes: begins nothing for a while. */
+  #pause(err: StoreError): void {
+    if (this.#beginFailures === 0) this.log.error({ err }, "tasks wait until the store can be written again");
+    const delayMs = retryDelayMs(this.#beginFailures++);
+    this.#pauseTimer ??= setTimeout(() => {
+      this.#pauseTimer = undefined;
+      this.#startNext();
+    }, delayMs).unref();
+  }
+
+  async #work(job: RunningJob): Promise<void> {
+    const task = await this.#begin(job);
+    if (task === null) return;
     const startedMs = performance.now();
     const timeoutSeconds = this.options.jobTimeoutSeconds;
     const timeout = new JobAborted("timeout", `the job ran longer than ${timeoutSeconds} seconds`);
@@ -203,27 +318,84 @@ export class TaskQueue {
       timeoutSeconds > 0
         ? setTimeout(() => job.controller.abort(timeout), Math.min(timeoutSeconds * 1000, MAX_TIMER_MS))
         : undefined;
-    try {
-      const task = await this.#begin(id);
-      job.controller.signal.throwIfAborted();
-      const result = await this.jobs.run(task, {
-        signal: job.controller.signal,
-        report: (progress) => {
-          job.progress = progress;
-        },
-      });
-      await this.#finish(id, "running", { state: "succeeded", result, progress: 1 });
+    const outcome = await this.#outcome(task, job);
+    clearTimeout(timer);
+    if (job.isAbandoned) return;
+    if (!job.controller.signal.aborted || outcome.state === "succeeded") {
       this.statistics.jobTook((performance.now() - startedMs) / 1000);
+    }
+    await this.#recordEnd(job, outcome);
+  }
+
+  /** Null where the task could not begin; it then waits again, or has failed for good. */
+  async #begin(job: RunningJob): Promise<Task | null> {
+    this.statistics.moved("queued", "running");
+    try {
+      const task = await this.#change(job.task.id, (current) => ({ ...current, state: "running" }));
+      if (this.#beginFailures > 0) this.log.info("the store can be written again");
+      this.#beginFailures = 0;
+      return task;
     } catch (error) {
-      await this.#stopped(id, job, error, startedMs);
-    } finally {
-      clearTimeout(timer);
+      this.statistics.moved("running", "queued");
+      if (error instanceof StoreError) {
+        this.#enqueue(job.task);
+        this.#pause(error);
+      } else {
+        this.log.error({ task: job.task.id, err: error }, "a task could not begin and is left out");
+      }
+      return null;
     }
   }
 
-  async #begin(id: string): Promise<Task> {
-    this.statistics.moved("queued", "running");
-    return this.#change(id, (task) => ({ ...task, state: "running" }));
+  /** How the job ended, in terms of its task. */
+  async #outcome(task: Task, job: RunningJob): Promise<Partial<Task> & { state: TaskState }> {
+    const { signal } = job.controller;
+    try {
+      signal.throwIfAborted();
+      const report = (progress: TaskProgress) => {
+        job.progress = progress;
+      };
+      const result = await this.jobs.run(task, { signal, report });
+      return { state: "succeeded", result, progress: 1 };
+    } catch (error) {
+      const cause: unknown = signal.aborted ? signal.reason : error;
+      if (signal.aborted) this.log.info({ task: job.task.id, reason: oneLine(cause) }, "task stopped");
+      else this.log.error({ task: job.task.id, err: cause }, "task failed");
+      if (isShutdown(cause)) return { state: "queued" };
+      return { state: "failed", error: oneLine(cause), progress: job.progress.value };
+    }
+  }
+
+  /** Tries until the store takes it, or the queue stops. */
+  async #recordEnd(job: RunningJob, outcome: Partial<Task> & { state: TaskState }): Promise<void> {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        await this.#settle(job, outcome);
+        return;
+      } catch (error) {
+        if (attempt === 0)
+          this.log.error({ task: job.task.id, err: error }, "the end of a task cannot be recorded");
+        if (!(error instanceof StoreError)) return;
+        job.failure = error;
+        for (const tell of job.onFailure.splice(0)) tell();
+        const isOver = await sleep(retryDelayMs(attempt), false, { signal: this.#stopping.signal }).catch(
+          () => true,
+        );
+        if (isOver || job.isAbandoned) return;
+      }
+    }
+  }
+
+  #recordAborted(job: RunningJob, cause: unknown): Promise<void> {
+    if (isShutdown(cause)) return this.#settle(job, { state: "queued" });
+    return this.#settle(job, { state: "failed", error: oneLine(cause), progress: job.progress.value });
+  }
+
+  async #settle(job: RunningJob, outcome: Partial<Task> & { state: TaskState }): Promise<void> {
+    if (outcome.state !== "queued") return this.#finish(job.task.id, "running", outcome);
+    await this.#change(job.task.id, (task) => ({ ...task, ...outcome }));
+    this.#enqueue(job.task);
+    this.statistics.moved("running", "queued");
   }
 
   /** @throws where the task is gone, which no task that has not finished may be */
@@ -233,33 +405,44 @@ export class TaskQueue {
     return task;
   }
 
-  async #stopped(id: string, job: RunningJob, error: unknown, startedMs: number): Promise<void> {
-    const { signal } = job.controller;
-    const cause: unknown = signal.aborted ? signal.reason : error;
-    try {
-      if (cause instanceof JobAborted && cause.why === "shutdown") {
-        await this.#change(id, (task) => ({ ...task, state: "queued" }));
-        this.#waiting.unshift(id);
-        this.statistics.moved("running", "queued");
-        return;
-      }
-      if (signal.aborted) this.log.info({ task: id, reason: oneLine(cause) }, "task stopped");
-      else this.log.error({ task: id, err: cause }, "task failed");
-      if (!signal.aborted) this.statistics.jobTook((performance.now() - startedMs) / 1000);
-      const progress = job.progress.value;
-      await this.#finish(id, "running", { state: "failed", error: oneLine(cause), progress });
-    } catch (storeError) {
-      this.log.error({ task: id, err: storeError }, "the end of a task could not be recorded");
-    }
-  }
-
   async #finish(id: string, from: TaskState, change: Partial<Task> & { state: TaskState }): Promise<void> {
-    const task = await this.#change(id, (current) => ({ ...current, ...change, finishedAtMs: Date.now() }));
+    const finishedAtMs = this.options.clock.nowMs();
+    const task = await this.#change(id, (current) => ({ ...current, ...change, finishedAtMs }));
     this.statistics.moved(from, change.state);
     await this.jobs.ended(task).catch((err: unknown) => {
       this.log.error({ task: id, err }, "what belonged to a task could not be removed");
     });
   }
+}
+
+function isShutdown(cause: unknown): boolean {
+  return cause instanceof JobAborted && cause.why === "shutdown";
+}
+
+/** Resolves once the job has ended. @throws StoreError where its end cannot be recorded yet */
+async function endOrFailure(job: RunningJob): Promise<void> {
+  const failed = new Promise<void>((resolve) => {
+    if (job.failure === null) job.onFailure.push(resolve);
+    else resolve();
+  });
+  let hasEnded = false;
+  const ended = job.ended.then(() => {
+    hasEnded = true;
+  });
+  await Promise.race([ended, failed]);
+  if (!hasEnded && job.failure !== null) throw job.failure;
+}
+
+/** Waits for the promise, but no longer than this. */
+async function within(seconds: number, promise: Promise<unknown>): Promise<void> {
+  const over = new AbortController();
+  const timeout = sleep(seconds * 1000, undefined, { signal: over.signal }).catch(() => {});
+  await Promise.race([promise, timeout]);
+  over.abort();
+}
+
+function retryDelayMs(attempt: number): number {
+  return Math.min(FIRST_RETRY_MS * 2 ** attempt, MAX_RETRY_MS);
 }
 
 /** The message of a failure without a stack trace or line breaks. */

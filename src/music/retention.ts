@@ -1,17 +1,31 @@
 import type { Logger } from "pino";
 import type { AudioFiles } from "./audio-files.js";
 import type { JobStatistics } from "./statistics.js";
-import type { Task, TaskStore } from "./store.js";
+import type { Task, TaskState, TaskStore } from "./store.js";
 
 export interface RetentionLimits {
   /** Finished tasks older than this go; 0: no limit. */
   maxAgeSeconds: number;
   /** While the audio of all tasks is larger, the oldest finished ones go; 0: no limit. */
   maxAudioBytes: number;
+  /** While the records of all finished tasks are larger, the oldest go; 0: no limit. */
+  maxRecordBytes: number;
+}
+
+/** What retention remembers of a finished task: little, as there may be many and each may be large. */
+interface FinishedTask {
+  id: string;
+  state: TaskState;
+  finishedAtMs: number;
+  audioNames: string[];
+  audioBytes: number;
+  recordBytes: number;
 }
 
 /** Lets finished tasks and their audio go by age and by total size, oldest first. */
 export class Retention {
+  readonly #finished = new Map<string, FinishedTask>();
+
   constructor(
     private readonly store: TaskStore,
     private readonly audioFiles: AudioFiles,
@@ -20,50 +34,58 @@ export class Retention {
     private readonly log: Logger,
   ) {}
 
-  /** Removes audio that no finished task names: leftovers of a process that died. Call before jobs run. */
-  async removeOrphans(): Promise<void> {
-    const owned = new Set<string>();
-    for await (const task of this.store.scan()) for (const { name } of audioOf(task)) owned.add(name);
-    await this.audioFiles.removeOrphans((name) => owned.has(name));
+  /** A task that has finished, or was found so at start-up. `recordBytes` is what its record takes in the store. */
+  add({ id, state, createdAtMs, finishedAtMs, result }: Task, recordBytes: number): void {
+    const files = result?.audioFiles ?? [];
+    this.#finished.set(id, {
+      id,
+      state,
+      finishedAtMs: finishedAtMs ?? createdAtMs,
+      audioNames: files.map(({ name }) => name),
+      audioBytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
+      recordBytes,
+    });
+  }
+
+  /** When the last task finished; null where none has. */
+  get newestMs(): number | null {
+    return this.#oldestFirst().at(-1)?.finishedAtMs ?? null;
+  }
+
+  /** The audio that a finished task names; undefined where there is no such task. */
+  audioOf(id: string): readonly string[] | undefined {
+    return this.#finished.get(id)?.audioNames;
   }
 
   /** One sweep. `nowMs` is the time to judge ages by. */
   async sweep(nowMs: number): Promise<void> {
-    const finished: Task[] = [];
-    for await (const task of this.store.scan()) if (task.finishedAtMs !== null) finished.push(task);
-    finished.sort((a, b) => (a.finishedAtMs as number) - (b.finishedAtMs as number));
-
+    const finished = this.#oldestFirst();
     // The newest stays whatever its size: nobody could have fetched it yet.
     const newest = finished.at(-1);
-    let totalBytes = finished.reduce((sum, task) => sum + audioBytes(task), 0);
+    let audioBytes = finished.reduce((sum, task) => sum + task.audioBytes, 0);
+    let recordBytes = finished.reduce((sum, task) => sum + task.recordBytes, 0);
+    const { maxAgeSeconds, maxAudioBytes, maxRecordBytes } = this.limits;
     for (const task of finished) {
-      const isOld =
-        this.limits.maxAgeSeconds > 0 &&
-        nowMs - (task.finishedAtMs as number) > this.limits.maxAgeSeconds * 1000;
-      const isOverSize =
-        this.limits.maxAudioBytes > 0 &&
-        totalBytes > this.limits.maxAudioBytes &&
-        audioBytes(task) > 0 &&
-        task !== newest;
-      if (!isOld && !isOverSize) continue;
-      totalBytes -= audioBytes(task);
+      const isOld = maxAgeSeconds > 0 && nowMs - task.finishedAtMs > maxAgeSeconds * 1000;
+      const isAudioOver = maxAudioBytes > 0 && audioBytes > maxAudioBytes && task.audioBytes > 0;
+      const isRecordOver = maxRecordBytes > 0 && recordBytes > maxRecordBytes;
+      if (!isOld && (task === newest || (!isAudioOver && !isRecordOver))) continue;
+      audioBytes -= task.audioBytes;
+      recordBytes -= task.recordBytes;
       await this.#expire(task);
     }
   }
 
-  /** The record goes first: a record without audio would be a broken promise, audio without one is an orphan. */
-  async #expire(task: Task): Promise<void> {
-    await this.store.remove(task.id);
-    this.statistics.moved(task.state, null);
-    await this.audioFiles.remove(audioOf(task).map(({ name }) => name));
-    this.log.info({ task: task.id }, "task expired");
+  #oldestFirst(): FinishedTask[] {
+    return [...this.#finished.values()].sort((a, b) => a.finishedAtMs - b.finishedAtMs);
   }
-}
 
-function audioOf(task: Task): { name: string; bytes: number }[] {
-  return task.result?.audioFiles ?? [];
-}
-
-function audioBytes(task: Task): number {
-  return audioOf(task).reduce((sum, { bytes }) => sum + bytes, 0);
+  /** The record goes first: a record without audio would be a broken promise. */
+  async #expire({ id, state, audioNames }: FinishedTask): Promise<void> {
+    await this.store.remove(id);
+    this.#finished.delete(id);
+    this.statistics.moved(state, null);
+    await this.audioFiles.remove(audioNames);
+    this.log.info({ task: id }, "task expired");
+  }
 }

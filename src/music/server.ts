@@ -88,10 +88,10 @@ export interface MusicServer {
   url: string;
   service: MusicService;
   /**
-   * Stops accepting, lets running jobs finish for a few seconds, puts the rest back into the queue. The
-   * engine and the store stay open: they belong to the caller.
+   * Stops accepting, lets running jobs finish for `graceSeconds` (default: 5), puts the rest back into the queue. A
+   * job in a native call is not waited for. The engine and the store stay open: they belong to the caller.
    */
-  close(): Promise<void>;
+  close(graceSeconds?: number): Promise<void>;
 }
 
 /**
@@ -135,9 +135,9 @@ export async function startMusicServer(options: MusicServerOptions): Promise<Mus
   return {
     url: `http://${host}:${port}`,
     service,
-    close: async () => {
+    close: async (graceSeconds = SHUTDOWN_GRACE_SECONDS) => {
       const closed = closeServer(server);
-      await service.stop(SHUTDOWN_GRACE_SECONDS);
+      await service.stop(graceSeconds);
       server.closeAllConnections();
       await closed;
     },

@@ -23,15 +23,21 @@ import type { GenerationRequest } from "./request/schema.js";
 import type { FormatInput } from "./request/service.js";
 import { Retention } from "./retention.js";
 import { drawSeed } from "./seeds.js";
+import { ServiceClock } from "./service-clock.js";
 import { JobStatistics } from "./statistics.js";
-import type { SongResult, Task, TaskStore } from "./store.js";
-import { type TaskStatusItem, taskStatus, unknownTask } from "./task-status.js";
+import { DamagedRecordError, type SongResult, type Task, type TaskStore } from "./store.js";
+import { encodeTask } from "./task-record.js";
+import { damagedTask, type TaskStatusItem, taskStatus, unknownTask } from "./task-status.js";
 import { Training } from "./training/training.js";
 import { removeOrphanUploads } from "./uploads.js";
 
 const SWEEP_INTERVAL_MS = 5 * 60 * 1000;
 /** Texts written for requests that are no tasks. A job that needs the language model too then waits for one at most. */
 const WRITERS = { places: 1, placesPerAddress: 1, waitingPerAddress: 64, retryAfterSeconds: 10 };
+/** What the records of finished tasks may take together. */
+const MAX_RECORD_BYTES = 256 * 2 ** 20;
+/** Of the time that the service did not run this much counts as age at most: the clock may have been set. */
+const MAX_CLOCK_GAP_SECONDS = 24 * 60 * 60;
 
 export interface FormattedInput {
   caption: string;
@@ -59,6 +65,7 @@ export class MusicService {
   readonly #queue: TaskQueue;
   readonly #statistics: JobStatistics;
   readonly #retention: Retention;
+  readonly #clock: ServiceClock;
   /** Ends what is done for requests that have no task yet. */
   readonly #stopping = new AbortController();
   #sweepTimer: NodeJS.Timeout | undefined;
@@ -86,16 +93,24 @@ export class MusicService {
       maxSeconds: config.sourceMaxSeconds,
     });
     this.#statistics = new JobStatistics(config.averageJobSeconds, config.averageWindow);
-    const limits = { maxAgeSeconds: config.audioMaxAgeSeconds, maxAudioBytes: config.audioMaxTotalBytes };
+    const limits = {
+      maxAgeSeconds: config.audioMaxAgeSeconds,
+      maxAudioBytes: config.audioMaxTotalBytes,
+      maxRecordBytes: MAX_RECORD_BYTES,
+    };
+    // Of a short age not all may pass between two starts.
+    const maxGapSeconds = Math.min(MAX_CLOCK_GAP_SECONDS, config.audioMaxAgeSeconds / 2);
+    this.#clock = new ServiceClock(join(config.temporaryDirectory, "clock.json"), maxGapSeconds * 1000, log);
     this.#retention = new Retention(store, this.audioFiles, this.#statistics, limits, log);
     this.#queue = new TaskQueue(
       store,
-      { run: (task, context) => this.#run(task, context), ended: (task) => removeOwnFiles(task.request) },
+      { run: (task, context) => this.#run(task, context), ended: (task) => this.#ended(task) },
       this.#statistics,
       {
         capacity: config.queueMaxSize,
         workers: config.queueWorkers,
         jobTimeoutSeconds: config.jobTimeoutSeconds,
+        clock: this.#clock,
       },
       log,
     );
@@ -103,9 +118,31 @@ export class MusicService {
 
   /** Takes up stored tasks and lets expired ones go. Requests may come from then on; jobs wait for `start`. */
   async open(): Promise<void> {
-    await this.#retention.removeOrphans();
+    const unfinished = new Set<string>();
+    const damaged = new Set<string>();
+    const uploads = new Set<string>();
+    for await (const stored of this.store.scan()) {
+      if (stored.task === null) {
+        damaged.add(stored.id);
+        this.log.error({ task: stored.id, reason: stored.damage.message }, "a task is left out");
+        continue;
+      }
+      const { task, bytes } = stored;
+      this.#queue.takeUp(task);
+      if (task.state === "succeeded" || task.state === "failed") this.#retention.add(task, bytes);
+      else {
+        unfinished.add(task.id);
+        for (const path of ownFiles(task.request)) uploads.add(path);
+      }
+    }
+    await this.#clock.start(this.#retention.newestMs);
     await this.#queue.recover();
-    await this.#removeOrphanUploads();
+    await this.#clearOrphanAudio((id) => {
+      if (damaged.has(id)) return "all";
+      // What an unfinished task made so far it makes again.
+      return this.#retention.audioOf(id) ?? (unfinished.has(id) ? [] : null);
+    });
+    await removeOrphanUploads(this.uploadsDirectory, (path) => uploads.has(path));
     await this.sweep();
     this.#sweepTimer = setInterval(() => void this.sweep(), SWEEP_INTERVAL_MS).unref();
   }
@@ -149,12 +186,14 @@ export class MusicService {
       this.preparations.close(),
     ]);
     await this.#sweeping;
+    await this.#clock.save();
   }
 
   /** Lets old results go; one sweep at a time. */
   sweep(): Promise<void> {
     this.#sweeping = this.#sweeping
-      .then(() => this.#retention.sweep(Date.now()))
+      .then(() => this.#clock.save())
+      .then(() => this.#retention.sweep(this.#clock.nowMs()))
       .catch((err: unknown) => this.log.error({ err }, "expired audio could not be removed"));
     return this.#sweeping;
   }
@@ -164,7 +203,8 @@ export class MusicService {
    * @param caller going away ends the check, not the task
    * @throws QueueFullError where the queue has no room, HttpError 400 for a recording that cannot be worked on, 429
    * where too many of the caller wait for the check, 500 where the service stops meanwhile, DecodeError where the server
-   * is at fault, or the reason of the caller's signal; the task has then left no trace
+   * is at fault, StoreError where the task cannot be recorded, or the reason of the caller's signal; the task has then
+   * left no trace
    */
   async submit(
     request: GenerationRequest,
@@ -191,24 +231,44 @@ export class MusicService {
     return makeSongs(this.engine, request, { destination, maxSourceSeconds, signal, report });
   }
 
-  async #removeOrphanUploads(): Promise<void> {
-    const owned = new Set<string>();
-    for await (const { finishedAtMs, request } of this.store.scan()) {
-      if (finishedAtMs === null) for (const path of ownFiles(request)) owned.add(path);
+  async #clearOrphanAudio(namesOf: Parameters<AudioFiles["clearOrphans"]>[0]): Promise<void> {
+    const quarantine = join(this.config.temporaryDirectory, "quarantine");
+    try {
+      for (const name of await this.audioFiles.clearOrphans(namesOf, quarantine)) {
+        this.log.warn({ name, quarantine }, "audio without a record was put into quarantine");
+      }
+    } catch (err) {
+      this.log.error({ err }, "audio without a record could not be moved, and stays where it is");
     }
-    await removeOrphanUploads(this.uploadsDirectory, (path) => owned.has(path));
   }
 
+  /** Of a failed task nothing stays but its record, however late it failed. */
+  async #ended(task: Task): Promise<void> {
+    this.#retention.add(task, encodeTask(task).length);
+    await removeOwnFiles(task.request);
+    if (task.state === "failed") await this.audioFiles.remove(this.audioFiles.namesOf(task));
+  }
+
+  /** One after the other, as each may be large. */
   async query(ids: readonly string[]): Promise<TaskStatusItem[]> {
-    const tasks = await this.store.list(ids);
-    return tasks.map((task, index) => {
-      if (task === undefined) return unknownTask(ids[index] as string);
-      const live = { progress: this.#queue.progressOf(task.id), position: this.#queue.positionOf(task.id) };
-      return taskStatus(task, live, this.audioFiles);
-    });
+    const items: TaskStatusItem[] = [];
+    for (const id of ids) items.push(await this.#query(id));
+    return items;
   }
 
-  /** False where no such task waits or runs. */
+  async #query(id: string): Promise<TaskStatusItem> {
+    try {
+      const task = await this.store.get(id);
+      if (task === undefined) return unknownTask(id);
+      const live = { progress: this.#queue.progressOf(id), position: this.#queue.positionOf(id) };
+      return taskStatus(task, live, this.audioFiles);
+    } catch (error) {
+      if (error instanceof DamagedRecordError) return damagedTask(id, error.message);
+      throw error;
+    }
+  }
+
+  /** False where no such task waits or runs. @throws StoreError where it cannot be recorded now */
   cancel(id: string): Promise<boolean> {
     return this.#queue.cancel(id);
   }

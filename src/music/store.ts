@@ -60,26 +60,45 @@ export interface Task {
 
 /** A change that could not be made to last, for example because the disk is full. */
 export class StoreError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
+  constructor(
+    readonly code: "DISK_FULL" | "WRITE_FAILED",
+    message: string,
+    options?: ErrorOptions,
+  ) {
     super(message, options);
     this.name = "StoreError";
   }
 }
 
+/** The record of a task is there and cannot be read: its bytes changed, or a newer version wrote it. */
+export class DamagedRecordError extends Error {
+  constructor(
+    readonly taskId: string,
+    reason: string,
+  ) {
+    super(`the record of task ${taskId} cannot be read: ${reason}`);
+    this.name = "DamagedRecordError";
+  }
+}
+
+/** What a scan finds under an id; `bytes` is what the record takes. */
+export type StoredTask =
+  | { id: string; bytes: number; task: Task }
+  | { id: string; bytes: number; task: null; damage: DamagedRecordError };
+
 /** Every promise resolves once the change would survive the end of the process, or rejects with StoreError. */
 export interface TaskStore {
   /** Adds a new task. */
   add(task: Task): Promise<void>;
+  /** @throws DamagedRecordError */
   get(id: string): Promise<Task | undefined>;
-  /** One entry per id, in order; undefined where there is no such task. */
-  list(ids: readonly string[]): Promise<(Task | undefined)[]>;
   /**
    * Replaces a task by what `change` makes of it, with no other update between reading and writing.
    * Resolves with the new task, or undefined where there is none.
    */
   update(id: string, change: (task: Task) => Task): Promise<Task | undefined>;
   remove(id: string): Promise<void>;
-  /** All tasks, in no order. */
-  scan(): AsyncIterable<Task>;
+  /** All tasks, in no order, one at a time: together they may be larger than the memory. */
+  scan(): AsyncIterable<StoredTask>;
   close(): Promise<void>;
 }

@@ -39,6 +39,19 @@ export interface ResultRecord {
   warnings: string[];
 }
 
+const EMPTY_RECORD = {
+  file: "",
+  wave: "",
+  env: ENVIRONMENT,
+  prompt: "",
+  lyrics: "",
+  metas: {},
+  generation_info: "",
+  seed_value: "",
+  lm_model: "",
+  dit_model: "",
+};
+
 /** What the queue knows of a task that has not ended. */
 export interface LiveState {
   progress: TaskProgress | undefined;
@@ -48,6 +61,20 @@ export interface LiveState {
 /** An id that no task has; clients poll on, as they do for one that is about to appear. */
 export function unknownTask(id: string): TaskStatusItem {
   return { task_id: id, status: 0, result: "[]" };
+}
+
+/** A task that is there and whose record cannot be read. */
+export function damagedTask(id: string, error: string): TaskStatusItem {
+  const record: ResultRecord = {
+    ...EMPTY_RECORD,
+    status: STATUS.failed,
+    create_time: 0,
+    progress: 0,
+    stage: "failed",
+    error,
+    warnings: [],
+  };
+  return { task_id: id, status: STATUS.failed, result: JSON.stringify([record]), progress_text: "", error };
 }
 
 export function taskStatus(task: Task, live: LiveState, audioFiles: AudioFiles): TaskStatusItem {
@@ -83,21 +110,14 @@ function recordsOf(task: Task, live: LiveState, audioFiles: AudioFiles): ResultR
 /** The record of a task without a result. A task that the queue has begun counts as running at once. */
 function blankRecord(task: Task, live: LiveState): ResultRecord {
   const running = task.finishedAtMs === null ? live.progress : undefined;
+  // A task that waits may still stand as running in a store that takes no changes.
+  const stage = live.position === undefined ? task.state : "queued";
   return {
-    file: "",
-    wave: "",
+    ...EMPTY_RECORD,
     status: STATUS[task.state],
     create_time: Math.floor(task.createdAtMs / 1000),
-    env: ENVIRONMENT,
-    prompt: "",
-    lyrics: "",
-    metas: {},
-    generation_info: "",
-    seed_value: "",
-    lm_model: "",
-    dit_model: "",
     progress: running?.value ?? task.progress,
-    stage: running?.stage ?? task.state,
+    stage: running?.stage ?? stage,
     error: task.error,
     warnings: task.request.warnings,
   };

@@ -51,7 +51,7 @@ describe("errors", () => {
     [
       "a full disk",
       coded("ENOSPC", "ENOSPC: no space left, write '/srv/x'"),
-      500,
+      507,
       "The server's disk is full",
     ],
     ["an error of Node's own", coded("ERR_INVALID_ARG_TYPE", "secret"), 500, "Internal server error"],

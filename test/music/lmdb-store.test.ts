@@ -31,20 +31,8 @@ describe("LmdbTaskStore", () => {
     expect(await store.get(task.id)).to.deep.equal(task);
   });
 
-  it("answers a list in the order asked, with gaps for unknown ids", async () => {
-    const first = makeTask();
-    const second = makeTask();
-    await store.add(first);
-    await store.add(second);
-    const found = await store.list([second.id, "nobody", "", "x".repeat(5000), first.id, second.id]);
-    expect(found.map((task) => task?.id)).to.deep.equal([
-      second.id,
-      undefined,
-      undefined,
-      undefined,
-      first.id,
-      second.id,
-    ]);
+  it("knows nothing of ids that no task can have", async () => {
+    for (const id of ["nobody", "", "x".repeat(5000)]) expect(await store.get(id)).to.equal(undefined);
   });
 
   it("applies concurrent updates one after the other", async () => {
@@ -67,7 +55,7 @@ describe("LmdbTaskStore", () => {
     const [removed, ...others] = tasks as [Task, ...Task[]];
     await fresh.remove(removed.id);
     const found: string[] = [];
-    for await (const task of fresh.scan()) found.push(task.id);
+    for await (const { id } of fresh.scan()) found.push(id);
     expect(found).to.have.members(others.map((task) => task.id));
     await fresh.close();
   });

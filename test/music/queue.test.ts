@@ -55,8 +55,9 @@ describe("TaskQueue", () => {
   async function openQueue(options: Partial<ConstructorParameters<typeof TaskQueue>[3]> = {}): Promise<void> {
     bench = new Bench();
     statistics = new JobStatistics(5, 3);
-    const all = { capacity: 2, workers: 1, jobTimeoutSeconds: 0, ...options };
+    const all = { capacity: 2, workers: 1, jobTimeoutSeconds: 0, clock: { nowMs: Date.now }, ...options };
     queue = new TaskQueue(store, bench, statistics, all, silent);
+    for await (const { task } of store.scan()) if (task !== null) queue.takeUp(task);
     await queue.recover();
     queue.start();
   }
@@ -231,16 +232,17 @@ describe("TaskQueue", () => {
 
   it("starts a task again that was running when the process died, but not for ever", async () => {
     const once = makeTask({ sequence: 1, state: "running" });
-    const often = makeTask({ sequence: 2, state: "running", interruptions: 2 });
+    const often = makeTask({ sequence: 2, state: "running", interruptions: 9 });
     const done = makeTask({ sequence: 3, state: "succeeded", finishedAtMs: 1, result: makeResult() });
     for (const task of [once, often, done]) await store.add(task);
     await openQueue();
     expect((await bench.startedAtLeast(1)).task).to.include({ id: once.id, interruptions: 1 });
-    expect((await store.get(often.id))?.error).to.include("stopped 3 times");
+    expect((await store.get(often.id))?.error).to.include("stopped 10 times");
+    expect(bench.ends).to.deep.equal([{ id: often.id, state: "failed" }]);
     expect(statistics.counts).to.deep.equal({ total: 3, queued: 0, running: 1, succeeded: 1, failed: 1 });
     await queue.submit(request);
     const sequences: number[] = [];
-    for await (const task of store.scan()) sequences.push(task.sequence);
+    for await (const { task } of store.scan()) sequences.push((task as Task).sequence);
     expect(sequences).to.have.members([1, 2, 3, 4]);
   });
 });

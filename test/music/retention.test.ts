@@ -1,15 +1,18 @@
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { pino } from "pino";
 import { AudioFiles } from "../../src/music/audio-files.js";
 import { LmdbTaskStore } from "../../src/music/lmdb-store.js";
 import { Retention, type RetentionLimits } from "../../src/music/retention.js";
+import { ServiceClock } from "../../src/music/service-clock.js";
 import { JobStatistics } from "../../src/music/statistics.js";
 import type { Task } from "../../src/music/store.js";
 import { makeResult, makeTask, temporaryDirectory } from "./tasks.js";
 
 const nowMs = 1_765_000_000_000;
+const hourMs = 3_600_000;
+const silent = pino({ level: "silent" });
 
 describe("Retention", () => {
   let store: LmdbTaskStore;
@@ -37,9 +40,9 @@ describe("Retention", () => {
   }
 
   async function sweep(limits: Partial<RetentionLimits>): Promise<void> {
-    const all = { maxAgeSeconds: 0, maxAudioBytes: 0, ...limits };
-    const retention = new Retention(store, files, statistics, all, pino({ level: "silent" }));
-    await retention.removeOrphans();
+    const all = { maxAgeSeconds: 0, maxAudioBytes: 0, maxRecordBytes: 0, ...limits };
+    const retention = new Retention(store, files, statistics, all, silent);
+    for await (const { task, bytes } of store.scan()) if (task?.finishedAtMs) retention.add(task, bytes);
     await retention.sweep(nowMs);
   }
 
@@ -80,14 +83,70 @@ describe("Retention", () => {
     expect((await store.get(waiting.id))?.state).to.equal("queued");
   });
 
-  it("removes audio that no task names, and nothing that is not its own", async () => {
-    const kept = await finishedTask(1, 10);
-    const stranger = makeTask();
-    const orphans = [files.nameOf(stranger.id, 0, "wav"), `${files.nameOf(kept.id, 1, "mp3")}.part`];
-    for (const name of [...orphans, "readme.txt"]) writeFileSync(files.pathOf(name), "x");
-    await sweep({});
-    for (const name of orphans) expect(existsSync(files.pathOf(name)), name).to.equal(false);
-    expect(existsSync(files.pathOf("readme.txt"))).to.equal(true);
-    expect(await isKept(kept)).to.equal(true);
+  it("lets go of the oldest records until the rest fits, also of tasks without audio", async () => {
+    const request = { prompt: "x".repeat(10_000) } as Task["request"];
+    const tasks = [3, 1, 2].map((ageSeconds) =>
+      makeTask({ state: "failed", finishedAtMs: nowMs - ageSeconds * 1000, request }),
+    );
+    for (const task of tasks) await store.add(task);
+    await sweep({ maxRecordBytes: 25_000 });
+    const kept = await Promise.all(tasks.map(({ id }) => store.get(id)));
+    expect(kept.map((task) => task !== undefined)).to.deep.equal([false, true, true]);
+  });
+});
+
+describe("AudioFiles", () => {
+  it("clears what tasks left, keeps what a record may name, and throws nothing away that nobody knows", async () => {
+    const root = temporaryDirectory();
+    const files = new AudioFiles(join(root, "audio"));
+    const quarantine = join(root, "quarantine");
+    const [known, damaged, stranger] = [makeTask(), makeTask(), makeTask()];
+    const song = files.nameOf(known.id, 0, "mp3");
+    const unreadable = files.nameOf(damaged.id, 0, "flac");
+    const lost = files.nameOf(stranger.id, 0, "wav");
+    const leftovers = [files.nameOf(known.id, 1, "mp3"), `${lost}.part`];
+    for (const name of [song, unreadable, lost, ...leftovers, "readme.txt"]) {
+      writeFileSync(files.pathOf(name), name);
+    }
+    const moved = await files.clearOrphans(
+      (id) => (id === damaged.id ? "all" : id === known.id ? [song] : null),
+      quarantine,
+    );
+    expect(moved).to.deep.equal([lost]);
+    expect(readdirSync(files.directory)).to.have.members([song, unreadable, "readme.txt"]);
+    expect(readdirSync(quarantine)).to.deep.equal([lost]);
+  });
+});
+
+describe("ServiceClock", () => {
+  let file: string;
+
+  beforeEach(() => {
+    file = join(temporaryDirectory(), "clock.json");
+  });
+
+  /** What the clock says at a start when the wall's clock says `wallMs`. */
+  async function started(wallMs: number, newestMs: number | null = null): Promise<number> {
+    const clock = new ServiceClock(file, 24 * hourMs, silent, () => wallMs);
+    await clock.start(newestMs);
+    return Math.round(clock.nowMs() / hourMs) * hourMs;
+  }
+
+  const first = Math.round(nowMs / hourMs) * hourMs;
+
+  it("counts the time between two starts, a day of it at most, and none where the clock was set back", async () => {
+    expect(await started(first)).to.equal(first);
+    expect(await started(first + 2 * hourMs)).to.equal(first + 2 * hourMs);
+    expect(await started(first + 8 * 24 * hourMs)).to.equal(first + 26 * hourMs);
+    expect(await started(first)).to.equal(first + 26 * hourMs);
+    expect(await started(first + hourMs)).to.equal(first + 27 * hourMs);
+  });
+
+  it("begins at the newest song where nothing was written down, or what was is damaged", async () => {
+    expect(await started(first + 8 * 24 * hourMs, first)).to.equal(first + 24 * hourMs);
+    writeFileSync(file, "{");
+    expect(await started(first + 8 * 24 * hourMs, first)).to.equal(first + 24 * hourMs);
+    writeFileSync(file, "{}");
+    expect(await started(first, first + 8 * 24 * hourMs)).to.equal(first);
   });
 });

@@ -3,11 +3,11 @@
  * store has promised to keep it.
  */
 import { LmdbTaskStore } from "../../src/music/lmdb-store.js";
-import type { Task } from "../../src/music/store.js";
+import { makeTask } from "./tasks.js";
 
 const store = LmdbTaskStore.open(process.argv[2] as string);
 for (let sequence = 1; ; sequence++) {
-  await store.add({ id: `task-${sequence}`, sequence, state: "queued" } as Task);
+  await store.add(makeTask({ id: `task-${sequence}`, sequence }));
   await store.update(`task-${sequence}`, (task) => ({ ...task, state: "succeeded" }));
   process.stdout.write(`${sequence}\n`);
 }

@@ -7,7 +7,6 @@ import { QueueFullError } from "../queue.js";
 import { BODY_RULES } from "../request/body.js";
 import { parseGenerationRequest } from "../request/parse.js";
 import { drawSeed } from "../seeds.js";
-import { StoreError } from "../store.js";
 import { callerOf } from "./hang-up.js";
 import type { Route, RouteContext } from "./route.js";
 
@@ -45,6 +44,5 @@ function refusal(error: unknown): never {
   if (error instanceof QueueFullError) {
     throw new HttpError(429, error.message, { "Retry-After": String(error.retryAfterSeconds) });
   }
-  if (error instanceof StoreError) throw new HttpError(500, error.message, {}, { cause: error });
   throw error;
 }
