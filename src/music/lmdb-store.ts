@@ -2,7 +2,7 @@ import { mkdirSync, statfsSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import { open, type RootDatabase } from "lmdb";
 import { DamagedRecordError, type StoredTask, StoreError, type Task, type TaskStore } from "./store.js";
-import { decodeTask, encodeTask } from "./task-record.js";
+import { decodeTask, encodeTask, LOST_RECORD } from "./task-record.js";
 
 /** Tasks that a scan reads before it lets others have their turn. */
 const SCAN_BATCH = 10;
@@ -38,6 +38,12 @@ export class LmdbTaskStore implements TaskStore {
 
   async add(task: Task): Promise<void> {
     this.#write(MIN_FREE_BYTES_TO_ADD, () => this.#database.putSync(task.id, encodeTask(task)));
+  }
+
+  /** Remembers that there was such a task, unless something is known of it. */
+  async addLost(id: string): Promise<void> {
+    if (this.#database.doesExist(id)) return;
+    this.#write(MIN_FREE_BYTES_TO_ADD, () => this.#database.putSync(id, LOST_RECORD));
   }
 
   async get(id: string): Promise<Task | undefined> {

@@ -1,11 +1,13 @@
 /**
  * A program that reads a task store, for a process of its own: some damaged files end the process that reads them.
  *
- *     store-check DIRECTORY             walks all of the store, and tries whether it could be written
- *     store-check DIRECTORY COPY        copies the store into the directory COPY and walks that
- *     store-check --salvage DIRECTORY   prints every task that can be read, a line of JSON each, from both ends
+ *     store-check whole DIRECTORY         walks all of the store, and tries whether it could be written
+ *     store-check copy DIRECTORY COPY     copies the store into the directory COPY and walks that
+ *     store-check forward DIRECTORY       prints what can be read, a line of JSON each: a task, or the id of one whose
+ *     store-check backward DIRECTORY      record is damaged; from either end, as the walk may not come through
  *
- * A walk prints the ids of records that cannot be read, one a line, and exits with 0 if the store is otherwise whole.
+ * A walk exits with 0 if all is whole. One damaged record makes the store a damaged one, for even to replace such a
+ * record may end the process.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -14,26 +16,25 @@ import { storedTask } from "./lmdb-store.js";
 
 const TRIAL_BYTES = 2 ** 20;
 
-const [first, second] = process.argv.slice(2) as [string, string | undefined];
+const [task, directory, copy] = process.argv.slice(2) as [string, string, string | undefined];
 
-if (first === "--salvage") {
-  const store = openToRead(second as string);
-  for (const reverse of [false, true]) {
-    try {
-      for (const { task } of walk(store, reverse)) if (task !== null) console.log(JSON.stringify(task));
-    } catch {
-      // As far as it goes from this end.
-    }
+if (task === "forward" || task === "backward") {
+  for (const stored of walk(openToRead(directory), task === "backward")) {
+    if (stored.task !== null) console.log(JSON.stringify(stored.task));
+    else if (stored.damage.kind !== "newer") console.log(JSON.stringify(stored.id));
   }
 } else {
-  if (second === undefined) tryToWrite(first);
-  else await openToRead(first).backup(second, true);
-  const store = openToRead(second ?? first);
+  if (copy === undefined) tryToWrite(directory);
+  else await openToRead(directory).backup(copy, true);
+  assertWhole(openToRead(copy ?? directory));
+}
+
+function assertWhole(store: RootDatabase<Buffer, string>): void {
   const { entryCount } = store.getStats() as { entryCount: number };
   let count = 0;
-  for (const { id, task } of walk(store, false)) {
+  for (const stored of walk(store, false)) {
     count++;
-    if (task === null) console.log(id);
+    if (stored.task === null && stored.damage.kind === "corrupt") throw stored.damage;
   }
   if (count !== entryCount) throw new Error(`it should hold ${entryCount} tasks, ${count} are found`);
 }

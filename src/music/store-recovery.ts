@@ -1,5 +1,5 @@
 /** Opens the task store of a server only after it was found whole, else from its backup; and keeps that backup. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { copyFile, mkdir, mkdtemp, open, readdir, rename, rm, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
@@ -39,10 +39,7 @@ function dataFile(store: string): string {
   return join(store, "data.mdb");
 }
 
-type Finding =
-  | { state: "absent" }
-  | { state: "whole"; unreadable: string[] }
-  | { state: "damaged"; reason: string };
+type Finding = { state: "absent" } | { state: "whole" } | { state: "damaged"; reason: string };
 
 /**
  * Opens or creates the store of the server that works on `directory`. A damaged one is moved aside and never deleted:
@@ -57,8 +54,7 @@ export async function openTaskStore(
   const found = await inspect(places.store);
   const store =
     found.state === "whole" ? LmdbTaskStore.open(places.store) : await replace(found, places, log);
-  const lost = found.state === "whole" ? await mend(store, found.unreadable, places.backup, log) : [];
-  return { store, backup: new StoreBackup(store, directory, lost, log) };
+  return { store, backup: new StoreBackup(store, directory, log) };
 }
 
 /** What an earlier process left unfinished. */
@@ -86,57 +82,47 @@ async function replace(found: Finding, places: Places, log: Logger): Promise<Lmd
   return store;
 }
 
-/** Takes tasks whose records cannot be read from the backup, where it has them; resolves with the others. */
-async function mend(
-  store: LmdbTaskStore,
-  unreadable: readonly string[],
-  backup: string,
-  log: Logger,
-): Promise<string[]> {
-  const found: Finding = unreadable.length > 0 ? await inspect(backup) : { state: "absent" };
-  if (found.state !== "whole") return [...unreadable];
-  const lost: string[] = [];
-  const copies = LmdbTaskStore.open(backup);
-  for (const id of unreadable) {
-    const task = found.unreadable.includes(id) ? undefined : await copies.get(id);
-    if (task === undefined) {
-      lost.push(id);
-      continue;
-    }
-    await store.add(task);
-    log.error(
-      { task: id, state: task.state },
-      "the record of a task was damaged; it was taken from the backup",
-    );
-  }
-  await copies.close();
-  return lost;
-}
-
 /** Adds what can be read of a damaged store, unless the store knows more of it. */
-async function salvage(directory: string, store: LmdbTaskStore, log: Logger): Promise<void> {
+async function salvage(damaged: string, store: LmdbTaskStore, log: Logger): Promise<void> {
   let count = 0;
-  const child = startCheck(["--salvage", directory]);
-  const ended = endOf(child);
+  const lost = new Set<string>();
   try {
-    for await (const line of createInterface({ input: child.stdout })) {
-      const task = parsed(line);
-      if (task === null) continue;
-      const known = await store.get(task.id);
-      if (known !== undefined && (known.finishedAtMs !== null || task.finishedAtMs === null)) continue;
-      await store.add(task);
-      count++;
+    for (const direction of ["forward", "backward"]) {
+      for await (const found of readable(direction, damaged)) {
+        if (typeof found === "string") lost.add(found);
+        else if (await addIfNews(found, store)) count++;
+      }
     }
+    for (const id of lost) await store.addLost(id);
   } catch (err) {
-    child.kill("SIGKILL");
-    log.error({ err, directory }, "not all that can be read of the damaged task store was taken from it");
+    log.error({ err, damaged }, "not all that can be read of the damaged task store was taken from it");
   }
-  await ended;
   log.warn({ count }, "tasks were taken from the damaged task store");
 }
 
+/** Tasks, and ids of those whose records are damaged. */
+async function* readable(direction: string, directory: string): AsyncIterable<Task | string> {
+  const child = startCheck([direction, directory]);
+  child.stderr.resume();
+  try {
+    for await (const line of createInterface({ input: child.stdout })) {
+      const found = parsed(line);
+      if (found !== null) yield found;
+    }
+  } finally {
+    child.kill("SIGKILL");
+  }
+}
+
+async function addIfNews(task: Task, store: LmdbTaskStore): Promise<boolean> {
+  const known = await store.get(task.id);
+  if (known !== undefined && (known.finishedAtMs !== null || task.finishedAtMs === null)) return false;
+  await store.add(task);
+  return true;
+}
+
 /** The last line may be cut short, as the program may not have ended of its own will. */
-function parsed(line: string): Task | null {
+function parsed(line: string): Task | string | null {
   try {
     return JSON.parse(line);
   } catch {
@@ -146,7 +132,9 @@ function parsed(line: string): Task | null {
 
 /** The store's folder under another name; null where there is none. */
 async function moveAside(store: string): Promise<string | null> {
-  const aside = `${store}-damaged-${new Date().toISOString().replaceAll(":", "-")}`;
+  // No dot: the library takes a name with an extension for a file.
+  const stamp = new Date().toISOString().replaceAll(/[:.]/g, "-");
+  const aside = `${store}-damaged-${stamp}`;
   try {
     await rename(store, aside);
     return aside;
@@ -158,7 +146,7 @@ async function moveAside(store: string): Promise<string | null> {
 
 async function inspect(directory: string): Promise<Finding> {
   if ((await bytesOf(directory)) === 0) return { state: "absent" };
-  return check(startCheck([directory]));
+  return check(startCheck(["whole", directory]));
 }
 
 async function check(child: CheckProcess): Promise<Finding> {
@@ -166,12 +154,10 @@ async function check(child: CheckProcess): Promise<Finding> {
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     complaint += text;
   });
-  const ended = endOf(child);
-  const unreadable: string[] = [];
-  for await (const line of createInterface({ input: child.stdout })) unreadable.push(line);
-  const end = await ended;
-  if (end === 0) return { state: "whole", unreadable };
-  const message = /^\w*Error: (.*)$/m.exec(complaint)?.[1] ?? `its reader ended with ${end}`;
+  child.stdout.resume();
+  const [code, signal] = (await once(child, "close")) as [number | null, string | null];
+  if (code === 0) return { state: "whole" };
+  const message = /^\w*Error: (.*)$/m.exec(complaint)?.[1] ?? `its reader ended with ${code ?? signal}`;
   return { state: "damaged", reason: message };
 }
 
@@ -183,12 +169,6 @@ function startCheck(args: readonly string[]) {
     timeout: READ_LIMIT_MS,
     killSignal: "SIGKILL",
   });
-}
-
-/** The exit code, or the signal that ended it. */
-async function endOf(child: ChildProcess): Promise<number | string> {
-  const [code, signal] = (await once(child, "close")) as [number | null, string | null];
-  return code ?? (signal as string);
 }
 
 async function bytesOf(directory: string): Promise<number> {
@@ -209,11 +189,9 @@ class StoreBackup {
   #child: CheckProcess | null = null;
   #copying: Promise<void> = Promise.resolve();
 
-  /** `lost`: records that cannot be read, and could not be when the store was opened. */
   constructor(
     private readonly store: LmdbTaskStore,
     directory: string,
-    private readonly lost: readonly string[],
     private readonly log: Logger,
   ) {
     this.#places = placesIn(directory);
@@ -253,14 +231,12 @@ class StoreBackup {
     this.#copiedVersion = version;
   }
 
-  /** @throws where the copy has lost what the last one may still hold */
+  /** @throws where the store is damaged; the last copy then stays */
   async #copyTo(partial: string): Promise<void> {
-    this.#child = startCheck([this.#places.store, partial]);
+    this.#child = startCheck(["copy", this.#places.store, partial]);
     const found = await check(this.#child);
     this.#child = null;
     if (found.state !== "whole") throw new Error(found.state === "damaged" ? found.reason : "it is gone");
-    const damaged = found.unreadable.filter((id) => !this.lost.includes(id));
-    if (damaged.length > 0) throw new Error(`records became unreadable: ${damaged.join(", ")}`);
     const file = await open(dataFile(partial), "r+");
     await file.sync().finally(() => file.close());
   }

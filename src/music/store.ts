@@ -70,10 +70,12 @@ export class StoreError extends Error {
   }
 }
 
-/** The record of a task is there and cannot be read: its bytes changed, or a newer version wrote it. */
+/** The record of a task is there and cannot be read. */
 export class DamagedRecordError extends Error {
   constructor(
     readonly taskId: string,
+    /** Its bytes are not those that were written, a newer version wrote it, or it was lost with a damaged store. */
+    readonly kind: "corrupt" | "newer" | "lost",
     reason: string,
   ) {
     super(`the record of task ${taskId} cannot be read: ${reason}`);
