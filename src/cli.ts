@@ -4,12 +4,20 @@ import { access, constants, stat } from "node:fs/promises";
 import { basename, dirname, extname, resolve } from "node:path";
 import { Command, Option } from "commander";
 import { startCity } from "./city/index.js";
-import { createEngine, createMusicServer, loadConfig, makeSongs, parseGenerationRequest } from "./index.js";
+import {
+  createEngine,
+  createMusicServer,
+  loadConfig,
+  type MusicServer,
+  makeSongs,
+  parseGenerationRequest,
+} from "./index.js";
 import { createLogger } from "./log.js";
 import { publishedModels } from "./models/published.js";
 import { TAG_POSITIONS } from "./music/dataset/data-set.js";
 import { type PreprocessOptions, preprocess } from "./preprocess.js";
 import { ProgressDisplay } from "./progress-display.js";
+import { serveUntilStopped } from "./service-process.js";
 
 interface ServeOptions {
   apiKey?: string;
@@ -43,11 +51,6 @@ interface GenerateOptions {
 
 /** What shells expect of a program that SIGINT ended. */
 const EXIT_INTERRUPTED = 130;
-
-/** Something that runs until it is closed. */
-interface Service {
-  close(): Promise<void>;
-}
 
 const program = new Command("carillon").description(
   "Music generation server, and a bridge to a city-building game",
@@ -135,39 +138,30 @@ async function serve(options: ServeOptions): Promise<void> {
     ...(options.port === undefined ? {} : { SVC_API_PORT: options.port }),
   });
   const log = createLogger(config.logLevel);
-  const engine = createEngine(config, (message) => log.info(message));
-  // Closed from the last to the first: what uses another is started after it.
-  const services: Service[] = [engine];
-  try {
+  await serveUntilStopped(log, async (add) => {
+    const engine = createEngine(config, (message) => log.info(message));
+    let music: MusicServer | undefined;
+    add({
+      close: async (graceSeconds) => {
+        await music?.close(graceSeconds);
+        await engine.close();
+      },
+    });
     const city = await startCity(config, log);
-    services.push(city);
+    add(city);
     console.log(`city on ${city.url}`);
-    const music = await createMusicServer({ config, engine, log });
-    services.push(music);
+    music = await createMusicServer({ config, engine, log });
     console.log(`music on ${music.url}`);
-    log.info(`${await stopSignal()}: stopping`);
-  } finally {
-    for (const service of services.reverse()) await service.close();
-  }
+  });
 }
 
 async function serveCity({ load, port }: CityOptions): Promise<void> {
   const config = loadConfig({ ...process.env, ...(port === undefined ? {} : { CITY_BRIDGE_PORT: port }) });
   const log = createLogger(config.logLevel);
-  const city = await startCity(config, log, { load });
-  console.log(`city on ${city.url}`);
-  log.info(`${await stopSignal()}: stopping`);
-  await city.close();
-}
-
-/** The first SIGTERM or SIGINT; a second one ends the process at once. */
-function stopSignal(): Promise<NodeJS.Signals> {
-  return new Promise((resolve) => {
-    const stop = (signal: NodeJS.Signals) => {
-      process.off("SIGTERM", stop).off("SIGINT", stop);
-      resolve(signal);
-    };
-    process.on("SIGTERM", stop).on("SIGINT", stop);
+  await serveUntilStopped(log, async (add) => {
+    const city = await startCity(config, log, { load });
+    add(city);
+    console.log(`city on ${city.url}`);
   });
 }
 

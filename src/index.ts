@@ -96,6 +96,9 @@ export function createEngine(config: Config, log: (message: string) => void = ()
   );
 }
 
+/** What `close` may take before it does without a last backup of the tasks. */
+const CLOSING_MS = 5_500;
+
 export interface MusicServerParts {
   config: Config;
   engine: MusicEngine;
@@ -112,24 +115,23 @@ export interface MusicServerParts {
 export async function createMusicServer(parts: MusicServerParts): Promise<MusicServer> {
   const { config, engine, log = createLogger("warn") } = parts;
   const lock = await lockDirectory(config.temporaryDirectory, "SVC_TMPDIR");
-  const closings = [() => lock.release()];
-  const release = async () => {
-    for (const close of closings.reverse()) await close();
+  let own: Awaited<ReturnType<typeof openTaskStore>> | undefined;
+  const release = async (closingSinceMs: number) => {
+    await own?.backup.close(Math.max(CLOSING_MS - (performance.now() - closingSinceMs), 0));
+    await own?.store.close();
+    await lock.release();
   };
   try {
-    let { store } = parts;
-    if (store === undefined) {
-      const own = await openTaskStore(config.temporaryDirectory, log);
-      closings.push(
-        () => own.store.close(),
-        () => own.backup.close(),
-      );
-      store = own.store;
-    }
+    own = parts.store === undefined ? await openTaskStore(config.temporaryDirectory, log) : undefined;
+    const store = own?.store ?? (parts.store as TaskStore);
     const server = await startMusicServer({ config, engine, store, log });
-    return { ...server, close: (graceSeconds) => server.close(graceSeconds).finally(release) };
+    const close = async (graceSeconds?: number) => {
+      const closingSinceMs = performance.now();
+      await server.close(graceSeconds).finally(() => release(closingSinceMs));
+    };
+    return { ...server, close };
   } catch (error) {
-    await release();
+    await release(performance.now());
     throw error;
   }
 }

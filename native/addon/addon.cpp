@@ -2,6 +2,9 @@
 #include <ATen/Context.h>
 #include <napi.h>
 
+#include <chrono>
+#include <cstdlib>
+
 #include "addon/call.h"
 #include "addon/language_model.h"
 #include "addon/renderer.h"
@@ -12,6 +15,9 @@
 
 namespace carillon::addon {
 namespace {
+
+/// What a step gets to end once the process is to.
+constexpr std::chrono::milliseconds kExitLimit{300};
 
 Napi::Value runtime_info(const Napi::CallbackInfo& info) {
   const auto env = info.Env();
@@ -33,6 +39,12 @@ Napi::Value runtime_info(const Napi::CallbackInfo& info) {
 /// Whether attention may use libtorch's flash kernels. For the whole process.
 void use_flash_attention(const Napi::CallbackInfo& info) { at::globalContext().setSDPUseFlash(info[0].ToBoolean()); }
 
+/// For the end of the process: nothing may compute while the statics of libtorch are destroyed. Where a step goes on,
+/// they are not.
+void leave_process(int exit_code) {
+  if (!stop_all_calls(kExitLimit)) std::_Exit(exit_code);
+}
+
 Napi::Object export_all(Napi::Env env, Napi::Object exports) {
   exports.Set("runtimeInfo", Napi::Function::New(env, runtime_info));
   exports.Set("useFlashAttention", Napi::Function::New(env, use_flash_attention));
@@ -40,10 +52,12 @@ Napi::Object export_all(Napi::Env env, Napi::Object exports) {
   exports.Set("loadLanguageModel", Napi::Function::New(env, load_language_model));
   exports.Set("inspectSamples", Napi::Function::New(env, inspect_samples));
   exports.Set("train", Napi::Function::New(env, train));
-  env.AddCleanupHook([] { stop_all_calls(); });
-  // process.exit() runs no clean-up hooks, and nothing may compute while the statics of libtorch are destroyed.
+  env.AddCleanupHook([] { stop_all_calls(std::chrono::hours(1)); });
+  // process.exit() runs no clean-up hooks.
   const auto process = env.Global().Get("process").As<Napi::Object>();
-  const auto on_exit = Napi::Function::New(env, [](const Napi::CallbackInfo&) { stop_all_calls(); });
+  const auto on_exit = Napi::Function::New(env, [](const Napi::CallbackInfo& info) {
+    leave_process(info[0].IsNumber() ? info[0].As<Napi::Number>().Int32Value() : 0);
+  });
   process.Get("once").As<Napi::Function>().Call(process, {Napi::String::New(env, "exit"), on_exit});
   return exports;
 }

@@ -126,14 +126,13 @@ void Call::settle(Napi::Env env) {
   }
 }
 
-void stop_all_calls() {
+bool stop_all_calls(std::chrono::milliseconds limit) {
   {
     const std::lock_guard lock(running_mutex);
     for (const auto& flag : running_flags) *flag = true;
   }
-  Lane::render().drain();
-  Lane::language().drain();
-  Lane::training().drain();
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  return Lane::render().drain(deadline) && Lane::language().drain(deadline) && Lane::training().drain(deadline);
 }
 
 }  // namespace carillon::addon

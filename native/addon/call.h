@@ -2,6 +2,7 @@
 #include <napi.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -61,7 +62,8 @@ class Call {
   std::optional<Error> error_;
 };
 
-/// Cancels every call of this environment and waits for the lanes, so that the process can end at any time.
-void stop_all_calls();
+/// Cancels every call of this environment and waits for the lanes, but no longer than this: one step of a model cannot be
+/// interrupted. False where a lane still computes.
+bool stop_all_calls(std::chrono::milliseconds limit);
 
 }  // namespace carillon::addon

@@ -30,9 +30,9 @@ void Lane::add(std::function<void()> task) {
   changed_.notify_all();
 }
 
-void Lane::drain() {
+bool Lane::drain(std::chrono::steady_clock::time_point deadline) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return tasks_.empty() && !busy_; });
+  return changed_.wait_until(lock, deadline, [this] { return tasks_.empty() && !busy_; });
 }
 
 void Lane::work() {

@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -17,8 +18,8 @@ class Lane {
   static Lane& training();
 
   void add(std::function<void()> task);
-  /// Returns once every task given so far has ended.
-  void drain();
+  /// Waits until every task given so far has ended, but no longer than this; false where some have not.
+  bool drain(std::chrono::steady_clock::time_point deadline);
 
  private:
   Lane();

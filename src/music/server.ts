@@ -32,7 +32,7 @@ import { MusicService } from "./service.js";
 import type { TaskStore } from "./store.js";
 
 /** How long a running job may go on once the server is told to stop. */
-const SHUTDOWN_GRACE_SECONDS = 5;
+const SHUTDOWN_GRACE_SECONDS = 4;
 
 type Method = "get" | "post" | "put";
 
@@ -88,7 +88,7 @@ export interface MusicServer {
   url: string;
   service: MusicService;
   /**
-   * Stops accepting, lets running jobs finish for `graceSeconds` (default: 5), puts the rest back into the queue. A
+   * Stops accepting, lets running jobs finish for `graceSeconds` (default: 4), puts the rest back into the queue. A
    * job in a native call is not waited for. The engine and the store stay open: they belong to the caller.
    */
   close(graceSeconds?: number): Promise<void>;

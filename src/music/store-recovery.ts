@@ -7,11 +7,9 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
 import { LmdbTaskStore } from "./lmdb-store.js";
-import type { Task } from "./store.js";
+import { DamagedRecordError, type Task } from "./store.js";
 
 const BACKUP_INTERVAL_MS = 10 * 60 * 1000;
-/** What the last backup may hold up the end of the server. */
-const CLOSING_BACKUP_MS = 2_000;
 /** A damaged file may also lead its reader in circles. */
 const READ_LIMIT_MS = 5 * 60 * 1000;
 /** What a copy leaves free on its disk: the store itself needs room too. */
@@ -64,26 +62,27 @@ async function removePartial(directory: string): Promise<void> {
   }
 }
 
+/** Makes the new store in a folder of its own: one that takes the old one's place is complete. */
 async function replace(found: Finding, places: Places, log: Logger): Promise<LmdbTaskStore> {
   const backup = await inspect(places.backup);
   if (found.state === "absent" && backup.state === "absent") return LmdbTaskStore.open(places.store);
-  if (backup.state === "damaged")
-    log.error({ reason: backup.reason }, "the backup of the task store is damaged");
+  const reason = found.state === "damaged" ? found.reason : "it is not there";
+  log.error({ reason }, "the task store cannot be used");
+  if (backup.state === "damaged") log.error({ reason: backup.reason }, "nor can its backup");
 
   const partial = await mkdtemp(join(places.directory, PARTIAL));
   if (backup.state === "whole") await copyFile(dataFile(places.backup), dataFile(partial));
+  const replacement = LmdbTaskStore.open(partial);
+  const salvaged = found.state === "damaged" ? await salvage(places.store, replacement, log) : 0;
+  await replacement.close();
   const aside = await moveAside(places.store);
   await rename(partial, places.store);
-  const store = LmdbTaskStore.open(places.store);
-  const reason = found.state === "damaged" ? found.reason : "it is not there";
-  const origin = backup.state === "whole" ? "its backup" : "nothing: there is no backup";
-  log.error({ reason, aside }, `the task store is damaged or gone; it was made anew from ${origin}`);
-  if (aside !== null) await salvage(aside, store, log);
-  return store;
+  log.error({ backup: backup.state, salvaged, aside }, "the task store was made anew from what there is");
+  return LmdbTaskStore.open(places.store);
 }
 
-/** Adds what can be read of a damaged store, unless the store knows more of it. */
-async function salvage(damaged: string, store: LmdbTaskStore, log: Logger): Promise<void> {
+/** Adds what can be read of a damaged store, unless the store knows more of it; resolves with the number of tasks. */
+async function salvage(damaged: string, store: LmdbTaskStore, log: Logger): Promise<number> {
   let count = 0;
   const lost = new Set<string>();
   try {
@@ -97,7 +96,7 @@ async function salvage(damaged: string, store: LmdbTaskStore, log: Logger): Prom
   } catch (err) {
     log.error({ err, damaged }, "not all that can be read of the damaged task store was taken from it");
   }
-  log.warn({ count }, "tasks were taken from the damaged task store");
+  return count;
 }
 
 /** Tasks, and ids of those whose records are damaged. */
@@ -115,7 +114,10 @@ async function* readable(direction: string, directory: string): AsyncIterable<Ta
 }
 
 async function addIfNews(task: Task, store: LmdbTaskStore): Promise<boolean> {
-  const known = await store.get(task.id);
+  const known = await store.get(task.id).catch((error: unknown) => {
+    if (error instanceof DamagedRecordError) return undefined;
+    throw error;
+  });
   if (known !== undefined && (known.finishedAtMs !== null || task.finishedAtMs === null)) return false;
   await store.add(task);
   return true;
@@ -206,10 +208,10 @@ class StoreBackup {
     return this.#copying;
   }
 
-  /** A last copy, if it takes no longer than a server may need to end. */
-  async close(): Promise<void> {
+  /** Makes a last copy if that takes no longer than `limitMs`. */
+  async close(limitMs: number): Promise<void> {
     clearInterval(this.#timer);
-    const limit = setTimeout(() => this.#child?.kill("SIGKILL"), CLOSING_BACKUP_MS);
+    const limit = setTimeout(() => this.#child?.kill("SIGKILL"), limitMs);
     await this.copy();
     clearTimeout(limit);
   }

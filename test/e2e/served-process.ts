@@ -8,12 +8,15 @@ import { fileURLToPath } from "node:url";
 import { Client } from "../music/live-server.js";
 
 const cli = fileURLToPath(new URL("../../src/cli.ts", import.meta.url));
+const stub = fileURLToPath(new URL("./stub-server.ts", import.meta.url));
 
 export interface ProcessLimits {
   /** No file grows beyond this, as on a disk that is full. */
   maxFileKiB?: number;
   /** A disk of this size, which nobody else sees, at a directory that exists. */
   disk?: Disk;
+  /** Its JavaScript gets no more memory than this. */
+  maxHeapMiB?: number;
 }
 
 interface Disk {
@@ -35,10 +38,19 @@ function ownDisk({ directory, sizeKiB }: Disk, command: readonly string[]): [str
 export function spawnCli(
   args: readonly string[],
   settings: Record<string, string> = {},
-  { maxFileKiB, disk }: ProcessLimits = {},
+  limits: ProcessLimits = {},
+): ChildProcess {
+  return spawnScript([cli, ...args], settings, limits);
+}
+
+function spawnScript(
+  args: readonly string[],
+  settings: Record<string, string>,
+  { maxFileKiB, disk, maxHeapMiB }: ProcessLimits,
 ): ChildProcess {
   const env = { ...process.env, SVC_DEVICE: "cpu", CITY_BRIDGE_PORT: "0", ...settings };
-  let command = [process.execPath, "--import", "tsx", cli, ...args];
+  const heap = maxHeapMiB === undefined ? [] : [`--max-old-space-size=${maxHeapMiB}`];
+  let command = [process.execPath, ...heap, "--import", "tsx", ...args];
   if (maxFileKiB !== undefined) {
     // A write beyond the limit then fails instead of ending the process.
     command = ["bash", "-c", `trap "" XFSZ; ulimit -f ${maxFileKiB}; exec "$@"`, "bash", ...command];
@@ -52,6 +64,7 @@ export class ServedProcess {
   private constructor(
     private readonly child: ChildProcess,
     readonly client: Client,
+    private readonly lines: readonly string[],
   ) {}
 
   /** Resolves once it serves. */
@@ -62,16 +75,34 @@ export class ServedProcess {
   ): Promise<ServedProcess> {
     const directories = { SVC_TMPDIR: directory, CITY_SAVES_DIR: join(directory, "saves") };
     const child = spawnCli(["serve", "--port", "0"], { ...directories, ...settings }, limits);
+    return ServedProcess.#untilServed(child);
+  }
+
+  /** A server whose engine makes silence in so many milliseconds; it starts sooner. */
+  static async startStub(
+    directory: string,
+    renderMs: number,
+    settings: Record<string, string> = {},
+    limits: ProcessLimits = {},
+  ): Promise<ServedProcess> {
+    const own = { SVC_TMPDIR: directory, SVC_API_PORT: "0", ...settings };
+    return ServedProcess.#untilServed(spawnScript([stub, String(renderMs)], own, limits));
+  }
+
+  static async #untilServed(child: ChildProcess): Promise<ServedProcess> {
     after(() => child.kill("SIGKILL"));
-    let complaint = "";
-    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
-      complaint += text;
-    });
+    const log: string[] = [];
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => log.push(text));
     for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
       const url = /^music on (http:\S+)$/.exec(line)?.[1];
-      if (url !== undefined) return new ServedProcess(child, new Client(url));
+      if (url !== undefined) return new ServedProcess(child, new Client(url), log);
     }
-    throw new Error(`the server ended before it served:\n${complaint}`);
+    throw new Error(`the server ended before it served:\n${log.join("")}`);
+  }
+
+  /** What it has said on stderr so far. */
+  get log(): string {
+    return this.lines.join("");
   }
 
   /** What this process sees at an absolute path, also on a disk of its own. */

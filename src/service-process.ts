@@ -1,0 +1,76 @@
+/** A process that serves until it is told to stop, and how it ends when something went wrong that nobody caught. */
+import { Worker } from "node:worker_threads";
+import type { Logger } from "./log.js";
+
+/** From the signal to the end of the process, whatever hangs. */
+const STOP_SECONDS = 6.5;
+/** From an error that nobody caught to the end of the process; running jobs get no time then. */
+const FAILURE_SECONDS = 4;
+/** What the process gets to end by itself once its time is over. */
+const EXIT_SECONDS = 0.8;
+
+export interface Service {
+  /** `graceSeconds`: what work under way may still take; absent: the service's own default. */
+  close(graceSeconds?: number): Promise<void>;
+}
+
+/**
+ * Runs services until SIGTERM or SIGINT, then closes them side by side and ends the process with 0. An error that
+ * nobody caught is logged once; the services are closed at once and the process ends with 1: it may be in any state,
+ * but the tasks of its jobs go back into the queue. A second signal ends the process as it stands.
+ * @throws what `start` throws, once the services that it added are closed
+ */
+export async function serveUntilStopped(
+  log: Logger,
+  start: (add: (service: Service) => void) => Promise<void>,
+): Promise<void> {
+  const services: Service[] = [];
+  let isEnding = false;
+  const close = async (graceSeconds?: number) => {
+    for (const closing of await Promise.allSettled(services.map((service) => service.close(graceSeconds)))) {
+      if (closing.status === "rejected")
+        log.error({ err: closing.reason }, "a service was not closed cleanly");
+    }
+  };
+  const end = async (code: number, limitSeconds: number, graceSeconds?: number) => {
+    isEnding = true;
+    endAfter(limitSeconds, code, log);
+    await close(graceSeconds);
+    process.exit(code);
+  };
+
+  // Rejections that nobody heard arrive here too.
+  process.on("uncaughtException", (err) => {
+    if (isEnding) return;
+    log.fatal({ err }, "an error that nobody caught ends the server");
+    void end(1, FAILURE_SECONDS, 0);
+  });
+  const stop = (signal: NodeJS.Signals) => {
+    process.off("SIGTERM", stop).off("SIGINT", stop);
+    if (isEnding) return;
+    log.info(`${signal}: stopping`);
+    void end(0, STOP_SECONDS);
+  };
+  process.on("SIGTERM", stop).on("SIGINT", stop);
+
+  try {
+    await start((service) => services.push(service));
+  } catch (error) {
+    if (!isEnding) {
+      isEnding = true;
+      await close(0);
+      throw error;
+    }
+  }
+}
+
+/** Ends the process when the time is over; from another thread where this one is caught in a call. */
+function endAfter(seconds: number, code: number, log: Logger): void {
+  setTimeout(() => {
+    log.warn("not everything could be closed in time");
+    process.exit(code);
+  }, seconds * 1000);
+  const limitMs = (seconds + EXIT_SECONDS) * 1000;
+  const watchdog = `setTimeout(() => process.kill(process.pid, "SIGKILL"), ${limitMs})`;
+  new Worker(watchdog, { eval: true, execArgv: [] }).unref();
+}

@@ -1,0 +1,128 @@
+import {
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { basename, join } from "node:path";
+import { expect } from "chai";
+import { LmdbTaskStore } from "../../src/music/lmdb-store.js";
+import { type SongRecord, shortSong } from "../music/live-server.js";
+import { makeResult, makeTask, temporaryDirectory } from "../music/tasks.js";
+import { ServedProcess } from "./served-process.js";
+
+const PAGE_BYTES = 4096;
+
+describe("a server whose task store was damaged", () => {
+  let directory: string;
+  let songs: { id: string; file: string }[];
+
+  /** Makes songs in a first life. */
+  beforeEach(async () => {
+    directory = temporaryDirectory();
+    const server = await ServedProcess.startStub(directory, 0);
+    songs = [];
+    for (let i = 0; i < 3; i++) {
+      const id = await server.client.submit(shortSong);
+      const [record] = (await server.client.finished(id)).records as [SongRecord];
+      songs.push({ id, file: basename(decodeURIComponent(record.file)) });
+    }
+    expect(await server.end("SIGTERM")).to.equal(0);
+  });
+
+  const dataFile = () => join(directory, "tasks", "data.mdb");
+  const asideFolders = () => readdirSync(directory).filter((name) => name.startsWith("tasks-damaged-"));
+
+  /** Starts it again; every song must be there, whole. */
+  async function expectAllSongs(): Promise<void> {
+    const server = await ServedProcess.startStub(directory, 0);
+    for (const { id } of songs) {
+      const { item, records } = await server.client.query(id);
+      expect(item.status, item.error).to.equal(1);
+      await server.client.download(records[0] as SongRecord);
+    }
+    const { item } = await server.client.finished(await server.client.submit(shortSong));
+    expect(item.status, item.error).to.equal(1);
+    expect(server.log).to.include("the task store was made anew");
+    expect(await server.end("SIGTERM")).to.equal(0);
+    expect(existsSync(join(directory, "quarantine"))).to.equal(false);
+  }
+
+  it("takes the backup where the file was cut short, and keeps the damaged one", async () => {
+    truncateSync(dataFile(), statSync(dataFile()).size / 2);
+    const damaged = readFileSync(dataFile());
+    await expectAllSongs();
+    const [aside] = asideFolders() as [string];
+    expect(readFileSync(join(directory, aside, "data.mdb")).equals(damaged)).to.equal(true);
+  });
+
+  it("takes the backup where pages hold garbage", async () => {
+    const file = openSync(dataFile(), "r+");
+    const pages = statSync(dataFile()).size / PAGE_BYTES;
+    for (let page = 0; page < pages; page += 3)
+      writeSync(file, Buffer.alloc(PAGE_BYTES, 0xa5), 0, PAGE_BYTES, page * PAGE_BYTES);
+    await expectAllSongs();
+    expect(asideFolders()).to.have.length(1);
+  });
+
+  it("takes the backup where somebody removed the folder", async () => {
+    rmSync(join(directory, "tasks"), { recursive: true });
+    await expectAllSongs();
+  });
+
+  it("puts songs into quarantine and names them where there is no record of them at all", async () => {
+    for (const name of ["tasks", "tasks-backup"]) rmSync(join(directory, name), { recursive: true });
+    const server = await ServedProcess.startStub(directory, 0);
+    const names = songs.map(({ file }) => file);
+    expect(readdirSync(join(directory, "quarantine"))).to.have.members(names);
+    for (const name of names) expect(server.log).to.include(name);
+    expect(await server.end("SIGTERM")).to.equal(0);
+    expect(readdirSync(join(directory, "quarantine"))).to.have.members(names);
+  });
+
+  it("skips a record that it cannot read, names it, and says so to those who poll", async () => {
+    const store = LmdbTaskStore.open(join(directory, "tasks"));
+    const [{ id }] = songs as [(typeof songs)[number]];
+    await store.add({ ...makeTask({ id, state: "succeeded", result: makeResult() }), id: "another" });
+    await store.close();
+    const damaged = readFileSync(dataFile());
+    const at = damaged.lastIndexOf('"id":"another"');
+    damaged.write('"id":"ANOTHER"', at);
+    writeFileSync(dataFile(), damaged);
+
+    const server = await ServedProcess.startStub(directory, 0);
+    const ids = [...songs.map((song) => song.id), "another"];
+    const { body } = await server.client.post("/query_result", { task_id_list: ids });
+    const items = body.data as { task_id: string; status: number; error?: string }[];
+    expect(items.map(({ status }) => status)).to.deep.equal([1, 1, 1, 2]);
+    expect(items[3]?.error).to.include("the record of task another cannot be read");
+    expect(server.log).to.include("the record of task another cannot be read");
+    expect(await server.end("SIGTERM")).to.equal(0);
+  });
+
+  it("loads what versions before checksums wrote", async () => {
+    const { open } = await import("lmdb");
+    const place = temporaryDirectory();
+    const task = makeTask({ state: "succeeded", finishedAtMs: 1, result: makeResult() });
+    const old = open({ path: join(place, "tasks"), encoding: "json" });
+    old.putSync(task.id, task);
+    await old.close();
+    const server = await ServedProcess.startStub(place, 0);
+    expect((await server.client.query(task.id)).item.status).to.equal(1);
+    expect(await server.end("SIGTERM")).to.equal(0);
+  });
+
+  it("ages no song by more than a day because the clock is ahead", async () => {
+    const clock = join(directory, "clock.json");
+    const { serviceMs, wallMs } = JSON.parse(readFileSync(clock, "utf8"));
+    writeFileSync(clock, JSON.stringify({ serviceMs, wallMs: wallMs - 8 * 24 * 3_600_000 }));
+    const server = await ServedProcess.startStub(directory, 0);
+    for (const { id } of songs) expect((await server.client.query(id)).item.status).to.equal(1);
+    expect(await server.end("SIGTERM")).to.equal(0);
+  });
+});

@@ -1,0 +1,31 @@
+/** A stand-in for the engine that knows nothing of music: silence, after as long as a test says. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { MusicEngine } from "../../src/engine/types.js";
+
+const SAMPLE_RATE = 48_000;
+const SLOT = { slot: 1, model: "stub", isTurbo: true };
+
+/** `renderMs`: what a song takes. Only what text2music without a language model needs is there. */
+export function stubEngine(renderMs: () => number): MusicEngine {
+  const engine: Partial<MusicEngine> = {
+    usesEmbeddedModel: false,
+    runtimeInfo: () => ({ libtorchVersion: "", devices: [], cpuDtype: "float32" }),
+    slots: () => [SLOT],
+    models: () => [],
+    languageModels: () => [],
+    loadedLanguageModel: () => null,
+    loadSlot: async () => SLOT,
+    render: async ({ durationSeconds, seeds }, { signal }) => {
+      await sleep(renderMs(), undefined, signal === undefined ? {} : { signal });
+      const samplesPerChannel = Math.round(durationSeconds * SAMPLE_RATE);
+      return {
+        audio: seeds.map(() => new Float32Array(2 * samplesPerChannel)),
+        samplesPerChannel,
+        timings: { conditions: 0, denoise: 0, decode: 0 },
+        adapter: null,
+      };
+    },
+    close: async () => {},
+  };
+  return engine as MusicEngine;
+}
