@@ -11,7 +11,9 @@ import { type SongResult, StoreError, type Task, type TaskState, type TaskStore 
  * add up to 20 minutes: a few kills from outside say nothing of the task that they met.
  */
 const MAX_INTERRUPTIONS = 10;
-/** What a task waits at start-up after its second interruption; twice as long after each further one. */
+/** How often a task is tried whose song the disk has no room for. */
+const MAX_DISK_FAILURES = 10;
+/** What a task waits at start-up after its second interruption, or after a full disk; twice as long each further time. */
 const FIRST_HOLD_MS = 5_000;
 const MAX_HOLD_MS = 10 * 60_000;
 /** Between attempts to write to a store that refuses: the first one, doubled up to the last one. */
@@ -64,7 +66,9 @@ interface WaitingTask {
   id: string;
   sequence: number;
   interruptions: number;
-  /** Lets others go first for a while, as it may be what ended the process. */
+  /** How often a full disk took its song in this life of the process. */
+  diskFailures: number;
+  /** Lets others go first for a while, as it may be what ended the process or what does not fit on the disk. */
   isHeld: boolean;
 }
 
@@ -112,8 +116,9 @@ export class TaskQueue {
   /** Takes up a task that the store holds; for the start, before `recover`. */
   takeUp({ id, sequence, interruptions, state }: Task): void {
     this.#nextSequence = Math.max(this.#nextSequence, sequence + 1);
-    if (state === "queued" || state === "running")
-      this.#enqueue({ id, sequence, interruptions, isHeld: false });
+    if (state === "queued" || state === "running") {
+      this.#enqueue({ id, sequence, interruptions, diskFailures: 0, isHeld: false });
+    }
     if (state === "running") this.#interrupted.push(id);
     this.statistics.moved(null, state === "running" ? "queued" : state);
   }
@@ -133,7 +138,7 @@ export class TaskQueue {
           "the interruption of a task could not be recorded and is not counted",
         );
       }
-      if (task.interruptions > 1) this.#hold(task);
+      if (task.interruptions > 1) this.#hold(task, task.interruptions - 2);
     }
   }
 
@@ -147,13 +152,14 @@ export class TaskQueue {
     this.#dequeue(id);
   }
 
-  #hold(task: WaitingTask): void {
+  /** `times`: how often it was held before. */
+  #hold(task: WaitingTask, times: number): void {
     task.isHeld = true;
     const release = () => {
       task.isHeld = false;
       this.#startNext();
     };
-    setTimeout(release, Math.min(FIRST_HOLD_MS * 2 ** (task.interruptions - 2), MAX_HOLD_MS)).unref();
+    setTimeout(release, Math.min(FIRST_HOLD_MS * 2 ** times, MAX_HOLD_MS)).unref();
   }
 
   /** Starts the workers. */
@@ -362,6 +368,7 @@ export class TaskQueue {
       if (signal.aborted) this.log.info({ task: job.task.id, reason: oneLine(cause) }, "task stopped");
       else this.log.error({ task: job.task.id, err: cause }, "task failed");
       if (isShutdown(cause)) return { state: "queued" };
+      if (isDiskFull(cause) && ++job.task.diskFailures < MAX_DISK_FAILURES) return { state: "queued" };
       return { state: "failed", error: oneLine(cause), progress: job.progress.value };
     }
   }
@@ -395,6 +402,7 @@ export class TaskQueue {
     if (outcome.state !== "queued") return this.#finish(job.task.id, "running", outcome);
     await this.#change(job.task.id, (task) => ({ ...task, ...outcome }));
     this.#enqueue(job.task);
+    if (job.task.diskFailures > 0) this.#hold(job.task, job.task.diskFailures - 1);
     this.statistics.moved("running", "queued");
   }
 
@@ -417,6 +425,10 @@ export class TaskQueue {
 
 function isShutdown(cause: unknown): boolean {
   return cause instanceof JobAborted && cause.why === "shutdown";
+}
+
+function isDiskFull(cause: unknown): boolean {
+  return cause instanceof Error && "code" in cause && cause.code === "DISK_FULL";
 }
 
 /** Resolves once the job has ended. @throws StoreError where its end cannot be recorded yet */

@@ -1,7 +1,17 @@
-import { mkdirSync, readdirSync, realpathSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { shortSong } from "../music/live-server.js";
+import { type SongRecord, shortSong } from "../music/live-server.js";
 import { writeSilence } from "../music/recordings.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { writeSampleSet } from "../music/training/sample-files.js";
@@ -92,3 +102,74 @@ describe("songs on a small disk", () => {
     expect(await server.end("SIGTERM")).to.equal(0);
   });
 });
+
+describe("a server whose songs fill the disk", () => {
+  before(function () {
+    if (!canMountDisks()) this.skip();
+  });
+
+  it("says so, keeps what it has, and goes on by itself once there is room", async () => {
+    const directory = realpathSync(temporaryDirectory());
+    const server = await ServedProcess.startStub(
+      directory,
+      1500,
+      {},
+      { disk: { directory, sizeKiB: 64 * 1024 } },
+    );
+    const { client } = server;
+    const [song] = (await client.make(shortSong)) as [SongRecord];
+    const running = await client.submit(shortSong);
+    const waiting = await client.submit(shortSong);
+    const unwanted = await client.submit(shortSong);
+    await client.begun(running);
+    const filler = server.seen(join(directory, "filler"));
+    fill(filler);
+
+    const refused = await client.post("/release_task", shortSong);
+    expect(refused.status).to.equal(507);
+    expect(refused.body.detail).to.match(/^the disk of the task store is full: \d+ MiB are left$/);
+    expect((await client.post("/cancel_task", { task_id: unwanted })).status).to.equal(507);
+    expect((await client.query(unwanted)).item).to.include({ status: 0, queue_position: 2 });
+    // The job has ended by now, and that cannot be written down: a cancellation neither.
+    expect((await client.post("/cancel_task", { task_id: running })).status).to.equal(507);
+    expect((await client.query(running)).item.status).to.equal(0);
+    await client.download(song);
+
+    rmSync(filler);
+    expect((await client.finished(running)).item.error).to.equal("Cancelled by user");
+    expect((await client.finished(waiting)).item.status).to.equal(1);
+    expect((await client.finished(unwanted)).item.status).to.equal(1);
+    await client.make(shortSong);
+    expect(await server.end("SIGTERM")).to.equal(0);
+  });
+
+  it("makes a song again that a full disk took", async () => {
+    const directory = realpathSync(temporaryDirectory());
+    const server = await ServedProcess.startStub(
+      directory,
+      1500,
+      {},
+      { disk: { directory, sizeKiB: 64 * 1024 } },
+    );
+    const id = await server.client.submit(shortSong);
+    await server.client.begun(id);
+    const filler = server.seen(join(directory, "filler"));
+    fill(filler);
+    while (!server.log.includes("the end of a task cannot be recorded")) await sleep(50);
+    rmSync(filler);
+    expect((await server.client.finished(id)).item.status).to.equal(1);
+    expect(await server.end("SIGTERM")).to.equal(0);
+  });
+});
+
+/** Takes all that is left of the disk. */
+function fill(path: string): void {
+  const file = openSync(path, "w");
+  try {
+    for (;;) writeSync(file, Buffer.alloc(4096));
+  } catch (error) {
+    expect((error as NodeJS.ErrnoException).code).to.equal("ENOSPC");
+  } finally {
+    closeSync(file);
+  }
+}

@@ -3,7 +3,7 @@ import { pino } from "pino";
 import { LmdbTaskStore } from "../../src/music/lmdb-store.js";
 import { type JobControl, type Jobs, QueueFullError, TaskQueue } from "../../src/music/queue.js";
 import { JobStatistics } from "../../src/music/statistics.js";
-import type { SongResult, Task } from "../../src/music/store.js";
+import { type SongResult, StoreError, type Task } from "../../src/music/store.js";
 import { makeResult, makeTask, temporaryDirectory } from "./tasks.js";
 
 /** A job held open until the test says how it ends. */
@@ -19,11 +19,15 @@ class Bench implements Jobs {
   readonly started: HeldJob[] = [];
   /** How the tasks that ended did so, in order. */
   readonly ends: { id: string; state: string }[] = [];
+  /** Whether jobs go on when they are told to stop. */
+  isDeaf = false;
   #onStart: (() => void) | null = null;
 
   run(task: Task, context: JobControl): Promise<SongResult> {
     return new Promise<SongResult>((resolve, reject) => {
-      context.signal.addEventListener("abort", () => reject(context.signal.reason));
+      context.signal.addEventListener("abort", () => {
+        if (!this.isDeaf) reject(context.signal.reason);
+      });
       this.started.push({ task, context, succeed: (result = makeResult()) => resolve(result), fail: reject });
       this.#onStart?.();
     });
@@ -244,5 +248,77 @@ describe("TaskQueue", () => {
     const sequences: number[] = [];
     for await (const { task } of store.scan()) sequences.push((task as Task).sequence);
     expect(sequences).to.have.members([1, 2, 3, 4]);
+  });
+
+  describe("with a full disk", () => {
+    let freeBytes: number;
+
+    beforeEach(async () => {
+      freeBytes = 2 ** 30;
+      store = LmdbTaskStore.open(temporaryDirectory(), () => freeBytes);
+    });
+
+    it("starts, keeps what was running, and begins once there is room", async () => {
+      const interrupted = makeTask({ state: "running" });
+      await store.add(interrupted);
+      freeBytes = 0;
+      await openQueue();
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(queue.positionOf(interrupted.id)).to.equal(1);
+      expect(bench.started).to.have.length(0);
+      freeBytes = 2 ** 30;
+      (await bench.startedAtLeast(1)).succeed();
+      expect((await untilSettled(interrupted.id)).state).to.equal("succeeded");
+      expect(statistics.counts).to.deep.equal({ total: 1, queued: 0, running: 0, succeeded: 1, failed: 0 });
+    });
+
+    it("records the end of a job once there is room", async () => {
+      await openQueue();
+      const { task } = await queue.submit(request);
+      const job = await bench.startedAtLeast(1);
+      freeBytes = 0;
+      job.succeed();
+      expect(await queue.cancel(task.id).catch((error: unknown) => error)).to.be.instanceOf(StoreError);
+      expect(queue.progressOf(task.id)).to.not.equal(undefined);
+      freeBytes = 2 ** 30;
+      expect((await untilSettled(task.id)).state).to.equal("succeeded");
+    });
+
+    it("cancels nothing that it cannot record", async () => {
+      await openQueue();
+      await queue.submit(request);
+      await bench.startedAtLeast(1);
+      const waiting = [await queue.submit(request), await queue.submit(request)].map(({ task }) => task.id);
+      freeBytes = 0;
+      const refusal = await queue.cancel(waiting[0] as string).catch((error: unknown) => error);
+      expect(refusal).to.be.instanceOf(StoreError);
+      expect(waiting.map((id) => queue.positionOf(id))).to.deep.equal([1, 2]);
+      freeBytes = 2 ** 30;
+      expect(await queue.cancel(waiting[0] as string)).to.equal(true);
+    });
+  });
+
+  it("puts a job back that does not end when it is told to, and hears no more of it", async () => {
+    const { task } = await queue.submit(request);
+    const job = await bench.startedAtLeast(1);
+    bench.isDeaf = true;
+    await queue.stop(0);
+    expect((await store.get(task.id))?.state).to.equal("queued");
+    job.succeed();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect((await store.get(task.id))?.state).to.equal("queued");
+    expect(bench.ends).to.deep.equal([]);
+  });
+
+  it("lets a task that was interrupted before run alone", async () => {
+    const suspect = makeTask({ sequence: 1, interruptions: 1 });
+    const others = [makeTask({ sequence: 2 }), makeTask({ sequence: 3 })];
+    for (const task of [suspect, ...others]) await store.add(task);
+    await openQueue({ workers: 2, capacity: 5 });
+    const alone = await bench.startedAtLeast(1);
+    expect(alone.task.id).to.equal(suspect.id);
+    expect(bench.started).to.have.length(1);
+    alone.succeed();
+    await bench.startedAtLeast(3);
   });
 });
