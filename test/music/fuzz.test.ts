@@ -1,6 +1,8 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
 import { type AddressInfo, connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { expect } from "chai";
 import fc from "fast-check";
 import { RequestError } from "../../src/music/errors.js";
@@ -14,7 +16,9 @@ import {
   parseTaskIds,
 } from "../../src/music/request/service.js";
 import { type BodyApp, bodyApp } from "./body-app.js";
+import { type LiveServer, shortSong, startLiveServer } from "./live-server.js";
 import { parse } from "./request-parsing.js";
+import { temporaryDirectory } from "./tasks.js";
 
 const names = Object.values(generationSchema.shape).flatMap((schema) => namesOf(schema));
 
@@ -280,5 +284,277 @@ describe("request bodies under random input", () => {
         ])
       ).status,
     ).to.equal(200);
+  });
+});
+
+/** Longer than the server takes to answer what it has read. */
+const PATIENCE_MS = 50;
+
+describe("a live server under attack", () => {
+  const POST_PATHS = [
+    "/release_task",
+    "/query_result",
+    "/create_random_sample",
+    "/v1/dataset/load",
+    "/cancel_task",
+  ];
+  let server: LiveServer;
+  before(async () => {
+    server = await startLiveServer(temporaryDirectory(), { SVC_QUEUE_MAXSIZE: "1" });
+  });
+  after(() => server.close());
+
+  /** Sends the bytes. Gives the status of the answer, or null where the connection is closed without one. */
+  async function send(chunks: (string | Buffer)[], patience?: Promise<unknown>): Promise<number | null> {
+    const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
+    let reply = "";
+    const answered = new Promise<void>((resolve) => {
+      socket
+        .on("error", () => {})
+        .on("data", (chunk) => {
+          reply += chunk.toString("latin1");
+          if (patience !== undefined) resolve();
+        });
+      socket.once("close", () => resolve());
+    });
+    for (const chunk of chunks)
+      socket.write(typeof chunk === "string" ? Buffer.from(chunk, "latin1") : chunk);
+    await Promise.race([answered, ...(patience === undefined ? [] : [patience])]);
+    socket.destroy();
+    return reply === "" ? null : Number(reply.split(" ")[1]);
+  }
+
+  /** As `send`, but of bytes that may be no whole request: hangs up where the server waits for more. */
+  const prod = (...chunks: (string | Buffer)[]) => send(chunks, sleep(PATIENCE_MS));
+
+  /** No answer of the kind that tells of a fault inside, and the next request is answered. */
+  async function survives(status: number | null): Promise<void> {
+    expect(status === null || status < 500, `status ${status}`).to.equal(true);
+    expect((await server.client.get("/health")).status).to.equal(200);
+  }
+
+  const post = (path: string, headers: string, body: string | Buffer) =>
+    send([
+      `POST ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: ${body.length}\r\n${headers}\r\n\r\n`,
+      body,
+    ]);
+  const postJson = (path: string, body: string) => post(path, "Content-Type: application/json", body);
+  const postForm = (path: string, body: string) =>
+    post(path, "Content-Type: application/x-www-form-urlencoded", body);
+  const postParts = (path: string, ...parts: string[]) =>
+    post(
+      path,
+      "Content-Type: multipart/form-data; boundary=b",
+      `${parts.map((part) => `--b\r\n${part}\r\n`).join("")}--b--\r\n`,
+    );
+  const part = (disposition: string, rest = "", content = "x") =>
+    `Content-Disposition: form-data${disposition}\r\n${rest}\r\n${content}`;
+
+  const charsets = [
+    "utf-7",
+    "utf-16be",
+    "utf-16le",
+    "base64",
+    "hex",
+    "",
+    "\xff",
+    "x".repeat(200),
+    "__proto__",
+  ];
+  const names = ["prompt", "", "__proto__", "constructor", "src_audio", "ai_token", "a".repeat(10_000)];
+
+  it("answers a poll of the same long song a thousand times with a refusal, of a few with all of them", async () => {
+    const id = await server.client.submit({
+      ...shortSong,
+      lyrics: "é".repeat(32_768),
+      prompt: "ü".repeat(4096),
+    });
+    const { item } = await server.client.finished(id);
+    expect(item.status, item.error).to.equal(1);
+    const other = "11111111-1111-1111-1111-111111111111";
+    const few = await server.client.post("/query_result", { task_id_list: [id, other, id] });
+    expect(few.body.data.map(({ task_id }: { task_id: string }) => task_id)).to.deep.equal([id, other, id]);
+    expect(few.body.data[2]).to.deep.equal(item);
+    const many = await server.client.post("/query_result", { task_id_list: Array(1000).fill(id) });
+    expect(many.status).to.equal(400);
+    expect(many.body.detail).to.match(/^task_id_list asks for more than 8388608 bytes/);
+    const unknown = await server.client.post("/query_result", { task_id_list: Array(1000).fill(other) });
+    expect(unknown.body.data).to.have.length(1000);
+  });
+
+  for (const path of POST_PATHS) {
+    it(`answers at ${path} whatever the parts of a form say of themselves`, async () => {
+      for (const charset of charsets) {
+        await survives(
+          await postParts(
+            path,
+            part('; name="prompt"', `Content-Type: text/plain; charset="${charset}"\r\n`),
+          ),
+        );
+        await survives(await postParts(path, part(`; name*=${charset}''%ff%00`)));
+        await survives(await postParts(path, part(`; name="src_audio"; filename*=${charset}''%ff%00`)));
+        await survives(
+          await post(path, `Content-Type: application/json; charset=${charset}`, '{"prompt":"x"}'),
+        );
+        await survives(
+          await post(path, `Content-Type: application/json\r\nContent-Encoding: ${charset}`, "{}"),
+        );
+      }
+      for (const name of names) {
+        await survives(await postParts(path, part(`; name="${name}"`)));
+        await survives(
+          await postParts(
+            path,
+            part(`; name="${name}"; filename="${name}"`, "Content-Transfer-Encoding: base64\r\n"),
+          ),
+        );
+      }
+      await survives(await postParts(path, part("")));
+      await survives(await postParts(path, "", "\r\n\r\n", "x: y", `${"h: v\r\n".repeat(3000)}\r\n`));
+    });
+
+    it(`answers at ${path} however many fields or levels there are`, async () => {
+      await survives(await postJson(path, `{"a":${"[".repeat(500_000)}`));
+      await survives(await postJson(path, `{"a":${'{"a":'.repeat(100_000)}`));
+      await survives(
+        await postJson(
+          path,
+          JSON.stringify({
+            metas: "[".repeat(300_000),
+            param_obj: "[".repeat(300_000),
+            task_id_list: "[".repeat(300_000),
+          }),
+        ),
+      );
+      await survives(
+        await postJson(path, `{${Array.from({ length: 60_000 }, (_, i) => `"k${i}":1`).join()}}`),
+      );
+      await survives(await postJson(path, JSON.stringify({ prompt: "x".repeat(900_000) })));
+      for (const filler of ["&", "a&", "=", "a=+&", "+", "%41", "%ff", "%"]) {
+        await survives(await postForm(path, `prompt=${filler.repeat(900_000 / filler.length)}`));
+      }
+      await survives(await postParts(path, ...Array(1100).fill(part('; name="a"'))));
+    });
+  }
+
+  it("answers to compressed bodies that never end well", async () => {
+    const bomb = Buffer.alloc(30_000_000, " ");
+    for (const [encoding, encode] of [
+      ["gzip", gzipSync],
+      ["deflate", deflateSync],
+      ["br", brotliCompressSync],
+    ] as const) {
+      const headers = `Content-Type: application/json\r\nContent-Encoding: ${encoding}`;
+      expect(await post("/release_task", headers, encode(bomb))).to.equal(400);
+      const whole = encode(Buffer.from('{"task_id_list":[]}'));
+      expect(await post("/query_result", headers, whole)).to.equal(200);
+      await survives(await post("/query_result", headers, whole.subarray(0, -3)));
+      await survives(await post("/query_result", headers, Buffer.concat([whole, Buffer.from("garbage")])));
+    }
+  });
+
+  it("answers to ids that no store can hold", async () => {
+    for (const id of ["", "x".repeat(3000), "\u0000", "é".repeat(7000), "../x", "__proto__", "\ud800"]) {
+      await survives((await server.client.post("/query_result", { task_id_list: [id, id] })).status);
+      await survives((await server.client.post("/cancel_task", { task_id: id })).status);
+      await survives(
+        (await server.client.get(`/v1/audio?path=${encodeURIComponent(Buffer.from(id).toString())}`)).status,
+      );
+    }
+  });
+
+  const targets = [
+    "/",
+    "*",
+    "//[",
+    "http://[",
+    "http://a:b/",
+    "/%ff",
+    "/v1/audio?path=%ff",
+    "/v1/dataset/sample/%ff",
+    "?",
+    "/#[",
+  ];
+  const octet = fc.constantFrom(
+    ...["\r", "\n", "\t", "\0", "\xff", ":", ";", "=", '"', ",", "a", "0", " ", "%"],
+  );
+  const noise = fc.array(octet, { maxLength: 40 }).map((octets) => octets.join(""));
+  const header = fc.tuple(
+    fc.constantFrom(
+      ...[
+        "Host",
+        "Origin",
+        "Content-Type",
+        "Content-Encoding",
+        "Content-Length",
+        "Transfer-Encoding",
+        "Expect",
+      ],
+      ...["Range", "Authorization", "Cookie", "Upgrade", "Connection", "If-None-Match", "X"],
+    ),
+    fc.oneof(
+      noise,
+      fc.constantFrom(
+        "chunked",
+        "multipart/form-data; boundary=",
+        "bytes=-1",
+        "100-continue",
+        "-1",
+        "keep-alive",
+      ),
+    ),
+  );
+
+  it("answers or hangs up on hostile heads", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom("GET", "POST", "OPTIONS", "CONNECT", "PUT"),
+        fc.oneof(
+          fc.constantFrom(...targets),
+          noise.map((text) => `/${text}`),
+        ),
+        fc.array(header, { maxLength: 4 }),
+        noise,
+        async (method, target, headers, body) => {
+          const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`).join("");
+          await survives(
+            await prod(`${method} ${target} HTTP/1.1\r\nHost: localhost\r\n${lines}\r\n${body}`),
+          );
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+
+  it("answers or hangs up on parts that break off or say anything", async () => {
+    const piece = fc.oneof(
+      {
+        weight: 3,
+        arbitrary: fc.constantFrom(
+          ...[
+            "--b",
+            "--",
+            "\r\n",
+            "\r\n\r\n",
+            "Content-Disposition: form-data",
+            '; name="prompt"',
+            '; filename="a"',
+            "Content-Type: ",
+            "text/plain; charset=",
+            "utf-7",
+            "; name*=utf-8''%",
+          ],
+        ),
+      },
+      { weight: 1, arbitrary: noise },
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(piece, { maxLength: 25 }), fc.nat({ max: 60 }), async (pieces, missing) => {
+        const body = `--b\r\n${pieces.join("")}`;
+        const head = `POST /release_task HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: ${body.length + missing}\r\n\r\n`;
+        await survives(await prod(head, body));
+      }),
+      { numRuns: 150 },
+    );
   });
 });
