@@ -71,6 +71,8 @@ function endAfter(seconds: number, code: number, log: Logger): void {
     process.exit(code);
   }, seconds * 1000);
   const limitMs = (seconds + EXIT_SECONDS) * 1000;
-  const watchdog = `setTimeout(() => process.kill(process.pid, "SIGKILL"), ${limitMs})`;
-  new Worker(watchdog, { eval: true, execArgv: [] }).unref();
+  const program = `setTimeout(() => process.kill(process.pid, "SIGKILL"), ${limitMs})`;
+  const watchdog = new Worker(program, { eval: true, execArgv: [] });
+  watchdog.on("error", (err) => log.warn({ err }, "nothing ends the process where it hangs"));
+  watchdog.unref();
 }

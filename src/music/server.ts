@@ -108,9 +108,6 @@ export async function startMusicServer(options: MusicServerOptions): Promise<Mus
   server.on("error", (err) => log.error({ err }, "a connection could not be accepted"));
   try {
     await listen(server, config.apiPort, config.apiHost);
-    await mkdir(config.trainingRoot, { recursive: true }).catch((err: unknown) =>
-      log.warn({ err }, "SVC_TRAINING_ROOT cannot be made, so nothing can be trained"),
-    );
     const opened = service.open();
     server.on("request", (request, response) => {
       if (!readTarget(request)) {
@@ -124,6 +121,9 @@ export async function startMusicServer(options: MusicServerOptions): Promise<Mus
       );
     });
     await opened;
+    await mkdir(config.trainingRoot, { recursive: true }).catch((err: unknown) =>
+      log.warn({ err }, "SVC_TRAINING_ROOT cannot be made, so nothing can be trained"),
+    );
     await service.start();
   } catch (error) {
     server.close();
