@@ -14,10 +14,11 @@ const ADAPTER_FILES = [WEIGHTS_NAME, "lokr_weights.safetensors", SINGLE_FILE_NAM
 const EXPORT_NAMES = new Set([...ADAPTER_FILES, CONFIG_NAME, "training_info.json", PEFT_FOLDER]);
 /** What only a trainer that goes on needs; it is larger than the adapter itself. */
 const STATE_FILE = /^training_state\./;
-const EPOCH_FOLDER = /^epoch_(\d+)_/;
+/** A checkpoint after a whole epoch, or where a run was stopped within one. */
+const CHECKPOINT_FOLDER = /^(stopped_)?epoch_(\d+)_(?:step_(\d+))?/;
 
 /**
- * Copies `final`, else the checkpoint of the highest epoch, to `export_path`: a LoRA's files both in the folder
+ * Copies `final`, else the checkpoint that got furthest, to `export_path`: a LoRA's files both in the folder
  * itself and in its `adapter` folder, or as one file where that is asked for. An earlier export there is replaced once
  * the new one is whole.
  * @throws HttpError 404 where nothing was trained, 400 where `export_path` holds anything but an earlier export, or
@@ -42,19 +43,32 @@ export async function exportAdapter(root: PermittedRoot, request: AdapterExport)
 
 async function findAdapter(outputDirectory: string, asSent: string): Promise<string> {
   const final = join(outputDirectory, "final");
-  if ((await kindOf(final)) === "directory") return final;
-  const checkpoints = join(outputDirectory, "checkpoints");
-  if ((await kindOf(checkpoints)) !== "directory") {
-    throw new HttpError(404, `No trained model found in ${asSent}`);
+  const checkpoint = await furthestCheckpoint(join(outputDirectory, "checkpoints"));
+  if ((await kindOf(final)) === "directory") {
+    // A run that went on from there and was stopped leaves the final adapter of the run before it.
+    return checkpoint !== null && (await isNewer(checkpoint, final)) ? checkpoint : final;
   }
-  const epochs = (await readdir(checkpoints))
-    .flatMap((name) => {
-      const epoch = EPOCH_FOLDER.exec(name)?.[1];
-      return epoch === undefined ? [] : [{ name, epoch: Number(epoch) }];
-    })
-    .sort((a, b) => b.epoch - a.epoch);
-  if (epochs[0] === undefined) throw new HttpError(404, "No checkpoints found");
-  return join(checkpoints, epochs[0].name);
+  if (checkpoint !== null) return checkpoint;
+  if ((await kindOf(join(outputDirectory, "checkpoints"))) === "directory") {
+    throw new HttpError(404, "No checkpoints found");
+  }
+  throw new HttpError(404, `No trained model found in ${asSent}`);
+}
+
+/** The folder of the checkpoint with the most training in it, or null where there is none. */
+async function furthestCheckpoint(directory: string): Promise<string | null> {
+  const found = (await readdir(directory).catch(() => [])).flatMap((name) => {
+    const [match, stopped, epoch, step] = CHECKPOINT_FOLDER.exec(name) ?? [];
+    // A stop within an epoch comes before that epoch's own checkpoint.
+    const epochs = Number(epoch) - (stopped === undefined ? 0 : 0.5);
+    return match === undefined ? [] : [{ name, epochs, step: Number(step ?? 0) }];
+  });
+  found.sort((a, b) => b.epochs - a.epochs || b.step - a.step);
+  return found[0] === undefined ? null : join(directory, found[0].name);
+}
+
+async function isNewer(path: string, other: string): Promise<boolean> {
+  return (await stat(path)).mtimeMs > (await stat(other)).mtimeMs;
 }
 
 async function assertReplaceable(path: string, asSent: string): Promise<void> {

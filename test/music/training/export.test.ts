@@ -1,4 +1,12 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { HttpError } from "../../../src/music/errors.js";
@@ -59,9 +67,41 @@ describe("the export of adapters", () => {
     for (const epoch of [2, 10, 9]) {
       write(`out/checkpoints/epoch_${epoch}_loss_0.1000/lokr_weights.safetensors`, `epoch ${epoch}`);
     }
-    write("out/checkpoints/stopped_epoch_11_step_40/lokr_weights.safetensors", "stopped");
     await run("new/deep/folder");
     expect(read("new/deep/folder/lokr_weights.safetensors")).to.equal("epoch 10");
+  });
+
+  describe("of a run that was stopped", () => {
+    const checkpoint = (name: string) => write(`out/checkpoints/${name}/lokr_weights.safetensors`, name);
+    const exported = async () => {
+      await run();
+      return read("mine/lokr_weights.safetensors");
+    };
+
+    it("takes what the stop left where no epoch was finished", async () => {
+      checkpoint("stopped_epoch_1_step_3");
+      expect(await exported()).to.equal("stopped_epoch_1_step_3");
+    });
+
+    it("takes what the stop left rather than the epoch before it", async () => {
+      checkpoint("epoch_10_loss_0.1000");
+      checkpoint("stopped_epoch_11_step_9");
+      checkpoint("stopped_epoch_11_step_40");
+      expect(await exported()).to.equal("stopped_epoch_11_step_40");
+    });
+
+    it("takes the epoch that a resumed run finished after the stop", async () => {
+      checkpoint("stopped_epoch_11_step_40");
+      checkpoint("epoch_11_loss_0.1000");
+      expect(await exported()).to.equal("epoch_11_loss_0.1000");
+    });
+
+    it("takes what the stop left rather than the final adapter of the run before", async () => {
+      write("out/final/lokr_weights.safetensors", "final");
+      utimesSync(join(directory, "out/final"), 1_700_000_000, 1_700_000_000);
+      checkpoint("stopped_epoch_21_step_90");
+      expect(await exported()).to.equal("stopped_epoch_21_step_90");
+    });
   });
 
   it("replaces an earlier export and an empty folder", async () => {
@@ -78,7 +118,7 @@ describe("the export of adapters", () => {
   it("answers 404 where nothing was trained", async () => {
     const nothing = await refusalOf(run());
     expect(nothing).to.include({ status: 404, detail: "No trained model found in out" });
-    mkdirSync(join(directory, "out/checkpoints/stopped_epoch_1_step_1"), { recursive: true });
+    mkdirSync(join(directory, "out/checkpoints/notes"), { recursive: true });
     expect(await refusalOf(run())).to.include({ status: 404, detail: "No checkpoints found" });
   });
 
