@@ -164,6 +164,13 @@ describe("values of generation requests", () => {
       expect(parse({ inference_steps: 900, model }, { rangePolicy: "clamp" }).inferenceSteps).to.equal(200);
     });
 
+    it("of the guidance interval begin before they end", () => {
+      expect(refusal({ cfg_interval_start: 0.8, cfg_interval_end: 0.2 })).to.equal(
+        "cfg_interval_start must not be above cfg_interval_end, got 0.8 and 0.2",
+      );
+      expect(parse({ cfg_interval_start: 0.5, cfg_interval_end: 0.5 }).cfgIntervalEnd).to.equal(0.5);
+    });
+
     it("name the parameter as the client did", () => {
       expect(refusal({ duration: 5 })).to.equal(
         "audio_duration (sent as duration) must be from 10 to 600, got 5",

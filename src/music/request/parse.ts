@@ -34,6 +34,7 @@ export function parseGenerationRequest(fields: Fields, context: GenerationContex
   const recordings = recordingsOf({ ...parameters, analysis, hasCodes }, context.uploads, warnings);
   if (analysis === null) warnOfMissingCodes(parameters, warnings);
   if (parameters.taskType === "repaint" || parameters.taskType === "lego") checkWindow(parameters);
+  checkGuidanceInterval(parameters);
   const setsLength = recordings.sourceAudio !== null ? "the source" : hasCodes ? "audio_code_string" : null;
   if (setsLength !== null && parameters.audioDurationSeconds !== null) {
     warnings.push(`audio_duration was ignored: ${setsLength} sets the length`);
@@ -112,5 +113,11 @@ function checkWindow({
 }: GenerationParameters): void {
   if (end !== null && start >= end) {
     throw new RequestError(`repainting_start must be below repainting_end, got ${start} and ${end}`);
+  }
+}
+
+function checkGuidanceInterval({ cfgIntervalStart: start, cfgIntervalEnd: end }: GenerationParameters): void {
+  if (start > end) {
+    throw new RequestError(`cfg_interval_start must not be above cfg_interval_end, got ${start} and ${end}`);
   }
 }
