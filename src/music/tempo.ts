@@ -1,0 +1,100 @@
+/**
+ * The tempo of a piece of music, measured simply: how regularly its loudness rises (onset strength, and its
+ * autocorrelation with a preference for tempos that people tap; after Ellis, "Beat tracking by dynamic programming",
+ * 2007). It may be half or twice what a listener would say.
+ */
+
+const HOP_SAMPLES = 512;
+/** Half a minute says what the whole does, and measuring it holds up nobody. */
+const MAX_SECONDS = 30;
+const BPM_RANGE = { min: 50, max: 200 };
+/** What people tap most often, and how far from it they go, in octaves. */
+const PREFERRED_BPM = 120;
+const PREFERENCE_OCTAVES = 1;
+/** Beats ahead that should sound as this one does. */
+const BEATS_AHEAD = 4;
+
+/**
+ * Beats per minute, an integer from 50 to 200; null where nothing is to be heard.
+ * @param audio planar stereo: all of the left channel, then all of the right
+ */
+export function measureTempo(audio: Float32Array, sampleRate: number): number | null {
+  const onsets = onsetStrength(audio, sampleRate);
+  if (onsets.every((onset) => onset === 0)) return null;
+  const hopsPerMinute = (60 * sampleRate) / HOP_SAMPLES;
+  const maxLag = Math.min(onsets.length - 1, Math.ceil((BEATS_AHEAD * hopsPerMinute) / BPM_RANGE.min) + 1);
+  const likeness = autocorrelation(onsets, maxLag);
+  let best = { bpm: PREFERRED_BPM, score: Number.NEGATIVE_INFINITY };
+  for (let bpm = BPM_RANGE.min; bpm <= BPM_RANGE.max; bpm += 1) {
+    const score = preference(bpm) * pulse(likeness, hopsPerMinute / bpm);
+    if (score > best.score) best = { bpm, score };
+  }
+  return best.bpm;
+}
+
+/** How much louder each hop is than the one before it, in the whole and in the treble; 0 where it is not. */
+function onsetStrength(audio: Float32Array, sampleRate: number): Float64Array {
+  const length = audio.length / 2;
+  const measured = Math.min(length, MAX_SECONDS * sampleRate);
+  const begin = Math.floor((length - measured) / 2);
+  const hops = Math.floor(measured / HOP_SAMPLES);
+  const loudness = [new Float64Array(hops), new Float64Array(hops)] as const;
+  let before = 0;
+  for (let hop = 0; hop < hops; hop += 1) {
+    let whole = 0;
+    let treble = 0;
+    for (let i = begin + hop * HOP_SAMPLES; i < begin + (hop + 1) * HOP_SAMPLES; i += 1) {
+      const sample = (audio[i] as number) + (audio[length + i] as number);
+      whole += sample * sample;
+      treble += (sample - before) ** 2;
+      before = sample;
+    }
+    loudness[0][hop] = whole;
+    loudness[1][hop] = treble;
+  }
+  const onsets = new Float64Array(hops);
+  for (const energy of loudness) {
+    const floor = 1e-3 * mean(energy);
+    if (floor === 0) continue;
+    for (let hop = 1; hop < hops; hop += 1) {
+      const rise = Math.log(((energy[hop] as number) + floor) / ((energy[hop - 1] as number) + floor));
+      (onsets[hop] as number) += Math.max(0, rise);
+    }
+  }
+  return onsets;
+}
+
+function autocorrelation(values: Float64Array, maxLag: number): Float64Array {
+  const average = mean(values);
+  const centred = values.map((value) => value - average);
+  const result = new Float64Array(maxLag + 1);
+  for (let lag = 0; lag <= maxLag; lag += 1) {
+    let sum = 0;
+    for (let i = lag; i < centred.length; i += 1)
+      sum += (centred[i] as number) * (centred[i - lag] as number);
+    result[lag] = sum / (centred.length - lag);
+  }
+  return result;
+}
+
+/** How alike the music is at multiples of a beat that lasts `hops`, fractions of a hop included. */
+function pulse(likeness: Float64Array, hops: number): number {
+  let sum = 0;
+  let count = 0;
+  for (let beat = 1; beat <= BEATS_AHEAD; beat += 1) {
+    const lag = Math.floor(beat * hops);
+    const [here, next] = [likeness[lag], likeness[lag + 1]];
+    if (here === undefined || next === undefined) break;
+    sum += here + (beat * hops - lag) * (next - here);
+    count += 1;
+  }
+  return count === 0 ? 0 : sum / count;
+}
+
+function preference(bpm: number): number {
+  return Math.exp(-0.5 * (Math.log2(bpm / PREFERRED_BPM) / PREFERENCE_OCTAVES) ** 2);
+}
+
+function mean(values: Float64Array): number {
+  return values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
+}
