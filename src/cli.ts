@@ -15,6 +15,7 @@ import {
 import { createLogger } from "./log.js";
 import { publishedModels } from "./models/published.js";
 import { TAG_POSITIONS } from "./music/dataset/data-set.js";
+import { plansUnasked } from "./music/lm-policy.js";
 import { type PreprocessOptions, preprocess } from "./preprocess.js";
 import { ProgressDisplay } from "./progress-display.js";
 import { serveUntilStopped } from "./service-process.js";
@@ -187,6 +188,7 @@ async function generate(prompt: string, options: GenerateOptions): Promise<void>
     const song = await makeSongs(engine, request, {
       destination: () => ({ name: options.out, path }),
       maxSourceSeconds: config.sourceMaxSeconds,
+      plansUnasked: plansUnasked(config.initLanguageModel, config.languageModelDevice, engine.runtimeInfo()),
       signal,
       report: (progress) => display.show(progress),
     }).finally(() => display.stop());

@@ -141,7 +141,7 @@ const SETTINGS = {
     "SVC_INIT_LLM",
     z.string().transform(startUpChoice).default("auto"),
     "auto",
-    "load the language model at start: auto (decided by the device), true, or false (loaded when a request first needs it)",
+    "whether the language model is loaded at start, and plans what a song leaves open without being asked: auto (decided by the device), true, or false (only requests that need it load it)",
   ),
   languageModel: setting(
     "SVC_LM_MODEL_PATH",

@@ -11,7 +11,7 @@ import type {
 } from "./addon.js";
 import { Checkpoints, embeddedModel } from "./checkpoints.js";
 import { EngineError } from "./errors.js";
-import { LanguageModel } from "./language-model.js";
+import { LanguageModel, TextContext } from "./language-model.js";
 import { loadAddon } from "./native.js";
 import * as planner from "./planner.js";
 import { Renderer } from "./renderer.js";
@@ -20,6 +20,8 @@ import type {
   AdapterState,
   EngineOptions,
   FormatRequest,
+  LanguageModelInfo,
+  LanguageRequest,
   ModelEntry,
   MusicEngine,
   Plan,
@@ -33,6 +35,7 @@ import type {
   TrainingRequest,
   TrainingSampleRequest,
   UnderstandRequest,
+  WordsRequest,
 } from "./types.js";
 
 interface Slot {
@@ -49,6 +52,10 @@ export class Engine implements MusicEngine {
   /** Slots 1 to 3; null where not configured. */
   readonly #slots: (Slot | null)[];
   #languageModel: LanguageModel | null = null;
+  /** What requests get that name none: as configured, until another is made the default. */
+  #defaultLanguageModel: string;
+  /** By the checkpoint's name. */
+  readonly #textContexts = new Map<string, Promise<TextContext>>();
   /** Work in progress: it calls its language model more than once, so that one closes only afterwards. */
   readonly #languageWork = new Set<Promise<unknown>>();
   /** Runs in progress, and what ends them when the engine closes. */
@@ -68,6 +75,7 @@ export class Engine implements MusicEngine {
     this.#addon.useFlashAttention(options.flashAttention);
     this.#checkpoints = new Checkpoints(options.checkpointsDirectory);
     this.#options = options;
+    this.#defaultLanguageModel = options.languageModel;
     this.#log = log;
     this.#slots = options.slotModels.map((model) => (model ? { configured: model, renderer: null } : null));
   }
@@ -121,23 +129,41 @@ export class Engine implements MusicEngine {
   }
 
   async loadLanguageModel(name: string | null, call: CallOptions = {}): Promise<string> {
-    return (await this.#ensureLanguageModel(name ?? this.#options.languageModel, call)).name;
+    const loaded = await this.#ensureLanguageModel(name ?? this.#defaultLanguageModel, call);
+    this.#defaultLanguageModel = name ?? this.#defaultLanguageModel;
+    return loaded.name;
+  }
+
+  async prepareLanguageModel(name: string | null, call: CallOptions = {}): Promise<LanguageModelInfo> {
+    return (await this.#ensureLanguageModel(name ?? this.#defaultLanguageModel, call)).info;
+  }
+
+  async checkWords({ languageModel, fields, codesSeconds }: WordsRequest): Promise<void> {
+    if (this.#closed) throw new EngineError("CLOSED", "The engine is closed.");
+    const checkpoint = this.#checkpoints.languageModel(languageModel ?? this.#defaultLanguageModel);
+    const known = this.#textContexts.get(checkpoint.name);
+    const reading = known ?? TextContext.load(checkpoint);
+    if (known === undefined) {
+      this.#textContexts.set(checkpoint.name, reading);
+      reading.catch(() => this.#textContexts.delete(checkpoint.name));
+    }
+    await (await reading).checkWords(fields, planner.tokensToWrite(codesSeconds));
   }
 
   async createSample(request: SampleRequest, call: CallOptions): Promise<SongSheet> {
-    return this.#withLanguageModel(call, (lm) => planner.createSample(lm, request, call, this.#log));
+    return this.#withLanguageModel(request, call, (lm) => planner.createSample(lm, request, call, this.#log));
   }
 
   async formatInput(request: FormatRequest, call: CallOptions): Promise<SongSheet> {
-    return this.#withLanguageModel(call, (lm) => planner.formatInput(lm, request, call, this.#log));
+    return this.#withLanguageModel(request, call, (lm) => planner.formatInput(lm, request, call, this.#log));
   }
 
   async plan(request: PlanRequest, call: CallOptions): Promise<Plan> {
-    return this.#withLanguageModel(call, (lm) => planner.plan(lm, request, call, this.#log));
+    return this.#withLanguageModel(request, call, (lm) => planner.plan(lm, request, call, this.#log));
   }
 
   async understand(request: UnderstandRequest, call: CallOptions): Promise<SongSheet> {
-    return this.#withLanguageModel(call, (lm) => planner.understand(lm, request, call, this.#log));
+    return this.#withLanguageModel(request, call, (lm) => planner.understand(lm, request, call, this.#log));
   }
 
   async render(request: RenderRequest, call: CallOptions): Promise<Rendering> {
@@ -208,6 +234,8 @@ export class Engine implements MusicEngine {
     this.#languageModel = null;
     await Promise.allSettled(this.#languageWork);
     await Promise.all(models.map((model) => model?.close()));
+    const contexts = await Promise.allSettled(this.#textContexts.values());
+    await Promise.all(contexts.map((read) => (read.status === "fulfilled" ? read.value.close() : null)));
   }
 
   #slot(slotNumber: number): Slot {
@@ -243,9 +271,15 @@ export class Engine implements MusicEngine {
     });
   }
 
-  /** Runs `work` on whichever language model is loaded, else on the configured one. */
-  async #withLanguageModel<T>(call: CallOptions, work: (lm: LanguageModel) => Promise<T>): Promise<T> {
-    const lm = this.#languageModel ?? (await this.#ensureLanguageModel(this.#options.languageModel, call));
+  /** Runs `work` on the model that the request means, whichever is loaded. */
+  async #withLanguageModel<T>(
+    { languageModel }: LanguageRequest,
+    call: CallOptions,
+    work: (lm: LanguageModel) => Promise<T>,
+  ): Promise<T> {
+    const name = languageModel ?? this.#defaultLanguageModel;
+    const isLoaded = this.#languageModel?.name === this.#checkpoints.languageModel(name).name;
+    const lm = (isLoaded && this.#languageModel) || (await this.#ensureLanguageModel(name, call));
     const running = work(lm);
     this.#languageWork.add(running);
     try {

@@ -13,10 +13,12 @@ import type {
 import type { Checkpoint } from "./checkpoints.js";
 import { EngineError } from "./errors.js";
 import { type PromptPart, Tokenizer } from "./tokenizer.js";
-import type { SamplingOptions } from "./types.js";
+import type { LanguageModelInfo, SamplingOptions } from "./types.js";
 
 /** Room for the longest song's 3000 codes and long lyrics; the models could address more. */
 const maxContextTokens = 8192;
+/** What stands around the words in any prompt, the think block before audio codes included. */
+const frameTokens = 128;
 
 export interface TextJob {
   prompt: PromptPart[];
@@ -41,22 +43,56 @@ export interface CodesJob {
   seeds: number[];
 }
 
-export class LanguageModel {
-  readonly name: string;
-  readonly tokenizer: Tokenizer;
-  readonly #native: NativeLanguageModel;
-  readonly #contextTokens: number;
-
+/** How much text a language model holds; known without its weights. */
+export class TextContext {
   private constructor(
-    name: string,
-    native: NativeLanguageModel,
-    tokenizer: Tokenizer,
-    contextTokens: number,
-  ) {
-    this.name = name;
-    this.tokenizer = tokenizer;
+    readonly name: string,
+    readonly tokenizer: Tokenizer,
+    readonly maxTokens: number,
+    readonly config: LanguageModelConfig,
+  ) {}
+
+  static async load(checkpoint: Checkpoint): Promise<TextContext> {
+    const config = await readConfig(checkpoint);
+    const tokenizer = await Tokenizer.load(checkpoint.directory);
+    const maxTokens = Math.min(maxContextTokens, config.max_position_embeddings ?? maxContextTokens);
+    return new TextContext(checkpoint.name, tokenizer, maxTokens, config);
+  }
+
+  /**
+   * @param fields the words of the prompt, by the names that clients know them by
+   * @throws EngineError PROMPT_TOO_LONG naming the longest field
+   */
+  async checkWords(fields: Readonly<Record<string, string>>, newTokens: number): Promise<void> {
+    const lengths = await Promise.all(
+      Object.entries(fields).map(async ([field, words]) => ({
+        field,
+        tokens: (await this.tokenizer.encodeText(words)).length,
+      })),
+    );
+    const total = lengths.reduce((sum, { tokens }) => sum + tokens, frameTokens);
+    const longest = lengths.sort((a, b) => b.tokens - a.tokens)[0];
+    if (longest === undefined || total + newTokens <= this.maxTokens) return;
+    throw new EngineError(
+      "PROMPT_TOO_LONG",
+      `${longest.field} is too long for the language model ${this.name}: it takes ${longest.tokens} of its ` +
+        `${this.maxTokens} tokens, of which ${newTokens} must stay free to write in. Shorten ${longest.field}.`,
+    );
+  }
+
+  /** Ends the tokenizer's thread. */
+  close(): Promise<void> {
+    return this.tokenizer.close();
+  }
+}
+
+export class LanguageModel {
+  readonly text: TextContext;
+  readonly #native: NativeLanguageModel;
+
+  private constructor(native: NativeLanguageModel, text: TextContext) {
+    this.text = text;
     this.#native = native;
-    this.#contextTokens = contextTokens;
   }
 
   /** @param codebookSize codes that the renderer understands; the model is held to them */
@@ -67,24 +103,40 @@ export class LanguageModel {
     codebookSize: number,
     call: CallOptions,
   ): Promise<LanguageModel> {
-    const config = await readConfig(checkpoint);
-    const tokenizer = await Tokenizer.load(checkpoint.directory);
-    const contextTokens = Math.min(maxContextTokens, config.max_position_embeddings ?? maxContextTokens);
+    const text = await TextContext.load(checkpoint);
+    const { tokenizer, config } = text;
     try {
       const native = await addon.loadLanguageModel(
         {
           ...placement,
           modelDirectory: checkpoint.directory,
-          maxContextTokens: contextTokens,
+          maxContextTokens: text.maxTokens,
           vocabulary: tokenizer.vocabulary(config.vocab_size ?? tokenizer.size, codebookSize),
         },
         call,
       );
-      return new LanguageModel(checkpoint.name, native, tokenizer, contextTokens);
+      return new LanguageModel(native, text);
     } catch (error) {
-      await tokenizer.close();
+      await text.close();
       throw error;
     }
+  }
+
+  get name(): string {
+    return this.text.name;
+  }
+
+  get tokenizer(): Tokenizer {
+    return this.text.tokenizer;
+  }
+
+  /** False where its configuration says `"writes_text": false`: it is too small for words that a person should read. */
+  get writesText(): boolean {
+    return this.text.config.writes_text ?? true;
+  }
+
+  get info(): LanguageModelInfo {
+    return { name: this.name, writesText: this.writesText };
   }
 
   /** Tensors of its checkpoint that nothing reads. */
@@ -100,7 +152,7 @@ export class LanguageModel {
         promptTokenIds,
         program: job.program,
         seeds: [job.seed],
-        maxNewTokens: Math.min(job.maxNewTokens, this.#contextTokens - promptTokenIds.length),
+        maxNewTokens: Math.min(job.maxNewTokens, this.text.maxTokens - promptTokenIds.length),
         cfgScale: 1,
         stage: job.stage,
       },
@@ -120,7 +172,7 @@ export class LanguageModel {
         negativePromptTokenIds: guided ? await this.tokenizer.encode(job.negativePrompt) : undefined,
         program: [{ kind: "codes", count: job.count ?? undefined }],
         seeds: job.seeds,
-        maxNewTokens: job.count ?? Math.min(job.maxCount, this.#contextTokens - promptTokenIds.length),
+        maxNewTokens: job.count ?? Math.min(job.maxCount, this.text.maxTokens - promptTokenIds.length),
         cfgScale: guided ? job.cfgScale : 1,
         stage: "codes",
       },
@@ -132,7 +184,7 @@ export class LanguageModel {
 
   async close(): Promise<void> {
     await this.#native.close();
-    await this.tokenizer.close();
+    await this.text.close();
   }
 
   #generate(
@@ -148,10 +200,10 @@ export class LanguageModel {
   #checkContext(job: Pick<LanguageJob, "promptTokenIds" | "negativePromptTokenIds" | "maxNewTokens">): void {
     const { promptTokenIds, negativePromptTokenIds, maxNewTokens } = job;
     const promptTokens = Math.max(promptTokenIds.length, negativePromptTokenIds?.length ?? 0);
-    if (maxNewTokens < 1 || promptTokens + maxNewTokens > this.#contextTokens) {
+    if (maxNewTokens < 1 || promptTokens + maxNewTokens > this.text.maxTokens) {
       throw new EngineError(
         "PROMPT_TOO_LONG",
-        `Caption and lyrics take ${promptTokens} of the language model's ${this.#contextTokens} tokens and leave no ` +
+        `Caption and lyrics take ${promptTokens} of the language model's ${this.text.maxTokens} tokens and leave no ` +
           `room for the ${Math.max(1, maxNewTokens)} it has to write. Shorten the lyrics or the song.`,
       );
     }
@@ -161,6 +213,7 @@ export class LanguageModel {
 interface LanguageModelConfig {
   vocab_size?: number;
   max_position_embeddings?: number;
+  writes_text?: boolean;
 }
 
 async function readConfig(checkpoint: Checkpoint): Promise<LanguageModelConfig> {

@@ -1,6 +1,10 @@
-/** What the language model does for a song: expand a wish, rewrite, plan (reference/lm.md 6). */
+/**
+ * What the language model does for a song: expand a wish, rewrite, plan (reference/lm.md 6). What it writes takes the
+ * place of a person's words only where it is no worse (answer-check.ts).
+ */
 import { performance } from "node:perf_hooks";
 import type { CallOptions } from "./addon.js";
+import { captionFault, lyricsFault } from "./answer-check.js";
 import { EngineError } from "./errors.js";
 import type { LanguageModel, TextJob } from "./language-model.js";
 import { isComplete, mergeMetadata, toThinkFields } from "./metadata.js";
@@ -29,43 +33,90 @@ import type {
 import { serializeThinkFields } from "./yaml.js";
 
 const maxMetadataTokens = 1024;
+/** The fields of a song without its caption take about so many. */
+const minTokens = 64;
 const maxSheetTokens = 2560;
 const codesPerSecond = 5;
 
 /** Told of what a person should know. */
 export type Log = (message: string) => void;
 
-/** Expands a wish into a song sheet. */
+/**
+ * Expands a wish into a song sheet. Where the model cannot put it in words, the wish itself is the caption, and the
+ * model plans only the metadata.
+ */
 export async function createSample(
   lm: LanguageModel,
   request: SampleRequest,
   call: CallOptions,
   log: Log,
 ): Promise<SongSheet> {
-  const output = await writeSheet(lm, samplePrompt(request.query, request.instrumental), request, call, log);
-  if (output.fields.caption === undefined) throw noSheet(lm, "caption");
-  const lyrics = output.lyrics ?? "";
+  const { query, instrumental, language, metadata } = request;
+  const plain = (why: string) =>
+    plainSheet(lm, { ...request, caption: query, lyrics: instrumentalLyrics }, why, call, log);
+  await lm.text.checkWords({ sample_query: query }, minTokens);
+  if (!lm.writesText)
+    return plain(`${doesNotWrite(lm)}: the wish is the caption, and no lyrics were written`);
+  const output = await writeSheet(lm, samplePrompt(query, instrumental), request, call, log);
+  const { caption } = output.fields;
+  const lyrics = output.lyrics || (instrumental ? instrumentalLyrics : "");
+  if (caption === undefined) throw noSheet(lm, "caption");
+  const fault = (await captionFault(caption, query)) ?? (await newLyricsFault(lyrics, instrumental));
+  if (fault !== null)
+    return plain(`${wroteInVain(lm, fault)}: the wish is the caption, and no lyrics were written`);
   return {
-    ...mergeMetadata(request.metadata, output.fields),
-    caption: output.fields.caption,
-    lyrics: lyrics === "" && request.instrumental ? instrumentalLyrics : lyrics,
-    language: output.fields.language ?? request.language ?? unknownLanguage,
+    ...mergeMetadata(metadata, output.fields),
+    caption,
+    lyrics,
+    language: output.fields.language ?? language ?? unknownLanguage,
+    warnings: [],
   };
 }
 
-/** Rewrites a caption and lyrics; what the model leaves out stays as it was. */
+/**
+ * Rewrites a caption and lyrics. What the model leaves out or writes worse stays as it was, and with a model that
+ * cannot write everything does: it then plans only the metadata.
+ */
 export async function formatInput(
   lm: LanguageModel,
   request: FormatRequest,
   call: CallOptions,
   log: Log,
 ): Promise<SongSheet> {
-  const output = await writeSheet(lm, formatPrompt(request.caption, request.lyrics), request, call, log);
+  const { caption, lyrics, language, metadata } = request;
+  await lm.text.checkWords({ prompt: caption, lyrics }, minTokens);
+  if (!lm.writesText) {
+    return plainSheet(
+      lm,
+      request,
+      `${doesNotWrite(lm)}: caption and lyrics are as they were sent`,
+      call,
+      log,
+    );
+  }
+  const { fields, lyrics: written } = await writeSheet(lm, formatPrompt(caption, lyrics), request, call, log);
+  const warnings: string[] = [];
+  const checked = (what: string, own: string, text: string, fault: string | null) => {
+    if (fault === null) return text;
+    warnings.push(
+      `the ${what} ${what === "lyrics" ? "stay as they were" : "stays as it was"} sent: ${wroteInVain(lm, fault)}`,
+    );
+    return own;
+  };
+  const newCaption = fields.caption ?? caption;
+  const newLyrics = asksForNoWords(lyrics) ? lyrics : written || lyrics;
+  const lyricsAreOwn = newLyrics === lyrics || (lyrics.trim() === "" && asksForNoWords(newLyrics));
   return {
-    ...mergeMetadata(request.metadata, output.fields),
-    caption: output.fields.caption ?? request.caption,
-    lyrics: output.lyrics || request.lyrics,
-    language: output.fields.language ?? request.language ?? unknownLanguage,
+    ...mergeMetadata(metadata, fields),
+    caption: checked(
+      "caption",
+      caption,
+      newCaption,
+      newCaption === caption ? null : await captionFault(newCaption, caption),
+    ),
+    lyrics: checked("lyrics", lyrics, newLyrics, lyricsAreOwn ? null : await lyricsFault(newLyrics, lyrics)),
+    language: fields.language ?? language ?? unknownLanguage,
+    warnings,
   };
 }
 
@@ -77,12 +128,14 @@ export async function understand(
   log: Log,
 ): Promise<SongSheet> {
   const prompt = understandPrompt(request.audioCodes);
-  const output = await writeSheet(lm, prompt, { ...request, language: null }, call, log);
+  const program = { ...sheetProgram({ ...request, language: null }), ...(lm.writesText ? {} : factsOnly) };
+  const output = await writeThinking(lm, sheetJob(prompt, request), program, call, log);
   return {
     ...mergeMetadata(request.metadata, output.fields),
-    caption: output.fields.caption ?? "",
-    lyrics: output.lyrics ?? "",
-    language: output.fields.language ?? unknownLanguage,
+    caption: lm.writesText ? (output.fields.caption ?? "") : "",
+    lyrics: lm.writesText ? (output.lyrics ?? "") : "",
+    language: (lm.writesText && output.fields.language) || unknownLanguage,
+    warnings: lm.writesText ? [] : [`${doesNotWrite(lm)}: the recording has no caption and no lyrics`],
   };
 }
 
@@ -95,8 +148,14 @@ export async function plan(
 ): Promise<Plan> {
   const known = toThinkFields(request.metadata, null);
   const begun = performance.now();
-  const written =
-    request.fillMetadata && !isComplete(request.metadata) ? await writeMetadata(lm, request, call, log) : {};
+  await lm.text.checkWords(
+    { prompt: request.caption, lyrics: request.lyrics },
+    tokensToWrite(request.writeCodes ? (request.metadata.durationSeconds ?? 0) : null),
+  );
+  const { written, warnings } =
+    request.fillMetadata && !isComplete(request.metadata)
+      ? await planWords(lm, request, call, log)
+      : { written: {}, warnings: [] };
   const metadata = mergeMetadata(request.metadata, written);
   const planned = performance.now();
   const audioCodes = request.writeCodes
@@ -107,34 +166,91 @@ export async function plan(
     caption: written.caption ?? null,
     language: written.language ?? null,
     audioCodes,
+    warnings,
     seconds: { metadata: (planned - begun) / 1000, codes: (performance.now() - planned) / 1000 },
   };
 }
 
+/** Metadata, and the caption and the language where they are asked for and the model is able to. */
+async function planWords(
+  lm: LanguageModel,
+  request: PlanRequest,
+  call: CallOptions,
+  log: Log,
+): Promise<{ written: ThinkFields; warnings: string[] }> {
+  const { caption, rewriteCaption, detectLanguage } = request;
+  const wish = {
+    ...request,
+    rewriteCaption: rewriteCaption && lm.writesText,
+    detectLanguage: detectLanguage && lm.writesText,
+    seed: request.seeds[0] ?? 0,
+  };
+  const written = await writeMetadata(lm, wish, call, log);
+  if (rewriteCaption && !lm.writesText) {
+    return { written, warnings: [`${doesNotWrite(lm)}: the caption stays as it was sent`] };
+  }
+  const fault = written.caption === undefined ? null : await captionFault(written.caption, caption);
+  if (fault === null) return { written, warnings: [] };
+  const warning = `the caption stays as it was sent: ${wroteInVain(lm, fault)}`;
+  return { written: { ...written, caption: undefined }, warnings: [warning] };
+}
+
+/** A song sheet of the client's own words, with the model's metadata. */
+async function plainSheet(
+  lm: LanguageModel,
+  request: FormatRequest,
+  warning: string,
+  call: CallOptions,
+  log: Log,
+): Promise<SongSheet> {
+  const { caption, lyrics, language, metadata } = request;
+  const wish = { ...request, rewriteCaption: false, detectLanguage: false };
+  const written = isComplete(metadata) ? {} : await writeMetadata(lm, wish, call, log);
+  return {
+    ...mergeMetadata(metadata, written),
+    caption,
+    lyrics,
+    language: language ?? unknownLanguage,
+    warnings: [warning],
+  };
+}
+
+type SheetRequest = Pick<SampleRequest, "language" | "metadata" | "sampling" | "seed">;
+
 function writeSheet(
   lm: LanguageModel,
   prompt: PromptPart[],
-  { language, metadata, sampling, seed }: Pick<SampleRequest, "language" | "metadata" | "sampling" | "seed">,
+  request: SheetRequest,
   call: CallOptions,
   log: Log,
 ): Promise<ParsedOutput> {
-  const program = {
+  return writeThinking(lm, sheetJob(prompt, request), sheetProgram(request), call, log);
+}
+
+function sheetJob(prompt: PromptPart[], { sampling, seed }: Pick<SheetRequest, "sampling" | "seed">) {
+  return { prompt, maxNewTokens: maxSheetTokens, sampling, seed, stage: "text" } as const;
+}
+
+function sheetProgram({ language, metadata }: Pick<SheetRequest, "language" | "metadata">): ThinkProgram {
+  return {
     forced: toThinkFields(metadata, language === unknownLanguage ? null : language),
     writeCaption: true,
     writeLanguage: true,
     textAfterwards: true,
   };
-  const job = { prompt, maxNewTokens: maxSheetTokens, sampling, seed, stage: "text" } as const;
-  return writeThinking(lm, job, program, call, log);
 }
+
+/** What is asked of a model that does not write. */
+const factsOnly = { writeCaption: false, writeLanguage: false, textAfterwards: false };
 
 async function writeMetadata(
   lm: LanguageModel,
-  request: PlanRequest,
+  request: Pick<FormatRequest, "caption" | "lyrics" | "metadata" | "sampling" | "seed"> &
+    Pick<PlanRequest, "rewriteCaption" | "detectLanguage">,
   call: CallOptions,
   log: Log,
 ): Promise<ThinkFields> {
-  const { rewriteCaption, detectLanguage, sampling } = request;
+  const { rewriteCaption, detectLanguage, sampling, seed } = request;
   const program = {
     forced: toThinkFields(request.metadata, null),
     writeCaption: rewriteCaption,
@@ -142,7 +258,6 @@ async function writeMetadata(
     textAfterwards: false,
   };
   const prompt = metadataPrompt(request.caption, request.lyrics);
-  const seed = request.seeds[0] ?? 0;
   const job = { prompt, maxNewTokens: maxMetadataTokens, sampling, seed, stage: "metadata" } as const;
   const { fields } = await writeThinking(lm, job, program, call, log);
   if (Object.keys(withoutAbsent(fields)).length === 0) throw noSheet(lm, "metadata");
@@ -179,10 +294,7 @@ async function writeCodes(
   call: CallOptions,
 ): Promise<Int32Array[]> {
   const maxCount = codesPerSecond * durationSecondsRange.max;
-  const count =
-    durationSeconds === null
-      ? null
-      : Math.max(1, Math.min(maxCount, Math.trunc(codesPerSecond * durationSeconds)));
+  const count = durationSeconds === null ? null : codeCount(durationSeconds);
   const negative = request.negativePrompt.trim() === noUserInput ? "" : request.negativePrompt;
   const codes = await lm.writeCodes(
     {
@@ -198,6 +310,35 @@ async function writeCodes(
   );
   if (codes.some((row) => row.length === 0)) throw noSheet(lm, "audio codes");
   return codes;
+}
+
+/** What must stay free for an answer. `codesSeconds`: of the song whose audio codes it is to hold; null for none. */
+export function tokensToWrite(codesSeconds: number | null): number {
+  return Math.max(minTokens, codesSeconds === null ? 0 : codeCount(codesSeconds));
+}
+
+function codeCount(durationSeconds: number): number {
+  const maxCount = codesPerSecond * durationSecondsRange.max;
+  return Math.max(1, Math.min(maxCount, Math.trunc(codesPerSecond * durationSeconds)));
+}
+
+/** Lyrics that the client left open may come back with words or without; said to be without, they stay so. */
+function asksForNoWords(lyrics: string): boolean {
+  return ["[inst]", instrumentalLyrics.toLowerCase()].includes(lyrics.trim().toLowerCase());
+}
+
+async function newLyricsFault(lyrics: string, instrumental: boolean): Promise<string | null> {
+  if (asksForNoWords(lyrics)) return null;
+  if (lyrics === "" && !instrumental) return "it holds no lyrics";
+  return lyricsFault(lyrics, "");
+}
+
+function doesNotWrite(lm: LanguageModel): string {
+  return `the language model ${lm.name} does not write text`;
+}
+
+function wroteInVain(lm: LanguageModel, fault: string): string {
+  return `what the language model ${lm.name} wrote was not used, as ${fault}`;
 }
 
 function withoutAbsent(fields: ThinkFields): ThinkFields {

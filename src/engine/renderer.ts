@@ -88,7 +88,7 @@ export class Renderer {
       },
       call,
     );
-    return { ...result, adapter };
+    return { ...result, model: this.name, adapter };
   }
 
   /** Audio codes of a recording, five a second. */

@@ -31,6 +31,8 @@ export interface SongSheet extends Metadata {
   lyrics: string;
   /** A language code such as "en", or "unknown". */
   language: string;
+  /** What a reader should know: what the model could not do, or wrote in vain. */
+  warnings: string[];
 }
 
 export interface SamplingOptions {
@@ -46,8 +48,14 @@ export interface SamplingOptions {
   debug?: boolean;
 }
 
+/** What every request of the language model may say. */
+export interface LanguageRequest {
+  /** The model that does it; absent or null: the default one. */
+  languageModel?: string | null;
+}
+
 /** Expand a free-text wish into a song sheet (reference/lm.md, "inspire"). */
-export interface SampleRequest {
+export interface SampleRequest extends LanguageRequest {
   /** "" stands for no wish at all. */
   query: string;
   instrumental: boolean;
@@ -60,7 +68,7 @@ export interface SampleRequest {
 }
 
 /** Rewrite a caption and lyrics (reference/lm.md, "format"). */
-export interface FormatRequest {
+export interface FormatRequest extends LanguageRequest {
   caption: string;
   lyrics: string;
   language: string | null;
@@ -70,7 +78,7 @@ export interface FormatRequest {
 }
 
 /** Describe a recording by its audio codes (reference/lm.md, "understand"). */
-export interface UnderstandRequest {
+export interface UnderstandRequest extends LanguageRequest {
   audioCodes: Int32Array;
   /** What is known of it; the model is held to it. */
   metadata: Metadata;
@@ -79,7 +87,7 @@ export interface UnderstandRequest {
 }
 
 /** Plan a song: fill metadata and, if asked, write audio codes (reference/lm.md, phases 1 and 2). */
-export interface PlanRequest {
+export interface PlanRequest extends LanguageRequest {
   caption: string;
   lyrics: string;
   /** What the client set. It always wins; the model is held to it. */
@@ -105,7 +113,23 @@ export interface Plan {
   language: string | null;
   /** Per batch item, or null where none were asked for. */
   audioCodes: Int32Array[] | null;
+  /** What a reader should know. */
+  warnings: string[];
   seconds: { metadata: number; codes: number };
+}
+
+/** A language model that is ready. */
+export interface LanguageModelInfo {
+  name: string;
+  /** False: it plans metadata and codes, and must not be asked for words. */
+  writesText: boolean;
+}
+
+/** Words for the language model, by the names of their fields, and what it is to write. */
+export interface WordsRequest extends LanguageRequest {
+  fields: Readonly<Record<string, string>>;
+  /** Seconds of the song whose audio codes it is to write, 0 where nobody has set them; null for none. */
+  codesSeconds: number | null;
 }
 
 /** Planar stereo at 48 kHz, within -1 .. 1: all of the left channel, then all of the right. */
@@ -176,6 +200,8 @@ export interface ActingAdapter {
 }
 
 export interface Rendering extends RenderResult {
+  /** Name of the DiT. */
+  model: string;
   /** Null: the base model alone. */
   adapter: ActingAdapter | null;
 }
@@ -245,8 +271,12 @@ export interface MusicEngine {
   loadedLanguageModel(): string | null;
   /** Loads `model` (null: the slot's own) into the slot; the old model stays until the new one is ready. */
   loadSlot(slot: number, model: string | null, call?: CallOptions): Promise<SlotState>;
-  /** Loads the language model (null: the configured one); does nothing if it is the loaded one. */
+  /** Loads a language model and makes it the default one; null: the default one as it is. */
   loadLanguageModel(name: string | null, call?: CallOptions): Promise<string>;
+  /** Loads a language model (null: the default one) for requests that name it; the default stays. */
+  prepareLanguageModel(name: string | null, call?: CallOptions): Promise<LanguageModelInfo>;
+  /** Rejects with PROMPT_TOO_LONG where the words do not fit; reads the model's tokenizer, not its weights. */
+  checkWords(request: WordsRequest): Promise<void>;
   createSample(request: SampleRequest, call: CallOptions): Promise<SongSheet>;
   formatInput(request: FormatRequest, call: CallOptions): Promise<SongSheet>;
   plan(request: PlanRequest, call: CallOptions): Promise<Plan>;

@@ -1,6 +1,7 @@
 /** Tasks that make no music: they tell what a recording holds, or what would suit some words (reference/music-http.md 2.12). */
 import { audioCodeToken } from "../engine/tokenizer.js";
 import type { Metadata } from "../engine/types.js";
+import { writtenLanguage } from "../engine/written-language.js";
 import { samplingOf } from "./compose.js";
 import { type JobContext, readRecordings, readySlot } from "./job-context.js";
 import { provideLanguageModel } from "./lm-policy.js";
@@ -43,10 +44,11 @@ async function extractCodes(context: JobContext): Promise<SongResult> {
 
 async function describeRecording(context: JobContext): Promise<SongResult> {
   const { engine, request, signal, progress } = context;
-  const lmModel = await provideLanguageModel(context);
+  const lm = await provideLanguageModel(context);
   const { codes, seconds, model } = await encodeSource(context);
-  const { caption, lyrics, language, ...metadata } = await engine.understand(
+  const { caption, lyrics, language, warnings, ...metadata } = await engine.understand(
     {
+      languageModel: lm?.name ?? null,
       audioCodes: codes,
       metadata: { ...UNKNOWN, durationSeconds: seconds },
       sampling: {
@@ -58,13 +60,14 @@ async function describeRecording(context: JobContext): Promise<SongResult> {
     },
     { signal, onProgress: progress.enter("understand") },
   );
+  context.warnings.push(...warnings);
   const metas = metasOf(request, metadata, seconds);
   return {
     ...withoutSongs(context),
     prompt: caption,
     lyrics,
     metas,
-    lmModel: lmModel ?? "",
+    lmModel: lm?.name ?? "",
     ditModel: model,
     analysis: {
       status_message: "Full Hardware Analysis Success",
@@ -83,9 +86,10 @@ async function describeRecording(context: JobContext): Promise<SongResult> {
 /** Metadata for caption and lyrics; what the client set takes no part. */
 async function describeWords(context: JobContext): Promise<SongResult> {
   const { engine, request, signal, progress } = context;
-  const lmModel = await provideLanguageModel(context);
+  const lm = await provideLanguageModel(context);
   const plan = await engine.plan(
     {
+      languageModel: lm?.name ?? null,
       caption: request.prompt,
       lyrics: request.lyrics,
       metadata: UNKNOWN,
@@ -104,14 +108,14 @@ async function describeWords(context: JobContext): Promise<SongResult> {
   return {
     ...withoutSongs(context),
     metas,
-    lmModel: lmModel ?? "",
+    lmModel: lm?.name ?? "",
     ditModel: "None (Analysis Only)",
     analysis: {
       bpm: metas.bpm,
       keyscale: metas.keyscale,
       timesignature: metas.timesignature,
       duration: metas.duration,
-      language: plan.language ?? "unknown",
+      language: plan.language ?? (await writtenLanguage(request.lyrics)) ?? "unknown",
     },
   };
 }
@@ -134,7 +138,8 @@ async function encodeSource(
 
 function withoutSongs({ request, warnings }: JobContext) {
   const { prompt, lyrics } = request;
-  return { prompt, lyrics, generationInfo: "", seeds: [], lmModel: "", audioFiles: [], warnings };
+  const nothing = { caption: "", vocalLanguage: "", generationInfo: "", lmModel: "" };
+  return { prompt, lyrics, ...nothing, seeds: [], audioFiles: [], warnings };
 }
 
 /** As requests take codes. */

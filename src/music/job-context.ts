@@ -13,6 +13,8 @@ export interface JobContext {
   progress: JobProgress;
   /** Recordings that last longer are refused. */
   maxSourceSeconds: number;
+  /** Whether the language model has a part in songs that only leave it room to. */
+  plansUnasked: boolean;
   /** What a reader of the result should know. */
   warnings: string[];
 }

@@ -1,7 +1,7 @@
 /** The way of one task: read recordings, compose, render, encode, record. Each step takes the output of the one before. */
 import { rm } from "node:fs/promises";
 import { textToMusicInstruction } from "../engine/instructions.js";
-import type { MusicEngine, Rendering } from "../engine/types.js";
+import type { LanguageModelInfo, MusicEngine, Rendering } from "../engine/types.js";
 import { analyze } from "./analysis.js";
 import { compose, type PlannedComposition } from "./compose.js";
 import { encodeAudio } from "./encode.js";
@@ -16,8 +16,9 @@ import { provideLanguageModel } from "./lm-policy.js";
 import { JobProgress, type TaskProgress } from "./progress.js";
 import { repaintWindow } from "./repaint-window.js";
 import type { GenerationRequest } from "./request/schema.js";
-import { metasOf, summary } from "./song-record.js";
-import type { SongResult } from "./store.js";
+import { type Making, metasOf, summary } from "./song-record.js";
+import type { SongDescription, SongResult } from "./store.js";
+import { measureTempo } from "./tempo.js";
 
 /** What the addon renders at, and what recordings are decoded to. */
 const SAMPLE_RATE = 48_000;
@@ -32,47 +33,125 @@ export interface JobOptions {
   destination: Destination;
   /** Source and reference audio that lasts longer is refused. */
   maxSourceSeconds: number;
+  /** Whether the language model has a part in songs that only leave it room to; by default it has not. */
+  plansUnasked?: boolean;
   signal: AbortSignal;
   report(progress: TaskProgress): void;
 }
 
 /**
- * Makes all items of a request and writes their files; makes none where the request asks for an analysis.
+ * Makes all songs of a request and writes their files; makes none where the request asks for an analysis. Each song of
+ * a batch is made by itself, from its own seed, so that it is the one that the seed gives alone.
  * @throws NativeError, EngineError, DecodeError, EncodeError, RequestError for a window beyond the source, or the
  * signal's reason; no file is left then
  */
 export async function makeSongs(
   engine: MusicEngine,
   request: GenerationRequest,
-  { destination, maxSourceSeconds, signal, report }: JobOptions,
+  { destination, maxSourceSeconds, plansUnasked = false, signal, report }: JobOptions,
 ): Promise<SongResult> {
   const startedMs = performance.now();
   const progress = new JobProgress(request.batchSize, report);
   const warnings = [...request.warnings];
-  const context: JobContext = { engine, request, signal, progress, maxSourceSeconds, warnings };
+  const context: JobContext = { engine, request, signal, progress, maxSourceSeconds, plansUnasked, warnings };
   if (request.analysis !== null) return analyze(context, request.analysis);
 
-  const lmModel = await provideLanguageModel(context);
+  const lm = await provideLanguageModel(context);
   const recordings = await readRecordings(context);
-  const song = await compose(context, lmModel !== null, secondsOf(recordings));
-  const { slot, model, isTurbo } = await readySlot(context);
+  const { slot, isTurbo } = await readySlot(context);
   const allowed = withinModelLimits(context, isTurbo);
-  const rendered = await render({ ...context, request: allowed }, song, recordings, slot);
-  progress.enter("encode");
-  const audioFiles = await encodeAll(rendered, request, destination, signal);
+  const songs: Song[] = [];
+  try {
+    for (const item of request.seeds.keys()) {
+      progress.beginSong(item);
+      const own = { ...context, request: ofItem(allowed, item) };
+      songs.push(await makeSong(own, { lm, recordings, slot, ...destination(item) }));
+    }
+  } catch (error) {
+    for (const { path } of songs) await rm(path, { force: true });
+    throw error;
+  }
 
-  const metas = metasOf(request, song.metadata, rendered.samplesPerChannel / SAMPLE_RATE);
+  const totalSeconds = (performance.now() - startedMs) / 1000;
+  const audioFiles = songs.map(({ name, bytes, making, model }) => {
+    const description = describe(allowed, making, model, { totalSeconds, count: songs.length });
+    return { name, bytes, description };
+  });
+  return {
+    ...(audioFiles[0] as (typeof audioFiles)[0]).description,
+    seeds: request.seeds,
+    lmModel: lm?.name ?? "",
+    audioFiles,
+    analysis: null,
+    warnings: [...new Set(warnings)],
+  };
+}
+
+interface Song {
+  name: string;
+  path: string;
+  bytes: number;
+  making: Making;
+  /** The DiT that rendered it. */
+  model: string;
+}
+
+/** The request for one song of the batch. */
+function ofItem(request: GenerationRequest, item: number): GenerationRequest {
+  return {
+    ...request,
+    batchSize: 1,
+    seeds: request.seeds.slice(item, item + 1),
+    audioCodes: request.audioCodes?.slice(item, item + 1) ?? null,
+  };
+}
+
+interface SongParts {
+  lm: LanguageModelInfo | null;
+  recordings: Recordings;
+  slot: number;
+  name: string;
+  path: string;
+}
+
+async function makeSong(context: JobContext, { lm, recordings, slot, name, path }: SongParts): Promise<Song> {
+  const { request, progress, signal } = context;
+  const song = await compose(context, lm, secondsOf(recordings));
+  const rendered = await render(context, song, recordings, slot);
+  progress.enter("encode");
+  const { model, samplesPerChannel } = rendered;
+  const [audio] = rendered.audio;
+  if (audio === undefined) throw new Error("no audio was rendered");
+  const format = request.audioFormat;
+  const bytes = await encodeAudio({
+    audio,
+    samplesPerChannel,
+    sampleRate: SAMPLE_RATE,
+    format,
+    path,
+    signal,
+  });
+  const isTempoMeasured = song.metadata.bpm === null;
+  const bpm = song.metadata.bpm ?? measureTempo(audio, SAMPLE_RATE);
+  const metas = metasOf(request, { ...song.metadata, bpm }, samplesPerChannel / SAMPLE_RATE);
+  return { name, path, bytes, model, making: { song, rendered, metas, isTempoMeasured } };
+}
+
+function describe(
+  request: GenerationRequest,
+  making: Making,
+  ditModel: string,
+  job: { totalSeconds: number; count: number },
+): SongDescription {
+  const { song, metas } = making;
   return {
     prompt: song.caption,
     lyrics: song.lyrics,
+    caption: song.renderCaption,
+    vocalLanguage: song.language,
     metas,
-    generationInfo: summary(allowed, song, rendered, metas, (performance.now() - startedMs) / 1000),
-    seeds: request.seeds,
-    lmModel: lmModel ?? "",
-    ditModel: model,
-    audioFiles,
-    analysis: null,
-    warnings,
+    generationInfo: summary(request, making, job),
+    ditModel,
   };
 }
 
@@ -134,34 +213,4 @@ function codesSeconds({ audioCodes }: PlannedComposition): number | null {
 /** Clients send the default along with every task, each of which needs another: only words of their own count. */
 function isOwnInstruction(instruction: string | null): instruction is string {
   return instruction !== null && instruction !== textToMusicInstruction;
-}
-
-/** All files or none. */
-async function encodeAll(
-  rendered: Rendering,
-  request: GenerationRequest,
-  destination: Destination,
-  signal: AbortSignal,
-): Promise<SongResult["audioFiles"]> {
-  const written: { name: string; path: string; bytes: number }[] = [];
-  try {
-    for (const [index, audio] of rendered.audio.entries()) {
-      const { name, path } = destination(index);
-      const { samplesPerChannel } = rendered;
-      const format = request.audioFormat;
-      const bytes = await encodeAudio({
-        audio,
-        samplesPerChannel,
-        sampleRate: SAMPLE_RATE,
-        format,
-        path,
-        signal,
-      });
-      written.push({ name, path, bytes });
-    }
-  } catch (error) {
-    for (const { path } of written) await rm(path, { force: true });
-    throw error;
-  }
-  return written.map(({ name, bytes }) => ({ name, bytes }));
 }

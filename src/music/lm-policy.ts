@@ -1,14 +1,17 @@
 /** When the language model is needed, when it is merely welcome, and when it is loaded (reference/lm.md 6.3). */
 import type { RuntimeInfo } from "../engine/addon.js";
-import type { MusicEngine } from "../engine/types.js";
+import type { LanguageModelInfo, MusicEngine } from "../engine/types.js";
 import type { JobContext } from "./job-context.js";
 import type { GenerationRequest, TaskType } from "./request/schema.js";
 
 /** Graphics memory that holds the language model beside the renderer. */
 const MIN_GPU_BYTES = 6 * 2 ** 30;
 
-/** What SVC_INIT_LLM decides: "auto" loads the model at start on a graphics card with room for it. */
-export function loadsLanguageModelAtStart(
+/**
+ * What SVC_INIT_LLM decides: whether the language model is loaded at start and plans also the songs that only leave it
+ * room to; "auto" does on a graphics card that has room for it.
+ */
+export function plansUnasked(
   setting: "auto" | "on" | "off",
   languageModelDevice: string,
   runtime: RuntimeInfo,
@@ -37,12 +40,13 @@ function asksForWords({ sampleMode, sampleQuery, useFormat }: GenerationRequest)
 }
 
 /**
- * Makes the language model ready if the task needs it. A task that would only be improved by one, as most
- * are, takes part in what is loaded but never loads gigabytes by itself.
- * @returns the name of the model that the task works with, or null for none
+ * Makes the language model ready if the task takes one: those that need it do, whatever `SVC_INIT_LLM` says, and those
+ * that it would only improve do where the configuration plans unasked. What happens to be loaded decides nothing, so
+ * that a request makes the same song on any day.
+ * @returns the model that the task works with, or null for none
  */
-export async function provideLanguageModel(context: JobContext): Promise<string | null> {
-  const { engine, request, signal, warnings } = context;
+export async function provideLanguageModel(context: JobContext): Promise<LanguageModelInfo | null> {
+  const { engine, request, signal, warnings, plansUnasked } = context;
   if (!takesLanguageModel(request)) {
     if (request.analysis === null && asksForWords(request)) {
       warnings.push(
@@ -51,16 +55,37 @@ export async function provideLanguageModel(context: JobContext): Promise<string 
     }
     return null;
   }
-  const loaded = engine.loadedLanguageModel();
-  if (loaded === null && !needsLanguageModel(request)) return null;
-  const name = installedName(engine, request.lmModelPath, warnings) ?? loaded;
+  const isNeeded = needsLanguageModel(request);
+  if (!isNeeded && !plansUnasked) return null;
+  const name = installedName(engine, request.lmModelPath, warnings);
   try {
-    return await engine.loadLanguageModel(name, { signal, onProgress: context.progress.enter("load") });
+    return await engine.prepareLanguageModel(name, { signal, onProgress: context.progress.enter("load") });
   } catch (error) {
     signal.throwIfAborted();
     const message = error instanceof Error ? error.message : String(error);
-    throw new Error(`5Hz LM init failed: ${message}`, { cause: error });
+    if (isNeeded) throw new Error(`5Hz LM init failed: ${message}`, { cause: error });
+    warnings.push(`the language model had no part in the song: ${message}`);
+    return null;
   }
+}
+
+/**
+ * Says at submission what a task that needs the language model could not be made of.
+ * @throws EngineError PROMPT_TOO_LONG
+ */
+export async function checkWords(engine: MusicEngine, request: GenerationRequest): Promise<void> {
+  if (!takesLanguageModel(request) || !needsLanguageModel(request)) return;
+  const { prompt, lyrics, sampleQuery, taskType } = request;
+  const writesSheet = request.analysis === null && (request.sampleMode || sampleQuery !== "");
+  const writeCodes =
+    request.thinking && request.analysis === null && taskType === "text2music" && request.audioCodes === null;
+  const plans = request.analysis === "metadata" || (writeCodes && !writesSheet);
+  if (!plans && !writesSheet) return;
+  await engine.checkWords({
+    languageModel: installedName(engine, request.lmModelPath, []),
+    fields: writesSheet ? { sample_query: sampleQuery } : { prompt, lyrics },
+    codesSeconds: writeCodes && !writesSheet ? (request.audioDurationSeconds ?? 0) : null,
+  });
 }
 
 /** The model that a task asks for by name or path, or null where it asks for none that is there. */

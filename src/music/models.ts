@@ -59,8 +59,8 @@ export async function switchModels(engine: MusicEngine, request: ModelSwitch) {
     await loadOrRefuse(what, request.model, () => engine.loadSlot(slot.slot, request.model));
   }
   if (request.initLanguageModel) {
-    const name = request.languageModel ?? engine.loadedLanguageModel();
-    await loadOrRefuse("LLM init failed", request.languageModel, () => engine.loadLanguageModel(name));
+    const name = request.languageModel;
+    await loadOrRefuse("LLM init failed", name, () => engine.loadLanguageModel(name));
   }
   const loadedLanguageModel = engine.loadedLanguageModel();
   return {
@@ -90,7 +90,7 @@ export async function reloadModels(engine: MusicEngine) {
 }
 
 /**
- * Makes a language model ready: the one that the client `named`, else the loaded one, else the configured one.
+ * Makes a language model ready: the one that the client `named`, else the default one.
  * @throws HttpError 400 where the client named one that does not exist, 500 where loading fails
  */
 export async function readyLanguageModel(
@@ -98,8 +98,7 @@ export async function readyLanguageModel(
   call: CallOptions,
   named: string | null = null,
 ): Promise<void> {
-  const name = named ?? engine.loadedLanguageModel();
-  await loadOrRefuse("LLM init failed", named, () => engine.loadLanguageModel(name, call));
+  await loadOrRefuse("LLM init failed", named, () => engine.prepareLanguageModel(named, call));
 }
 
 /** A model that the client `named` and that does not exist is the client's mistake, all else the server's. */

@@ -30,7 +30,12 @@ interface Stage {
   label: string;
 }
 
-function stageOf(step: JobStep, reported: Progress["stage"], batchSize: number): Stage {
+/** Where the steps that each song of a batch takes begin and end; those before are common to all. */
+const SONGS_FROM = 0.03;
+const SONGS_TO = 0.99;
+
+/** `song`: such as "song 2 of 3". */
+function stageOf(step: JobStep, reported: Progress["stage"], song: string): Stage {
   switch (step) {
     case "load":
       return { from: 0.01, to: 0.02, name: "Initializing...", label: "Initializing" };
@@ -46,18 +51,18 @@ function stageOf(step: JobStep, reported: Progress["stage"], batchSize: number):
       return { from: 0.06, to: 0.1, name: "Formatting caption and lyrics...", label: "LLM usage (format)" };
     case "plan":
       if (reported === "codes") {
-        const name = `Phase 2: Generating audio codes for ${batchSize} items...`;
+        const name = `Phase 2: Generating audio codes (${song})...`;
         return { from: 0.2, to: 0.5, name, label: "LLM usage (audio codes)" };
       }
       return {
         from: 0.1,
         to: 0.2,
-        name: "Phase 1: Generating CoT metadata (once for all items)...",
+        name: `Phase 1: Generating CoT metadata (${song})...`,
         label: "LLM usage (metadata)",
       };
     case "render":
       if (reported === "denoise") {
-        const name = `Generating music (batch size: ${batchSize})...`;
+        const name = `Generating music (${song})...`;
         return { from: 0.52, to: 0.79, name, label: "DiT diffusion" };
       }
       if (reported === "decode")
@@ -71,6 +76,7 @@ function stageOf(step: JobStep, reported: Progress["stage"], batchSize: number):
 /** Turns the reports of one job's steps into `TaskProgress`. */
 export class JobProgress {
   #value = 0.01;
+  #song = 0;
   #stageName = "running";
   #stageStartedMs = performance.now();
 
@@ -79,6 +85,11 @@ export class JobProgress {
     private readonly report: (progress: TaskProgress) => void,
   ) {}
 
+  /** What follows is of the song with this index. */
+  beginSong(index: number): void {
+    this.#song = index;
+  }
+
   /** The listener to hand to the engine for `step`; the step counts as begun. */
   enter(step: JobStep, first: Progress = { stage: "load", done: 0, total: 0 }): (progress: Progress) => void {
     this.#update(step, first);
@@ -86,16 +97,24 @@ export class JobProgress {
   }
 
   #update(step: JobStep, { stage: reported, done, total }: Progress): void {
-    const stage = stageOf(step, reported, this.batchSize);
+    const stage = stageOf(step, reported, `song ${this.#song + 1} of ${this.batchSize}`);
     if (stage.name !== this.#stageName) {
       this.#stageName = stage.name;
       this.#stageStartedMs = performance.now();
     }
     const fraction = total > 0 ? Math.min(done / total, 1) : 0;
-    this.#value = Math.min(Math.max(this.#value, stage.from + fraction * (stage.to - stage.from)), 0.99);
+    const value = this.#withinJob(stage.from + fraction * (stage.to - stage.from));
+    this.#value = Math.min(Math.max(this.#value, value), 0.99);
     const elapsedSeconds = (performance.now() - this.#stageStartedMs) / 1000;
     const text = total > 0 ? progressLine(stage.label, done, total, elapsedSeconds) : stage.label;
     this.report({ value: Math.round(this.#value * 1e4) / 1e4, stage: stage.name, text });
+  }
+
+  /** The way of one song, as part of the way of all. */
+  #withinJob(value: number): number {
+    if (value <= SONGS_FROM) return value;
+    const span = SONGS_TO - SONGS_FROM;
+    return SONGS_FROM + ((this.#song + (value - SONGS_FROM) / span) / this.batchSize) * span;
   }
 }
 

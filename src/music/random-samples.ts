@@ -47,6 +47,11 @@ export class RandomSamples {
     );
   }
 
+  /** The song that stands for this seed. */
+  ofSeed(seed: number): FormSample {
+    return fromCustom(this.custom[seed % this.custom.length] as CustomSample);
+  }
+
   /** One of them, each as likely as the other. */
   draw(type: SampleType): FormSample {
     return type === "simple_mode" ? fromSimple(pick(this.simple)) : fromCustom(pick(this.custom));

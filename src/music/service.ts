@@ -1,20 +1,21 @@
 /** What the endpoints do, in terms of tasks and models: between the routes and the engine. */
 import { join } from "node:path";
 import type { Config } from "../config.js";
+import { EngineError } from "../engine/errors.js";
 import type { MusicEngine } from "../engine/types.js";
+import { writtenLanguage } from "../engine/written-language.js";
 import type { Logger } from "../log.js";
 import { Adapters } from "./adapters.js";
 import { AudioFiles } from "./audio-files.js";
 import { AudioInputs, ownFiles, removeOwnFiles } from "./audio-inputs.js";
-import { keepsLyrics } from "./compose.js";
 import { type Caller, ConcurrencyLimit } from "./concurrency-limit.js";
 import { DataSetEditor } from "./dataset/editor.js";
 import { LabelTasks } from "./dataset/label-tasks.js";
 import { PreparationTasks } from "./dataset/preparation-tasks.js";
-import { HttpError } from "./errors.js";
+import { HttpError, RequestError } from "./errors.js";
 import { ffmpegConfinement } from "./ffmpeg.js";
 import { makeSongs } from "./job.js";
-import { loadsLanguageModelAtStart } from "./lm-policy.js";
+import { checkWords, plansUnasked } from "./lm-policy.js";
 import { selectSlot } from "./model-selection.js";
 import { readyLanguageModel } from "./models.js";
 import { PermittedRoot } from "./permitted-root.js";
@@ -47,6 +48,8 @@ export interface FormattedInput {
   time_signature: string;
   duration: number | null;
   vocal_language: string;
+  /** What was not taken literally, and what the language model could not do. */
+  warnings: string[];
 }
 
 export class MusicService {
@@ -60,6 +63,8 @@ export class MusicService {
   readonly preparations: PreparationTasks;
   /** Files that came with tasks that have not ended. */
   readonly uploadsDirectory: string;
+  /** Settled once: what is loaded meanwhile does not change what a request means. */
+  readonly #plansUnasked: boolean;
   readonly #inputs: AudioInputs;
   readonly #writers = new ConcurrencyLimit(WRITERS);
   readonly #queue: TaskQueue;
@@ -92,6 +97,8 @@ export class MusicService {
       uploadsDirectory: this.uploadsDirectory,
       maxSeconds: config.sourceMaxSeconds,
     });
+    const { initLanguageModel, languageModelDevice } = config;
+    this.#plansUnasked = plansUnasked(initLanguageModel, languageModelDevice, engine.runtimeInfo());
     this.#statistics = new JobStatistics(config.averageJobSeconds, config.averageWindow);
     const limits = {
       maxAgeSeconds: config.audioMaxAgeSeconds,
@@ -158,8 +165,7 @@ export class MusicService {
         this.log.warn({ err, slot }, "the model of a slot could not be loaded");
       });
     }
-    const { initLanguageModel, languageModelDevice } = this.config;
-    if (loadsLanguageModelAtStart(initLanguageModel, languageModelDevice, this.engine.runtimeInfo())) {
+    if (this.#plansUnasked) {
       await this.engine.loadLanguageModel(null).catch((err: unknown) => {
         this.log.warn({ err }, "the language model could not be loaded; it is tried again when needed");
       });
@@ -211,6 +217,7 @@ export class MusicService {
     caller: Caller,
   ): Promise<{ task_id: string; status: "queued"; queue_position: number }> {
     this.#queue.assertRoom();
+    await checkWords(this.engine, request).catch(asRefusal);
     const admitted = await this.#inputs.admit(request, this.#whileServing(caller));
     const { task, position } = await this.#queue.submit(admitted);
     return { task_id: task.id, status: "queued", queue_position: position };
@@ -228,7 +235,8 @@ export class MusicService {
     };
     const request = await this.#inputs.locate(task.request);
     const maxSourceSeconds = this.config.sourceMaxSeconds;
-    return makeSongs(this.engine, request, { destination, maxSourceSeconds, signal, report });
+    const plansUnasked = this.#plansUnasked;
+    return makeSongs(this.engine, request, { destination, maxSourceSeconds, plansUnasked, signal, report });
   }
 
   async #clearOrphanAudio(namesOf: Parameters<AudioFiles["clearOrphans"]>[0]): Promise<void> {
@@ -291,36 +299,43 @@ export class MusicService {
   async #formatInput(input: FormatInput, signal: AbortSignal): Promise<FormattedInput> {
     const language = input.language === "unknown" ? null : input.language;
     await readyLanguageModel(this.engine, { signal });
-    const sheet = await this.engine.formatInput(
-      {
-        caption: input.prompt,
-        lyrics: input.lyrics,
-        language,
-        metadata: {
-          bpm: input.bpm,
-          keyScale: input.keyScale,
-          timeSignature: input.timeSignature,
-          durationSeconds: input.durationSeconds,
+    const sheet = await this.engine
+      .formatInput(
+        {
+          caption: input.prompt,
+          lyrics: input.lyrics,
+          language,
+          metadata: {
+            bpm: input.bpm,
+            keyScale: input.keyScale,
+            timeSignature: input.timeSignature,
+            durationSeconds: input.durationSeconds,
+          },
+          sampling: {
+            temperature: input.temperature,
+            topK: 0,
+            topP: 1,
+            repetitionPenalty: 1,
+            constrained: true,
+          },
+          seed: drawSeed(),
         },
-        sampling: {
-          temperature: input.temperature,
-          topK: 0,
-          topP: 1,
-          repetitionPenalty: 1,
-          constrained: true,
-        },
-        seed: drawSeed(),
-      },
-      { signal },
-    );
+        { signal },
+      )
+      .catch((error: unknown) => {
+        asRefusal(error);
+        throw error;
+      });
     return {
-      caption: sheet.caption || input.prompt,
-      lyrics: keepsLyrics(input.lyrics, sheet.lyrics) ? input.lyrics : sheet.lyrics,
+      caption: sheet.caption,
+      lyrics: sheet.lyrics,
       bpm: sheet.bpm,
       key_scale: sheet.keyScale,
       time_signature: sheet.timeSignature,
       duration: sheet.durationSeconds,
-      vocal_language: sheet.language,
+      vocal_language:
+        sheet.language === "unknown" ? ((await writtenLanguage(sheet.lyrics)) ?? "unknown") : sheet.language,
+      warnings: [...input.warnings, ...sheet.warnings],
     };
   }
 
@@ -332,4 +347,9 @@ export class MusicService {
       avg_job_seconds: Math.round(this.#statistics.averageJobSeconds * 100) / 100,
     };
   }
+}
+
+/** Words that are too long are the client's mistake; all else shows when the task runs. */
+function asRefusal(error: unknown): void {
+  if (error instanceof EngineError && error.code === "PROMPT_TOO_LONG") throw new RequestError(error.message);
 }

@@ -17,15 +17,21 @@ export function metasOf(request: GenerationRequest, metadata: Metadata, seconds:
   };
 }
 
-/** Text for people; older clients read the "Name: value" lines. */
+/** What a song was made of and under, for the text about it. */
+export interface Making {
+  song: PlannedComposition;
+  rendered: Pick<Rendering, "timings" | "adapter">;
+  metas: SongMetas;
+  /** The tempo was measured in the music, as nobody had named one. */
+  isTempoMeasured: boolean;
+}
+
+/** Text for people; older clients read the "Name: value" lines. `totalSeconds`: of all `count` songs together. */
 export function summary(
   request: GenerationRequest,
-  song: PlannedComposition,
-  rendered: Rendering,
-  metas: SongMetas,
-  totalSeconds: number,
+  { song, rendered, metas, isTempoMeasured }: Making,
+  { totalSeconds, count }: { totalSeconds: number; count: number },
 ): string {
-  const count = rendered.audio.length;
   const songs = `${count} song${count === 1 ? "" : "s"}`;
   const { conditions, denoise, decode } = rendered.timings;
   const lines = [
@@ -36,7 +42,7 @@ export function summary(
     `Task: ${request.taskType}`,
     ...(rendered.adapter === null ? [] : [adapterLine(rendered.adapter)]),
     `Steps: ${request.timesteps === null ? request.inferenceSteps : request.timesteps.length - 1}`,
-    ...(metas.bpm === null ? [] : [`BPM: ${metas.bpm}`]),
+    ...(metas.bpm === null ? [] : [`BPM: ${metas.bpm}${isTempoMeasured ? " (measured)" : ""}`]),
     `Duration: ${metas.duration}`,
     ...(metas.keyscale === "" ? [] : [`Key: ${metas.keyscale}`]),
     ...(metas.timesignature === "" ? [] : [`Time Signature: ${metas.timesignature}`]),

@@ -19,21 +19,37 @@ export interface SongMetas {
   lyrics: string;
 }
 
-/** What a finished job leaves behind. */
-export interface SongResult {
+/** What the record of a song says of it. */
+export interface SongDescription {
   /** Final caption and lyrics, after sampling and formatting. */
   prompt: string;
   lyrics: string;
+  /** What the renderer was told: `prompt`, or what the language model made of it. "" where there is no song. */
+  caption: string;
+  /** The language that the renderer was told; "" where there is no song. */
+  vocalLanguage: string;
   /** Empty where only codes were asked for. */
   metas: SongMetas | Record<string, never>;
   generationInfo: string;
+  ditModel: string;
+}
+
+/** A file that holds a song, and what it is; tasks of older versions have one description for all. */
+export interface SongFile {
+  /** Inside the audio folder. */
+  name: string;
+  bytes: number;
+  description?: SongDescription;
+}
+
+/** What a finished job leaves behind; described is its first song, or what an analysis found. */
+export interface SongResult extends SongDescription {
   /** One per audio file, in order. */
   seeds: number[];
   /** "" where the language model took no part. */
   lmModel: string;
-  ditModel: string;
-  /** One per batch item; names inside the audio folder. None where the task made no music. */
-  audioFiles: { name: string; bytes: number }[];
+  /** One per batch item. None where the task made no music. */
+  audioFiles: SongFile[];
   /** What an analysis found, in the words that clients read; null for songs. */
   analysis: Readonly<Record<string, unknown>> | null;
   warnings: string[];

@@ -1,7 +1,7 @@
 /** How a task looks to a client that polls (reference/music-http.md 3.2 and 3.3). */
 import type { AudioFiles } from "./audio-files.js";
 import type { TaskProgress } from "./progress.js";
-import type { SongMetas, Task, TaskState } from "./store.js";
+import type { SongDescription, SongMetas, Task, TaskState } from "./store.js";
 
 const STATUS: Readonly<Record<TaskState, 0 | 1 | 2>> = { queued: 0, running: 0, succeeded: 1, failed: 2 };
 
@@ -27,6 +27,10 @@ export interface ResultRecord {
   env: string;
   prompt: string;
   lyrics: string;
+  /** The caption that the model heard. */
+  caption: string;
+  /** The language that it was told the lyrics are in. */
+  vocal_language: string;
   metas: SongMetas | Record<string, never>;
   generation_info: string;
   seed_value: string;
@@ -45,6 +49,8 @@ const EMPTY_RECORD = {
   env: ENVIRONMENT,
   prompt: "",
   lyrics: "",
+  caption: "",
+  vocal_language: "",
   metas: {},
   generation_info: "",
   seed_value: "",
@@ -94,17 +100,38 @@ function recordsOf(task: Task, live: LiveState, audioFiles: AudioFiles): ResultR
   if (result === null) return [blank];
   const record: ResultRecord = {
     ...blank,
-    prompt: result.prompt,
-    lyrics: result.lyrics,
-    metas: result.metas,
-    generation_info: result.generationInfo,
+    ...described(result),
     seed_value: result.seeds.join(","),
     lm_model: result.lmModel,
-    dit_model: result.ditModel,
     warnings: result.warnings,
   };
   if (result.analysis !== null) return [{ ...record, ...result.analysis }];
-  return result.audioFiles.map(({ name }) => ({ ...record, file: audioFiles.urlOf(name) }));
+  return result.audioFiles.map(({ name, description }) => ({
+    ...record,
+    ...described(description ?? result),
+    file: audioFiles.urlOf(name),
+  }));
+}
+
+/** Older versions stored neither caption nor language. */
+function described({
+  prompt,
+  lyrics,
+  caption,
+  vocalLanguage,
+  metas,
+  generationInfo,
+  ditModel,
+}: SongDescription) {
+  return {
+    prompt,
+    lyrics,
+    caption: caption ?? prompt,
+    vocal_language: vocalLanguage ?? "",
+    metas,
+    generation_info: generationInfo,
+    dit_model: ditModel,
+  };
 }
 
 /** The record of a task without a result. A task that the queue has begun counts as running at once. */

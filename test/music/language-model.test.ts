@@ -1,5 +1,7 @@
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect } from "chai";
-import { type Client, type LiveServer, shortSong, startLiveServer } from "./live-server.js";
+import { type Client, type LiveServer, type SongRecord, shortSong, startLiveServer } from "./live-server.js";
 import { temporaryDirectory } from "./tasks.js";
 
 const languageModel = "carillon-nano/lm";
@@ -17,8 +19,10 @@ describe("songs without a loaded language model", () => {
 
   it("do not load one for wishes that can be done without", async () => {
     const record = await client.makeOne({ ...shortSong, use_cot_caption: true, use_cot_language: true });
-    expect(record).to.include({ lm_model: "" });
-    expect(record.metas).to.include({ bpm: null, keyscale: "", timesignature: "" });
+    expect(record).to.include({ lm_model: "", caption: shortSong.prompt });
+    expect(record.metas).to.include({ keyscale: "", timesignature: "" });
+    expect(record.metas.bpm).to.be.within(50, 200).and.satisfy(Number.isInteger);
+    expect(record.generation_info).to.include(`BPM: ${record.metas.bpm} (measured)`);
     expect((await client.get("/health")).body.data.llm_initialized).to.equal(false);
   });
 
@@ -69,7 +73,7 @@ describe("songs with the language model", () => {
     expect(metadata).to.match(/metadata: forced {"bpm":123,"duration":10}, wrote "<think>\\nbpm: 123\\n/);
     expect(others).to.deep.equal([]);
     const [sheet] = await debugLines({ constrained_decoding_debug: true, sample_query: "a polka" });
-    expect(sheet).to.match(/text: forced {"bpm":123,"duration":10}, wrote "<think>\\nbpm: 123\\n/);
+    expect(sheet).to.match(/metadata: forced {"bpm":123,"duration":10}, wrote "<think>\\nbpm: 123\\n/);
     const free = { constrained_decoding_debug: true, constrained_decoding: false };
     expect((await debugLines(free))[0]).to.match(/metadata: unconstrained, wrote "/);
   });
@@ -118,17 +122,64 @@ describe("songs with the language model", () => {
     expect(record.metas).to.include({ bpm: 99, keyscale: "A minor", duration: 10, prompt: "" });
   });
 
-  it("follow a wish", async () => {
-    const record = await client.makeOne({ ...seeded, prompt: "", sample_query: "an instrumental polka" });
-    expect(record.prompt).to.not.equal("");
+  it("take a wish by its own words, where the model cannot put it in better ones", async () => {
+    const lyrics = "[Verse]\nhigh on the hill the goats are dancing";
+    const wish = { ...seeded, prompt: "", sample_query: "a polka for goats", lyrics };
+    const record = await client.makeOne(wish);
+    expect(record).to.include({ prompt: "a polka for goats", caption: "a polka for goats", lyrics });
     expect(record.lm_model).to.equal(languageModel);
+    expect(record.metas.keyscale).to.match(/^[A-G].* (major|minor)$/);
+    expect(record.warnings.join()).to.match(/^sample_query: .*does not write text: the wish is the caption/);
   });
 
-  it("are reworded by use_format, and still report the client's words", async () => {
+  it("keep the words of use_format, where the model has no better ones", async () => {
     const lyrics = "[Verse]\nla la la";
     const record = await client.makeOne({ ...seeded, prompt: "polka", lyrics, use_format: true });
+    expect(record).to.include({ prompt: "polka", caption: "polka", lyrics });
     expect(record.metas).to.include({ prompt: "polka", lyrics });
-    expect(record.warnings).to.deep.equal([]);
+    expect(record.metas.keyscale).to.not.equal("");
+    expect(record.warnings.join()).to.match(/^use_format: .*does not write text/);
+  });
+
+  it("say that the caption was not reworded to those who ask for it, and to nobody else", async () => {
+    const asked = await client.makeOne({ ...seeded, use_cot_caption: true });
+    expect(asked.caption).to.equal(shortSong.prompt);
+    expect(asked.warnings.join()).to.match(/^use_cot_caption: .*does not write text: the caption stays/);
+    const unasked = await client.makeOne(seeded);
+    expect(unasked).to.include({ caption: shortSong.prompt });
+    expect(unasked.warnings).to.deep.equal([]);
+  });
+
+  it("are sung in the language that the lyrics are written in, or the one that the client names", async () => {
+    const lyrics = "[Verse]\nIch gehe heute durch den Regen\nund denke an dich";
+    expect(await client.makeOne({ ...seeded, lyrics })).to.include({ vocal_language: "de" });
+    const named = await client.makeOne({ ...seeded, lyrics, vocal_language: "nl" });
+    expect(named).to.include({ vocal_language: "nl" });
+    expect(await client.makeOne(seeded)).to.include({ vocal_language: "en" });
+  });
+
+  it("are planned freely without constrained decoding, and say so where nothing comes of it", async () => {
+    const wild = { ...seeded, thinking: true, lm_temperature: 2, lm_top_p: 1 };
+    const held = await client.makeOne(wild);
+    expect(held.metas.timesignature).to.be.oneOf(["2", "3", "4", "6"]);
+    const id = await client.submit({ ...wild, constrained_decoding: false });
+    const { item, records } = await client.finished(id);
+    if (item.status === 2) expect(item.error).to.include("wrote no metadata");
+    else expect((records as SongRecord[])[0]?.metas).to.not.deep.equal(held.metas);
+  });
+
+  it("are refused at submission where the words are too long for a model that they need", async () => {
+    const tooLong = { ...seeded, lyrics: "na ".repeat(20_000) };
+    const refusal = await client.post("/release_task", { ...tooLong, thinking: true });
+    expect(refusal.status).to.equal(400);
+    expect(refusal.body.detail).to.match(
+      /^lyrics is too long for the language model carillon-nano\/lm: it takes \d+ of/,
+    );
+    const wish = { ...seeded, sample_query: "na ".repeat(20_000) };
+    expect((await client.post("/release_task", wish)).body.detail).to.match(/^sample_query is too long/);
+    const song = await client.makeOne(tooLong);
+    expect(song.warnings.join()).to.match(/metadata were not planned: lyrics is too long/);
+    expect(song.metas.duration).to.equal(10);
   });
 
   it("name a language model that is not installed in a warning", async () => {
@@ -173,8 +224,8 @@ describe("POST /format_input", () => {
         duration: 45,
         vocal_language: "de",
       });
-      expect(body.data.caption).to.be.a("string").and.not.equal("");
-      expect(body.data.lyrics).to.not.match(/^\[?inst(rumental)?\]?$/i);
+      expect(body.data).to.include({ caption: "polka", lyrics: fields.lyrics });
+      expect(body.data.warnings.join()).to.include("does not write text");
     });
   }
 
@@ -189,6 +240,7 @@ describe("POST /format_input", () => {
       "time_signature",
       "duration",
       "vocal_language",
+      "warnings",
     );
     expect(body.data.bpm).to.be.within(30, 300);
   });
@@ -242,7 +294,55 @@ describe("POST /format_input", () => {
     expect((await server.client.post("/format_input", fields)).status).to.equal(200);
   });
 
+  it("tells the language of the lyrics, and which field is too long", async () => {
+    const lyrics = "[Couplet]\nSous le ciel de Paris s'envole une chanson";
+    expect((await server.client.post("/format_input", { lyrics })).body.data.vocal_language).to.equal("fr");
+    const refusal = await server.client.post("/format_input", { lyrics: "la ".repeat(20_000) });
+    expect(refusal.status).to.equal(400);
+    expect(refusal.body.detail).to.match(/^lyrics is too long/);
+  });
+
   it("refuses a param_obj that is no object", async () => {
     expect((await server.client.post("/format_input", { param_obj: "[1]" })).status).to.equal(400);
+  });
+});
+
+describe("a language model that says it writes, and writes nonsense", () => {
+  let server: LiveServer;
+
+  before(async () => {
+    const checkpoints = temporaryDirectory();
+    const writer = join(checkpoints, "acestep-5Hz-lm-writer");
+    cpSync("models/carillon-nano/lm", writer, { recursive: true });
+    const path = join(writer, "config.json");
+    writeFileSync(path, readFileSync(path, "utf8").replace(/"writes_text": false/, '"writes_text": true'));
+    const settings = { SVC_CHECKPOINTS: checkpoints, SVC_LM_MODEL_PATH: "acestep-5Hz-lm-writer" };
+    server = await startLiveServer(temporaryDirectory(), { ...settings, SVC_INIT_LLM: "true" });
+  });
+
+  after(() => server.close());
+
+  const lyrics = "[Verse]\nhello my friend\nthe night is young";
+
+  it("destroys no lyrics", async () => {
+    for (const temperature of [0.2, 0.85, 1.5]) {
+      const { status, body } = await server.client.post("/format_input", {
+        prompt: "heavy metal",
+        lyrics,
+        temperature,
+      });
+      expect(status).to.equal(200);
+      expect(body.data.lyrics).to.equal(lyrics);
+      expect(body.data.warnings.join()).to.match(/the lyrics stays? as/);
+    }
+    const song = await server.client.makeOne({ ...shortSong, lyrics, use_format: true });
+    expect(song.lyrics).to.equal(lyrics);
+    expect(song.warnings.join()).to.match(/use_format: the lyrics stay/);
+  });
+
+  it("shows the caption that the model heard", async () => {
+    const song = await server.client.makeOne({ ...shortSong, prompt: "a merry tune", use_cot_caption: true });
+    if (song.caption === "a merry tune") expect(song.warnings.join()).to.include("the caption stays");
+    else expect(song).to.include({ prompt: "a merry tune" });
   });
 });

@@ -27,12 +27,25 @@ describe("JobProgress", () => {
     expect(values).to.deep.equal([...values].sort((a, b) => a - b));
     expect(values.every((value) => value > 0 && value < 1)).to.equal(true);
     expect(seen.map(({ stage }) => stage)).to.include.members([
-      "Phase 2: Generating audio codes for 3 items...",
+      "Phase 2: Generating audio codes (song 1 of 3)...",
       "Preparing inputs...",
-      "Generating music (batch size: 3)...",
+      "Generating music (song 1 of 3)...",
       "Decoding audio...",
       "Preparing audio data...",
     ]);
+  });
+
+  it("goes through the steps of every song of a batch, each for its part of the way", () => {
+    const seen = record((progress) => {
+      for (const song of [0, 1, 2]) {
+        progress.beginSong(song);
+        progress.enter("plan")({ stage: "codes", done: 50, total: 50 });
+        progress.enter("render")({ stage: "decode", done: 1, total: 1 });
+      }
+    });
+    const ends = seen.filter((_, index) => index % 4 === 3);
+    expect(ends.map(({ value }) => Math.round(3 * value))).to.deep.equal([1, 2, 3]);
+    expect(seen.at(-3)?.stage).to.equal("Phase 2: Generating audio codes (song 3 of 3)...");
   });
 
   it("does not fall when a stage comes again", () => {

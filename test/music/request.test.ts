@@ -120,7 +120,7 @@ describe("generation requests", () => {
       lmTopK: 0,
       lmTopP: 0.9,
       lmRepetitionPenalty: 1,
-      useCotCaption: true,
+      useCotCaption: null,
       useCotLanguage: true,
       constrainedDecoding: true,
       constrainedDecodingDebug: false,

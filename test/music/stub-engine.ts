@@ -22,6 +22,7 @@ export function stubEngine(renderMs: () => number): MusicEngine {
         audio: seeds.map(() => new Float32Array(2 * samplesPerChannel)),
         samplesPerChannel,
         timings: { conditions: 0, denoise: 0, decode: 0 },
+        model: "stub",
         adapter: null,
       };
     },

@@ -32,6 +32,8 @@ export function makeResult(change: Partial<SongResult> = {}): SongResult {
   return {
     prompt: "slow bossa nova",
     lyrics: "[Instrumental]",
+    caption: "slow bossa nova",
+    vocalLanguage: "en",
     metas: {
       bpm: 84,
       duration: 10,

@@ -26,10 +26,11 @@ export async function writeModelFolder(
   writeTokenizer(languageModel, mergesOf(tokenizerDirectory), audioCodeCount(size));
   const vocabularyOf = async (part: string): Promise<number> => (await Tokenizer.load(part)).size;
   writeConfig(textEncoder, qwen3Config(size.textEncoder, await vocabularyOf(textEncoder), "Qwen3Model"));
-  writeConfig(
-    languageModel,
-    qwen3Config(size.languageModel, await vocabularyOf(languageModel), "Qwen3ForCausalLM"),
-  );
+  writeConfig(languageModel, {
+    ...qwen3Config(size.languageModel, await vocabularyOf(languageModel), "Qwen3ForCausalLM"),
+    // It plans metadata and codes; what it writes out is no language.
+    writes_text: false,
+  });
   writeConfig(place("vae"), vaeConfig(size));
   writeConfig(place("."), ditConfig(size));
 }

@@ -12,8 +12,6 @@ import { type LabelOptions, labelSample } from "./label.js";
 import { failureOf, type SampleFailure, withFailures } from "./sample-failure.js";
 
 export interface LabelRequest extends LabelOptions {
-  /** Null: whichever language model is loaded or configured. */
-  lmModelPath: string | null;
   onlyUnlabeled: boolean;
   /** Where the data set is saved after every sample; null: nowhere. */
   savePath: string | null;

@@ -14,6 +14,8 @@ const LISTENING = { temperature: 0.7, topK: 0, topP: 1, repetitionPenalty: 1, co
 const FORMATTING = { ...LISTENING, temperature: 0.85 };
 
 export interface LabelOptions {
+  /** Null: the default language model. */
+  lmModelPath: string | null;
   /** Leave tempo, key and metre as they are. */
   skipMetas: boolean;
   /** Have the lyrics that came with the audio rewritten, and the caption made of them. */
@@ -30,23 +32,30 @@ export async function labelSample(
   engine: MusicEngine,
   root: PermittedRoot,
   sample: DataSetSample,
-  { skipMetas, formatLyrics, transcribeLyrics }: LabelOptions,
+  { lmModelPath, skipMetas, formatLyrics, transcribeLyrics }: LabelOptions,
   signal: AbortSignal,
 ): Promise<DataSetSample> {
   const hasWords = sample.rawLyrics.trim() !== "" && !sample.isInstrumental;
   const rewrites = formatLyrics && hasWords;
-  const sheet = rewrites ? await rewrite(engine, sample, signal) : await listen(engine, root, sample, signal);
+  const sheet = rewrites
+    ? await rewrite(engine, sample, lmModelPath, signal)
+    : await listen(engine, root, sample, lmModelPath, signal);
   return {
     ...sample,
-    caption: sheet.caption,
+    caption: sheet.caption || sample.caption,
     ...(skipMetas ? {} : metasOf(sample, sheet)),
     ...wordsOf(sample, sheet, { keepsOwn: hasWords && !rewrites && !transcribeLyrics }),
     labeled: true,
   };
 }
 
-function rewrite(engine: MusicEngine, { rawLyrics }: DataSetSample, signal: AbortSignal): Promise<SongSheet> {
-  const request = { caption: "", lyrics: rawLyrics, language: null, metadata: UNKNOWN };
+function rewrite(
+  engine: MusicEngine,
+  { rawLyrics }: DataSetSample,
+  languageModel: string | null,
+  signal: AbortSignal,
+): Promise<SongSheet> {
+  const request = { languageModel, caption: "", lyrics: rawLyrics, language: null, metadata: UNKNOWN };
   return engine.formatInput({ ...request, sampling: FORMATTING, seed: drawSeed() }, { signal });
 }
 
@@ -54,6 +63,7 @@ async function listen(
   engine: MusicEngine,
   root: PermittedRoot,
   { audioPath, filename }: DataSetSample,
+  languageModel: string | null,
   signal: AbortSignal,
 ): Promise<SongSheet> {
   const audio = await decodeAudio({
@@ -66,7 +76,10 @@ async function listen(
   const durationSeconds = Math.floor(audio.length / CHANNELS / SAMPLE_RATE);
   const audioCodes = await engine.encodeCodes(SLOT, audio, { signal });
   const metadata = { ...UNKNOWN, durationSeconds };
-  return engine.understand({ audioCodes, metadata, sampling: LISTENING, seed: drawSeed() }, { signal });
+  return engine.understand(
+    { languageModel, audioCodes, metadata, sampling: LISTENING, seed: drawSeed() },
+    { signal },
+  );
 }
 
 function metasOf(sample: DataSetSample, sheet: SongSheet) {

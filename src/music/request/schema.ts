@@ -128,7 +128,8 @@ export const generationSchema = z.object({
     "lm_repetition_penalty",
     finiteNumber.transform((penalty) => (penalty <= 0 ? 1 : penalty)).default(1),
   ),
-  useCotCaption: parameter(["use_cot_caption", "cot_caption", "cot-caption"], flag.default(true)),
+  /** Null: where the language model is able to write. */
+  useCotCaption: parameter(["use_cot_caption", "cot_caption", "cot-caption"], flag.nullable().default(null)),
   useCotLanguage: parameter(["use_cot_language", "cot_language", "cot-language"], flag.default(true)),
   constrainedDecoding: parameter(
     ["constrained_decoding", "constrainedDecoding", "constrained"],
@@ -136,7 +137,7 @@ export const generationSchema = z.object({
   ),
   /** The log tells what the language model was held to and what it wrote. */
   constrainedDecodingDebug: parameter("constrained_decoding_debug", flag.default(false)),
-  /** Accepted, and without effect: the items of a batch are always planned together (reference/lm.md 6.1). */
+  /** Accepted, and without effect: the songs of a batch are planned one by one. */
   allowLmBatch: parameter(["allow_lm_batch", "allowLmBatch", "parallel_thinking"], flag.default(true)),
 
   taskType: parameter("task_type", oneOf(TASK_TYPES).default("text2music")),
