@@ -153,7 +153,7 @@ const daw: PublicClient = {
       { prompt: "drums", lyrics: "", param_obj: "{}" },
       headers,
     );
-    expect(formatted.body.data).to.have.keys(
+    expect(formatted.body.data).to.include.keys(
       ...["caption", "lyrics", "bpm", "key_scale", "time_signature", "duration", "vocal_language"],
     );
     const stems = await client.post("/release_task", { task_type: "stem_separation" }, headers);
