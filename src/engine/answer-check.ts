@@ -72,6 +72,9 @@ async function textFault(text: string, kind: "caption" | "lyrics"): Promise<stri
   if (words.length >= minWordsToRepeat[kind] && distinct < minDistinctShare[kind] * words.length) {
     return "it repeats itself";
   }
+  if (kind === "caption" && words.some((word, i) => word === words[i + 1] && word === words[i + 2])) {
+    return "it repeats itself";
+  }
   if (
     words.length >= minTellingWords &&
     distinct >= minTellingWords &&

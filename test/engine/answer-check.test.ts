@@ -38,6 +38,7 @@ describe("what a language model wrote", () => {
       /no language/,
     ],
     ["a song", `warm ${"guitar and ".repeat(12)}`, /repeats itself/],
+    ["polka", "en en G major major major major driven polka with warm accordion", /repeats itself/],
     ["a song", "language".repeat(9), /runs words together/],
     ["a song", "warm piano \ufffd\u0016 and strings", /no text/],
   ];
