@@ -104,8 +104,9 @@ export async function formatInput(
     return own;
   };
   const newCaption = fields.caption ?? caption;
-  const newLyrics = asksForNoWords(lyrics) ? lyrics : written || lyrics;
-  const lyricsAreOwn = newLyrics === lyrics || (lyrics.trim() === "" && asksForNoWords(newLyrics));
+  const newLyrics = asksForNoWords(lyrics) ? lyrics : (written ?? "");
+  const lyricsAreOwn =
+    newLyrics === lyrics || (lyrics.trim() === "" && (newLyrics === "" || asksForNoWords(newLyrics)));
   return {
     ...mergeMetadata(metadata, fields),
     caption: checked(
