@@ -195,9 +195,9 @@ const SETTINGS = {
   ),
   rangePolicy: setting(
     "SVC_RANGE_POLICY",
-    oneOf(["refuse", "clamp"], "refuse"),
-    "refuse",
-    "a number outside its range: refuse (status 400), or clamp it and say so in the result's `warnings`",
+    oneOf(["refuse", "clamp"], "clamp"),
+    "clamp",
+    "a number outside its range: clamp it and say so in `warnings`, as clients of other servers expect, or refuse it (status 400)",
   ),
   temporaryDirectory: setting(
     "SVC_TMPDIR",

@@ -38,7 +38,7 @@ describe("configuration", () => {
       averageWindow: 50,
       temporaryDirectory: resolve(".cache/carillon/tmp"),
       checkpointsDirectory: resolve(".cache/carillon/checkpoints"),
-      rangePolicy: "refuse",
+      rangePolicy: "clamp",
       libtorch: null,
       cityPort: 32123,
       cityGameUrl: null,

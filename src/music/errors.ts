@@ -1,4 +1,7 @@
-/** Errors of the music service's HTTP face: what a failure means to a client, always as `{"detail": "..."}`. */
+/**
+ * Errors of the music service's HTTP face: what a failure means to a client. Its text stands in `detail`, which the
+ * interface names, and in `error`, where some clients look for it.
+ */
 import type { ErrorRequestHandler, RequestHandler } from "express";
 import type { NativeErrorCode } from "../engine/addon.js";
 import type { EngineErrorCode } from "../engine/errors.js";
@@ -100,7 +103,10 @@ export function errorHandler(log: (message: string, error: unknown) => void): Er
       next(error);
       return;
     }
-    response.set(failure.headers).status(failure.status).json({ detail: failure.detail });
+    response
+      .set(failure.headers)
+      .status(failure.status)
+      .json({ detail: failure.detail, error: failure.detail });
   };
 }
 

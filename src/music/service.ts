@@ -215,12 +215,12 @@ export class MusicService {
   async submit(
     request: GenerationRequest,
     caller: Caller,
-  ): Promise<{ task_id: string; status: "queued"; queue_position: number }> {
+  ): Promise<{ task_id: string; status: "queued"; queue_position: number; warnings: string[] }> {
     this.#queue.assertRoom();
     await checkWords(this.engine, request).catch(asRefusal);
     const admitted = await this.#inputs.admit(request, this.#whileServing(caller));
     const { task, position } = await this.#queue.submit(admitted);
-    return { task_id: task.id, status: "queued", queue_position: position };
+    return { task_id: task.id, status: "queued", queue_position: position, warnings: request.warnings };
   }
 
   /** The caller, gone also when the service stops. */

@@ -46,7 +46,7 @@ describe("authentication", () => {
         await request(app("k1")).post("/").set(headers),
       ]) {
         expect(reply.status).to.equal(status);
-        if (detail !== undefined) expect(reply.body).to.deep.equal({ detail });
+        if (detail !== undefined) expect(reply.body).to.deep.equal({ detail, error: detail });
       }
     });
   }

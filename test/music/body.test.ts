@@ -367,7 +367,7 @@ describe("request bodies", () => {
         .post("/releaseTask")
         .attach("src_audio", Buffer.from("s"), "a.wav");
       expect(reply.status).to.equal(500);
-      expect(reply.body).to.deep.equal({ detail: "Internal server error" });
+      expect(reply.body).to.deep.equal({ detail: "Internal server error", error: "Internal server error" });
       expect(failing.faults.splice(0)).to.have.length(1);
       await rm(failing.directory);
     });

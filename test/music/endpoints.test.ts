@@ -97,7 +97,7 @@ describe("the service endpoints", () => {
   }
 
   it("answers 404 to unknown paths, 405 to wrong methods, 415 to unknown types, 400 to bad JSON", async () => {
-    expect((await client.get("/nowhere")).body).to.deep.equal({ detail: "Not Found" });
+    expect((await client.get("/nowhere")).body).to.deep.equal({ detail: "Not Found", error: "Not Found" });
     const wrongMethod = await client.get("/release_task");
     expect(wrongMethod.status).to.equal(405);
     expect(wrongMethod.headers.get("allow")).to.equal("POST");

@@ -69,7 +69,7 @@ describe("errors", () => {
       const reply = await answer(thrown);
       expect(reply.status).to.equal(status);
       expect(reply.type).to.equal("application/json");
-      expect(reply.body).to.deep.equal({ detail });
+      expect(reply.body).to.deep.equal({ detail, error: detail });
       expect(faults).to.have.length(status >= 500 ? 1 : 0);
     });
   }
@@ -82,14 +82,14 @@ describe("errors", () => {
   it("answers 404 to unknown paths", async () => {
     const reply = await answer(new Error("unused"), "/nowhere");
     expect(reply.status).to.equal(404);
-    expect(reply.body).to.deep.equal({ detail: "Not Found" });
+    expect(reply.body).to.deep.equal({ detail: "Not Found", error: "Not Found" });
   });
 
   it("answers 405 with Allow to other methods", async () => {
     const reply = await answer(undefined);
     expect(reply.status).to.equal(405);
     expect(reply.headers.allow).to.equal("GET, HEAD");
-    expect(reply.body).to.deep.equal({ detail: "Method Not Allowed" });
+    expect(reply.body).to.deep.equal({ detail: "Method Not Allowed", error: "Method Not Allowed" });
   });
 
   it("answers 400 to a path that cannot be decoded", async () => {
@@ -151,7 +151,10 @@ describe("origins", () => {
         .set("Origin", origin)
         .set("Access-Control-Request-Method", "POST");
       expect(preflight.status).to.equal(400);
-      expect(preflight.body).to.deep.equal({ detail: "Disallowed CORS origin" });
+      expect(preflight.body).to.deep.equal({
+        detail: "Disallowed CORS origin",
+        error: "Disallowed CORS origin",
+      });
       const read = await request(app("null")).get("/").set("Origin", origin);
       expect(read.headers).to.not.have.property("access-control-allow-origin");
     });

@@ -33,7 +33,10 @@ describe("a small queue", () => {
 
     const refusal = await client.post("/release_task", shortSong);
     expect(refusal.status).to.equal(429);
-    expect(refusal.body).to.deep.equal({ detail: "Server busy: queue is full" });
+    expect(refusal.body).to.deep.equal({
+      detail: "Server busy: queue is full",
+      error: "Server busy: queue is full",
+    });
     expect(refusal.headers.get("retry-after")).to.equal("12");
     expect((await client.get("/v1/stats")).body.data).to.deep.equal(before);
 

@@ -45,12 +45,16 @@ describe("values of generation requests", () => {
       expect(parse({ prompt: 5, time_signature: 4 })).to.include({ prompt: "5", timeSignature: "4" });
     });
 
-    it("that are not finite give the default, with a warning", () => {
-      for (const guidance_scale of ["nan", "NaN", "inf", "-Infinity", Number.POSITIVE_INFINITY]) {
-        const request = parse({ guidance_scale });
-        expect(request.guidanceScale).to.equal(7);
-        expect(request.warnings).to.have.length(1);
-        expect(request.warnings[0]).to.match(/^guidance_scale must be a finite number, got .*; 7 was used$/);
+    it("that are no numbers are refused, whatever the policy for ranges", () => {
+      for (const rangePolicy of ["clamp", "refuse"] as const) {
+        for (const guidance_scale of ["nan", "NaN", "inf", "-Infinity", Number.POSITIVE_INFINITY]) {
+          expect(refusal({ guidance_scale }, { rangePolicy })).to.match(
+            /^guidance_scale must be a finite number, got .*[nif]/i,
+          );
+        }
+        expect(refusal({ bpm: "fast" }, { rangePolicy })).to.equal('bpm must be a number, got "fast"');
+        expect(refusal({ seed: "abc" }, { rangePolicy })).to.include("seed must be an integer");
+        expect(refusal({ task_type: "karaoke" }, { rangePolicy })).to.include("task_type must be one of");
       }
     });
 
@@ -89,9 +93,8 @@ describe("values of generation requests", () => {
     it("of numbers and flags are read in no time, however long", () => {
       const digits = `${"1".repeat(900_000)}x`;
       expect(refusal({ bpm: digits })).to.match(/^bpm must be a number, got "1{60}…"$/);
-      expect(parse({ thinking: digits, seed: digits, use_random_seed: false })).to.include({
-        thinking: false,
-      });
+      expect(refusal({ seed: digits })).to.include("seed must be an integer");
+      expect(parse({ thinking: digits }).thinking).to.equal(false);
     });
 
     it("in nested JSON text are bounded like those of the body", () => {
@@ -99,6 +102,25 @@ describe("values of generation requests", () => {
         expect(refusal({ [name]: `${"[".repeat(65)}` })).to.equal(`${name} must nest at most 64 levels deep`);
         expect(refusal({ [name]: `{"a":[${"0,".repeat(30_000)}0]}` })).to.include("at most 30000 values");
       }
+    });
+
+    it("that say less than they seem to leave a warning", () => {
+      const warnings = (fields: Fields) => parse(fields).warnings;
+      expect(warnings({ thinking: "maybe" })).to.deep.equal([
+        'thinking must be true or false, got "maybe"; false was used',
+      ]);
+      expect(warnings({ format: "wav" })).to.deep.equal([
+        'use_format (sent as format) must be true or false, got "wav"; false was used',
+      ]);
+      expect(warnings({ seed: 3.7, use_random_seed: false })).to.deep.equal([
+        "seed must hold integers from -1 to 9007199254740991, got 3.7; [3] was used",
+      ]);
+      expect(warnings({ key_scale: "H dur" })[0]).to.include('no key_scale "H dur"');
+      expect(warnings({ vocal_language: "klingon" })[0]).to.include('no vocal_language "klingon"');
+      for (const fields of [{ key_scale: "F# Minor" }, { key_scale: "Am" }, { vocal_language: "EN" }]) {
+        expect(warnings(fields)).to.deep.equal([]);
+      }
+      expect(warnings({ vocal_language: "unknown", seed: 42, thinking: "off" })).to.deep.equal([]);
     });
 
     const wrong: [Fields, string][] = [
@@ -142,8 +164,10 @@ describe("values of generation requests", () => {
       });
 
       it(`of ${name} are clamped by policy, with a warning`, () => {
+        // Fewer than one step is no wish for a bad song.
+        const least = name === "inference_steps" ? 8 : min;
         for (const [value, used] of [
-          [min - step, min],
+          [min - step, least],
           [max + step, max],
         ] as const) {
           const request = parse({ [name]: value }, { rangePolicy: "clamp" });
@@ -194,9 +218,10 @@ describe("values of generation requests", () => {
     });
 
     it("keep the sampling temperature where the core can use it", () => {
-      const request = parse({ lm_temperature: 9 });
+      const request = parse({ lm_temperature: 9 }, { rangePolicy: "clamp" });
       expect(request.lmTemperature).to.equal(2);
       expect(request.warnings[0]).to.include("lm_temperature");
+      expect(refusal({ lm_temperature: 9 })).to.equal("lm_temperature must be from 0 to 2, got 9");
     });
   });
 
@@ -280,10 +305,16 @@ describe("values of generation requests", () => {
       expect(parse({ seed: 42 }).seeds).to.deep.equal([DRAWN, DRAWN]);
     });
 
-    it("that cannot be read are random, with a warning", () => {
+    it("that cannot be read among others are random, with a warning", () => {
       const request = parse({ seed: "7,abc", use_random_seed: false });
       expect(request.seeds).to.deep.equal([7, DRAWN]);
       expect(request.warnings[0]).to.include("seed must hold integers");
+    });
+
+    it("beyond the largest are random by policy, else refused", () => {
+      const beyond = { seed: 2 ** 60, use_random_seed: false };
+      expect(parse(beyond, { rangePolicy: "clamp" }).seeds).to.deep.equal([DRAWN, DRAWN]);
+      expect(refusal(beyond)).to.include("seed must hold integers from -1 to 9007199254740991");
     });
 
     it("of other types are refused", () => {

@@ -247,13 +247,25 @@ describe("generation requests", () => {
       }
     });
 
-    it("ignores unknown fields of any shape", () => {
+    it("ignores unknown fields of any shape, and names them in one warning", () => {
       const unknown = Object.fromEntries(
         Array.from({ length: 30 }, (_, i) => [`field_${i}`, { deep: [{ i }] }]),
       );
-      expect(parse({ ...unknown, negative_prompt: "x", use_cot_metas: [], scheduler: {} })).to.deep.equal(
-        parse({}),
-      );
+      const request = parse({ ...unknown, negative_prompt: "x", use_cot_metas: [], scheduler: {} });
+      expect({ ...request, warnings: [] }).to.deep.equal(parse({}));
+      expect(request.warnings).to.have.length(1);
+      expect(request.warnings[0])
+        .to.include('"field_0"')
+        .and.match(/, and 25 more$/);
+    });
+
+    it("tells which parameter an unknown field may be a slip of", () => {
+      const { warnings } = parse({ scheduler: "x", promt: "a waltz", steps: 8, audioDuratoin: 10 });
+      expect(warnings).to.deep.equal([
+        'unknown fields were ignored: "promt" (did you mean prompt?), "steps" (did you mean inference_steps?), ' +
+          '"audioDuratoin" (did you mean audioDuration?), "scheduler"',
+      ]);
+      expect(parse({ ai_token: "k", metas: {}, src_audio: "", cotCaption: true }).warnings).to.deep.equal([]);
     });
 
     it("is not misled by inherited names", () => {

@@ -8,12 +8,12 @@ import { FieldSources, type Fields } from "./fields.js";
 import { parameter } from "./names.js";
 import { parseObject } from "./validate.js";
 import {
+  finiteNumber,
   flag,
   lyricsText,
   oneOf,
   requiredText,
   strictInteger,
-  strictNumber,
   textOrNull,
   trimmed,
   within,
@@ -46,7 +46,7 @@ const saveSchema = z.object({
   customTag: parameter("custom_tag", trimmed.nullable().default(null)),
   tagPosition: parameter("tag_position", oneOf(TAG_POSITIONS).nullable().default(null)),
   allInstrumental: parameter("all_instrumental", flag.nullable().default(null)),
-  genreRatio: parameter("genre_ratio", within(strictNumber, 0, 100).nullable().default(null)),
+  genreRatio: parameter("genre_ratio", within(finiteNumber, 0, 100).nullable().default(null)),
 });
 
 export function parseSave(fields: Fields): { path: string } & DataSetChange {

@@ -1,8 +1,8 @@
 /** Zod types of values that a client may write as a list or as text: seeds, timesteps, tracks. */
 import { z } from "zod";
-import { parseSeed, type SeedPositions } from "../seeds.js";
+import { NUMERIC, parseSeed, type SeedPositions } from "../seeds.js";
 import { readClientJson } from "./json.js";
-import { instead, isTooLong, refuse } from "./values.js";
+import { instead, isTooLong, outOfRange, refuse } from "./values.js";
 
 const MAX_SEEDS = 8;
 const MAX_TIMESTEPS = 200;
@@ -25,17 +25,27 @@ function elementsOf(value: unknown): (string | number)[] | undefined {
 /** `42`, `"42,123"` or `[42, 123]`: a seed per item; -1 and blanks are random (reference/music-http.md 2.7). */
 export const seedPositions = z.unknown().transform((value, context): SeedPositions => {
   const elements = elementsOf(value)?.slice(0, MAX_SEEDS);
-  if (elements === undefined) return refuse(context, "must be an integer or a list of integers", value);
-  const seeds = elements.map(parseSeed);
-  const known = seeds.map((seed) => seed ?? null);
-  if (!seeds.includes(undefined)) return known;
-  return instead(
+  if (elements?.some(isSeed) !== true) {
+    return refuse(context, "must be an integer or a list of integers", value);
+  }
+  const seeds = elements.map((element) => parseSeed(element));
+  const used = seeds.map((seed) => seed ?? null);
+  if (seeds.every((seed, i) => seed === null || seed === Number(elements[i]))) return used;
+  const isTooLarge = seeds.some((seed, i) => seed === undefined && isSeed(elements[i] as string | number));
+  const report = isTooLarge ? outOfRange : instead;
+  return report(
     context,
     "must hold integers from -1 to 9007199254740991",
     value,
-    known.map((seed) => seed ?? -1),
+    used.map((seed) => seed ?? -1),
   );
 });
+
+/** Also a blank, a place that the client leaves open. */
+function isSeed(element: string | number): boolean {
+  const text = String(element).trim();
+  return text === "" || NUMERIC.test(text);
+}
 
 /** Texts: one, a list of them, or JSON text of a list; blank ones are dropped. */
 export const textList = z.unknown().transform((value, context): string[] => {

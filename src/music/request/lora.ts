@@ -3,7 +3,7 @@ import { z } from "zod";
 import { FieldSources, type Fields } from "./fields.js";
 import { parameter } from "./names.js";
 import { parseObject } from "./validate.js";
-import { flag, oneOf, requiredText, strictNumber, textOrNull, within } from "./values.js";
+import { finiteNumber, flag, oneOf, requiredText, textOrNull, within } from "./values.js";
 
 const adapterName = parameter(["adapter_name", "name"], textOrNull.nullable().default(null));
 
@@ -18,7 +18,7 @@ const loadSchema = z.object({
 const toggleSchema = z.object({ enabled: parameter(["use_lora", "enabled"], flag) });
 
 const scaleSchema = z.object({
-  scale: parameter(["scale", "lora_scale"], within(strictNumber, 0, 1)),
+  scale: parameter(["scale", "lora_scale"], within(finiteNumber, 0, 1)),
   /** Null: the active adapter. */
   name: adapterName,
 });

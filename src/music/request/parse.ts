@@ -1,5 +1,7 @@
 /** From the fields of a body to one typed request: lookup, validation, and what is settled at submission. */
 import type { RangePolicy } from "../../config.js";
+import { canonicalKeyScale } from "../../engine/metadata.js";
+import { languages } from "../../engine/think-fields.js";
 import { RequestError } from "../errors.js";
 import { assignSeeds } from "../seeds.js";
 import type { Uploads } from "../uploads.js";
@@ -13,7 +15,9 @@ import {
   generationSchema,
   generationSchemaFor,
 } from "./schema.js";
+import { warnOfUnknownFields } from "./unknown-fields.js";
 import { parseField, parseObject } from "./validate.js";
+import { describe } from "./values.js";
 
 export interface GenerationContext {
   rangePolicy: RangePolicy;
@@ -28,6 +32,8 @@ export interface GenerationContext {
 export function parseGenerationRequest(fields: Fields, context: GenerationContext): GenerationRequest {
   const warnings: string[] = [];
   const parameters = parseParameters(fields, context, warnings);
+  warnOfUnknownFields(fields, warnings);
+  warnOfUnknownTerms(parameters, warnings);
   const analysis = analysisOf(parameters);
   const audioCodes = analysis === null ? codesInUse(parameters, warnings) : null;
   const hasCodes = audioCodes !== null;
@@ -72,6 +78,18 @@ function parseParameters(
   const taskType = parseField(generationSchema.shape.taskType, sources, context.rangePolicy, []);
   const schema = generationSchemaFor(context.isTurbo(model), taskType);
   return parseObject(schema, sources, context.rangePolicy, warnings);
+}
+
+/** Words that the models were not trained on: they are passed on, and seldom do what they say. */
+function warnOfUnknownTerms({ keyScale, vocalLanguage }: GenerationParameters, warnings: string[]): void {
+  if (keyScale !== "" && canonicalKeyScale(keyScale) === undefined) {
+    warnings.push(`the models know no key_scale ${describe(keyScale)}, but those such as "F# minor"`);
+  }
+  if (vocalLanguage !== null && !languages.includes(vocalLanguage.toLowerCase())) {
+    warnings.push(
+      `the models know no vocal_language ${describe(vocalLanguage)}, but ${languages.join(", ")}`,
+    );
+  }
 }
 
 /** Of several flags the one that asks for the least (reference/music-http.md 2.12). */

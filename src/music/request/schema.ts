@@ -7,7 +7,6 @@ import { codeItems } from "./audio-codes.js";
 import { seedPositions, textList, timesteps } from "./lists.js";
 import { namesOf, parameter } from "./names.js";
 import {
-  clamped,
   finiteNumber,
   flag,
   instead,
@@ -15,6 +14,7 @@ import {
   lyricsText,
   oneOf,
   oneOfElse,
+  outOfRange,
   text,
   textOrNull,
   trimmed,
@@ -56,7 +56,14 @@ const modelName = trimmed.transform((name) => name.slice(name.lastIndexOf("/") +
 const topP = (fallback: number) =>
   finiteNumber.transform((value) => (value <= 0 ? fallback : Math.min(value, 1)));
 
-const inferenceSteps = (max: number) => parameter("inference_steps", within(integer, 1, max).default(8));
+/** Clients write 0 and -1 for the default. */
+const inferenceSteps = (max: number) => {
+  const message = `must be from 1 to ${max}`;
+  const steps = integer
+    .transform((count, context) => (count < 1 ? outOfRange(context, message, count, undefined) : count))
+    .pipe(z.number().max(max, message));
+  return parameter("inference_steps", steps.default(8));
+};
 
 const audioDuration = (min: number) =>
   parameter(
@@ -113,7 +120,7 @@ export const generationSchema = z.object({
   lmModelPath: parameter("lm_model_path", textOrNull.nullable().default(null)),
   /** Clients name backends of other servers; there is one here. */
   lmBackend: parameter("lm_backend", trimmed.default("vllm")),
-  lmTemperature: parameter("lm_temperature", clamped(finiteNumber, 0, 2).default(0.85)),
+  lmTemperature: parameter("lm_temperature", within(finiteNumber, 0, 2).default(0.85)),
   lmCfgScale: parameter("lm_cfg_scale", finiteNumber.default(2.5)),
   lmNegativePrompt: parameter("lm_negative_prompt", text.default("NO USER INPUT")),
   /** 0: off */

@@ -8,12 +8,11 @@ import { parameter } from "./names.js";
 import { generationSchema } from "./schema.js";
 import { parseField, parseObject } from "./validate.js";
 import {
-  clamped,
   describe,
   finiteNumber,
   flag,
-  integer,
   lyricsText,
+  strictInteger,
   text,
   textOrNull,
   trimmed,
@@ -60,7 +59,7 @@ const { bpm, audioDurationSeconds, keyScale, timeSignature } = generationSchema.
 const formatTextSchema = z.object({
   prompt: parameter(["prompt", "caption"], text.default("")),
   lyrics: parameter("lyrics", lyricsText.default("")),
-  temperature: parameter("temperature", clamped(finiteNumber, 0, 2).default(0.85)),
+  temperature: parameter("temperature", within(finiteNumber, 0, 2).default(0.85)),
 });
 
 /** The metadata of `param_obj`, by the rules of generation requests. */
@@ -117,7 +116,7 @@ export function parseSampleType(fields: Fields): SampleType {
 const modelSwitchSchema = z.object({
   /** Null: the slot's current model. */
   model: parameter("model", textOrNull.nullable().default(null)),
-  slot: parameter("slot", within(integer, 1, 3).default(1)),
+  slot: parameter("slot", within(strictInteger, 1, 3).default(1)),
   initLanguageModel: parameter(["init_llm"], flag.default(false)),
   languageModel: parameter(["lm_model_path"], textOrNull.nullable().default(null)),
 });

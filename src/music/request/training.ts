@@ -8,11 +8,11 @@ import { FieldSources, type Fields } from "./fields.js";
 import { parameter } from "./names.js";
 import { parseObject } from "./validate.js";
 import {
+  finiteNumber,
   flag,
   oneOf,
   requiredText,
   strictInteger,
-  strictNumber,
   textOrNull,
   trimmed,
   within,
@@ -27,11 +27,11 @@ const FLOAT32_MAX = 3.4028234663852886e38;
 const LEARNING_RATE_RULE = "must be above 0 and a float32";
 
 const count = within(strictInteger, 1, MAX_COUNT);
-const share = within(strictNumber, 0, 1);
-const learningRate = strictNumber.pipe(
+const share = within(finiteNumber, 0, 1);
+const learningRate = finiteNumber.pipe(
   z.number().gt(0, LEARNING_RATE_RULE).max(FLOAT32_MAX, LEARNING_RATE_RULE),
 );
-const shift = strictNumber
+const shift = finiteNumber
   .pipe(z.number().min(0, "must be 0 or more"))
   .transform((value) => value || DEFAULT_SHIFT);
 const lokrFactor = strictInteger.refine(

@@ -49,7 +49,10 @@ export function parseField<S extends z.ZodType>(
 }
 
 function remedyOf(issue: z.core.$ZodIssue, policy: RangePolicy): Remedy | undefined {
-  if (issue.code === "custom" && issue.params && "use" in issue.params) return { use: issue.params.use };
+  if (issue.code === "custom" && issue.params && "use" in issue.params) {
+    const remedy = issue.params as unknown as Remedy;
+    return policy === "refuse" && remedy.isRange === true ? undefined : remedy;
+  }
   if (policy === "refuse") return undefined;
   if (issue.code === "too_small") return { use: issue.minimum };
   if (issue.code === "too_big") return { use: issue.maximum };

@@ -9,6 +9,8 @@ import { NUMERIC } from "../seeds.js";
 /** Carried by issues that need no refusal; `use` undefined stands for the default. */
 export interface Remedy {
   use: unknown;
+  /** The range policy decides whether the value is refused after all. */
+  isRange?: boolean;
 }
 
 type Context = z.core.$RefinementCtx;
@@ -30,27 +32,25 @@ const MAX_TEXT = 4096;
 /** Characters of lyrics: ten times those of a long song, four times what a model reads. */
 const MAX_LYRICS = 32_768;
 
-const NOT_FINITE = /^[+-]?(nan|inf|infinity)$/i;
-const TRUE_WORDS = new Set(["1", "true", "yes", "y", "on"]);
-
-/** A finite number, or text that spells one. NaN and infinity, however spelled, mean the default. */
-export const finiteNumber = numberOr((value, context) =>
-  instead(context, "must be a finite number", value, undefined),
-);
-
-/** As `finiteNumber`, but NaN and infinity are refused. */
-export const strictNumber = numberOr((value, context) => refuse(context, "must be a finite number", value));
-
-/** As `strictNumber`, and fractions are refused. */
-export const strictInteger = strictNumber.pipe(z.number().int("must be an integer"));
-
-function numberOr(notFinite: (value: unknown, context: Context) => never) {
-  return z.unknown().transform((value, context): number => {
-    const read = readNumber(value);
-    if (read === undefined) return refuse(context, "must be a number", value);
-    return Number.isFinite(read) ? unsigned(read) : notFinite(value, context);
-  });
+/** As `instead`, for a number out of its range. */
+export function outOfRange(context: Context, message: string, input: unknown, use: unknown): never {
+  context.issues.push({ code: "custom", message, input, params: { use, isRange: true } satisfies Remedy });
+  return z.NEVER;
 }
+
+const NOT_FINITE = /^[+-]?(nan|inf|infinity)$/i;
+const TRUE_WORDS = new Set(["true", "yes", "y", "on"]);
+const FALSE_WORDS = new Set(["false", "no", "n", "off", "none", "null"]);
+
+/** A finite number, or text that spells one. */
+export const finiteNumber = z.unknown().transform((value, context): number => {
+  const read = readNumber(value);
+  if (read === undefined) return refuse(context, "must be a number", value);
+  return Number.isFinite(read) ? unsigned(read) : refuse(context, "must be a finite number", value);
+});
+
+/** As `finiteNumber`, and fractions are refused. */
+export const strictInteger = finiteNumber.pipe(z.number().int("must be an integer"));
 
 /** Fractions are cut off. */
 export const integer = finiteNumber.transform((value) => unsigned(Math.trunc(value)));
@@ -83,25 +83,16 @@ export function withinOrAuto(number: z.ZodType<number>, min: number, max: number
     .pipe(z.number().min(min, message).max(max, message).nullable());
 }
 
-/** A number that is always clamped: the interface gives no range, but the core needs one. */
-export function clamped(number: z.ZodType<number>, min: number, max: number) {
-  return number.transform((value, context): number => {
-    if (value >= min && value <= max) return value;
-    return instead(context, `must be from ${min} to ${max}`, value, Math.min(Math.max(value, min), max));
-  });
-}
-
-/** True words and numbers other than 0 are true; all other text is false. */
+/** True words and numbers other than 0 are true; text that is no such word is false, with a warning. */
 export const flag = z.unknown().transform((value, context): boolean => {
   if (typeof value === "boolean") return value;
   if (typeof value === "number") return value !== 0;
-  if (typeof value === "string") return isTrueText(value.trim().toLowerCase());
-  return refuse(context, "must be true or false", value);
+  if (typeof value !== "string") return refuse(context, "must be true or false", value);
+  const word = value.trim().toLowerCase();
+  if (NUMERIC.test(word)) return Number(word) !== 0;
+  if (TRUE_WORDS.has(word)) return true;
+  return FALSE_WORDS.has(word) ? false : instead(context, "must be true or false", value, false);
 });
-
-function isTrueText(text: string): boolean {
-  return TRUE_WORDS.has(text) || (NUMERIC.test(text) && Number(text) !== 0);
-}
 
 export const text = textUpTo(MAX_TEXT);
 

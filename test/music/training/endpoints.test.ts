@@ -90,7 +90,10 @@ describe("the training endpoints", () => {
       lora_output_dir: "absent",
     });
     expect(answer.status).to.equal(404);
-    expect(answer.body).to.deep.equal({ detail: "No trained model found in absent" });
+    expect(answer.body).to.deep.equal({
+      detail: "No trained model found in absent",
+      error: "No trained model found in absent",
+    });
   });
 
   it("find everything loaded when asked to reinitialize", async () => {

@@ -366,7 +366,10 @@ describe("training runs", () => {
       for (const kind of ["start", "start_lokr"] as const) {
         const second = await trainer.start({ ...shortRun, output_dir: "two" }, kind);
         expect(second.status).to.equal(400);
-        expect(second.body).to.deep.equal({ detail: "Training already in progress" });
+        expect(second.body).to.deep.equal({
+          detail: "Training already in progress",
+          error: "Training already in progress",
+        });
       }
       expect((await trainer.status()).adapter_type).to.equal("lokr");
       await trainer.stop();
