@@ -1,11 +1,11 @@
 /** Finds checkpoints by name and the parts that belong to them (reference/engine.md 1.1, lm.md 1.4). */
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { EngineError } from "./errors.js";
 import { hasTokenizerFiles } from "./tokenizer-files.js";
 
-/** The names that stand for "whatever is there": where they are absent, the embedded model takes their place. */
+/** Where they are configured and absent, the embedded model takes their place. */
 export const defaultModel = "acestep-v15-turbo";
 export const defaultLanguageModel = "acestep-5Hz-lm-0.6B";
 
@@ -30,10 +30,25 @@ export interface RendererCheckpoint extends Checkpoint {
 
 export class Checkpoints {
   readonly #root: string;
+  /** Names of models outside the checkpoint directory, and where they lie. */
+  readonly #elsewhere = new Map<string, string>();
 
-  /** @param directory holds one model a folder; it need not exist */
-  constructor(directory: string) {
+  /**
+   * @param directory holds one model a folder; it need not exist
+   * @param configured models of the configuration, by name or path
+   */
+  constructor(directory: string, configured: readonly string[] = []) {
     this.#root = resolve(directory);
+    for (const name of configured) {
+      if (!this.#isInRoot(name) && isDirectory(name)) this.#elsewhere.set(this.#nameOf(name), resolve(name));
+    }
+  }
+
+  /** The model that a setting means: the embedded one for a default that is absent. */
+  configured(name: string): string {
+    if (!this.usesEmbedded(name))
+      return this.#isInRoot(name) || !isDirectory(name) ? name : this.#nameOf(name);
+    return name === defaultModel ? embeddedModel : embeddedLanguageModel;
   }
 
   /**
@@ -41,7 +56,7 @@ export class Checkpoints {
    * @throws EngineError MODEL_NOT_FOUND naming every place that was looked at
    */
   renderer(name: string): RendererCheckpoint {
-    const checkpoint = this.#resolve(name, defaultModel, embeddedModel);
+    const checkpoint = this.#resolve(name, embeddedModel);
     const part = (subfolder: string, sibling: string): string =>
       firstExisting(`the ${subfolder} of ${checkpoint.name}`, [
         join(checkpoint.directory, subfolder),
@@ -60,7 +75,7 @@ export class Checkpoints {
 
   /** @throws EngineError MODEL_NOT_FOUND naming every place that was looked at */
   languageModel(name: string): Checkpoint {
-    return this.#resolve(name, defaultLanguageModel, embeddedLanguageModel);
+    return this.#resolve(name, embeddedLanguageModel);
   }
 
   /** True where `name` is a default that is absent. */
@@ -68,36 +83,51 @@ export class Checkpoints {
     return (name === defaultModel || name === defaultLanguageModel) && !isDirectory(join(this.#root, name));
   }
 
-  /** DiTs in the checkpoint directory, the embedded one last. */
+  /** DiTs that are installed, the embedded one last. */
   rendererNames(): string[] {
-    return [...this.#folders().filter((name) => isRenderer(join(this.#root, name))), ...this.#embedded("")];
+    const elsewhere = [...this.#elsewhere].flatMap(([name, path]) => (isRenderer(path) ? name : []));
+    const inRoot = this.#folders().filter((name) => isRenderer(join(this.#root, name)));
+    return [...elsewhere, ...inRoot, ...this.#embedded("")];
   }
 
-  /** Language models in the checkpoint directory, the embedded one last. */
+  /** Language models that are installed, the embedded one last. */
   languageModelNames(): string[] {
-    const names = this.#folders().filter((name) => name.startsWith(languageModelPrefix));
-    return [...names, ...this.#embedded("lm").map(() => embeddedLanguageModel)];
+    const elsewhere = [...this.#elsewhere].flatMap(([name, path]) => (isRenderer(path) ? [] : name));
+    const inRoot = this.#folders().filter((name) => name.startsWith(languageModelPrefix));
+    return [...elsewhere, ...inRoot, ...this.#embedded("lm").map(() => embeddedLanguageModel)];
   }
 
   /** For a name of `rendererNames()`. */
   isTurbo(name: string): boolean {
-    return readConfig(this.#resolve(name, defaultModel, embeddedModel).directory).is_turbo === true;
+    return readConfig(this.#resolve(name, embeddedModel).directory).is_turbo === true;
   }
 
-  #resolve(name: string, defaultName: string, embeddedName: string): Checkpoint {
-    const isEmbedded = name === embeddedName || (name === defaultName && this.usesEmbedded(name));
-    if (isEmbedded) {
-      return { name: embeddedName, directory: this.#embeddedDirectory(embeddedName, name) };
-    }
-    const directory = firstExisting(`The model ${name}`, [join(this.#root, name), resolve(name)]);
-    return { name, directory };
+  #resolve(name: string, embeddedName: string): Checkpoint {
+    if (name === embeddedName) return { name, directory: this.#embeddedDirectory(name) };
+    const known = this.#elsewhere.get(name);
+    const places = [join(this.#root, name), ...(known === undefined ? [] : [known]), resolve(name)];
+    const directory = firstExisting(`The model ${name}`, places);
+    if (directory === places[0]) return { name, directory };
+    const ownName = known === directory ? name : this.#nameOf(directory);
+    this.#elsewhere.set(ownName, directory);
+    return { name: ownName, directory };
   }
 
-  #embeddedDirectory(embeddedName: string, requested: string): string {
+  #isInRoot(name: string): boolean {
+    return isDirectory(join(this.#root, name));
+  }
+
+  /** The last part of a path, or all of it where that names another model. */
+  #nameOf(path: string): string {
+    const directory = resolve(path);
+    const name = basename(directory);
+    const taken = this.#isInRoot(name) ? join(this.#root, name) : this.#elsewhere.get(name);
+    return taken === undefined || taken === directory ? name : directory;
+  }
+
+  #embeddedDirectory(embeddedName: string): string {
     return firstExisting(
-      requested === embeddedName
-        ? `The embedded model ${embeddedName}`
-        : `${requested} is not in ${this.#root} and the embedded model ${embeddedName} that stands in for it`,
+      `The embedded model ${embeddedName}`,
       this.#embeddedRoots().map((root) => join(root, embeddedName)),
       "It comes with the package: install that again.",
     );

@@ -9,7 +9,7 @@ import type {
   TrainingCall,
   TrainingResult,
 } from "./addon.js";
-import { Checkpoints, embeddedModel } from "./checkpoints.js";
+import { type Checkpoint, Checkpoints } from "./checkpoints.js";
 import { EngineError } from "./errors.js";
 import { LanguageModel, TextContext } from "./language-model.js";
 import { loadAddon } from "./native.js";
@@ -53,7 +53,7 @@ export class Engine implements MusicEngine {
   readonly #slots: (Slot | null)[];
   #languageModel: LanguageModel | null = null;
   /** What requests get that name none: as configured, until another is made the default. */
-  #defaultLanguageModel: string;
+  #defaultLanguageModel: string | null = null;
   /** By the checkpoint's name. */
   readonly #textContexts = new Map<string, Promise<TextContext>>();
   /** Work in progress: it calls its language model more than once, so that one closes only afterwards. */
@@ -73,11 +73,12 @@ export class Engine implements MusicEngine {
   constructor(options: EngineOptions, log: (message: string) => void) {
     this.#addon = loadAddon();
     this.#addon.useFlashAttention(options.flashAttention);
-    this.#checkpoints = new Checkpoints(options.checkpointsDirectory);
+    const { slotModels, languageModel } = options;
+    const configured = [...slotModels, languageModel].flatMap((name) => name ?? []);
+    this.#checkpoints = new Checkpoints(options.checkpointsDirectory, configured);
     this.#options = options;
-    this.#defaultLanguageModel = options.languageModel;
     this.#log = log;
-    this.#slots = options.slotModels.map((model) => (model ? { configured: model, renderer: null } : null));
+    this.#slots = slotModels.map((model) => (model ? { configured: model, renderer: null } : null));
   }
 
   get usesEmbeddedModel(): boolean {
@@ -122,9 +123,7 @@ export class Engine implements MusicEngine {
 
   async loadSlot(slotNumber: number, model: string | null, call: CallOptions = {}): Promise<SlotState> {
     const slot = this.#slot(slotNumber);
-    await this.#oneLoad(() =>
-      this.#loadRenderer(slot, model ?? slot.renderer?.name ?? slot.configured, call),
-    );
+    await this.#oneLoad(() => this.#loadRenderer(slot, model ?? slot.renderer?.name ?? null, call));
     return stateOf(slot, slotNumber);
   }
 
@@ -140,7 +139,7 @@ export class Engine implements MusicEngine {
 
   async checkWords({ languageModel, fields, codesSeconds }: WordsRequest): Promise<void> {
     if (this.#closed) throw new EngineError("CLOSED", "The engine is closed.");
-    const checkpoint = this.#checkpoints.languageModel(languageModel ?? this.#defaultLanguageModel);
+    const checkpoint = this.#languageCheckpoint(languageModel ?? this.#defaultLanguageModel);
     const known = this.#textContexts.get(checkpoint.name);
     const reading = known ?? TextContext.load(checkpoint);
     if (known === undefined) {
@@ -256,16 +255,14 @@ export class Engine implements MusicEngine {
   }
 
   #ensureRenderer(slot: Slot, call: CallOptions): Promise<Renderer> {
-    return this.#oneLoad(
-      async () => slot.renderer ?? (await this.#loadRenderer(slot, slot.configured, call)),
-    );
+    return this.#oneLoad(async () => slot.renderer ?? (await this.#loadRenderer(slot, null, call)));
   }
 
   /** One change at a time, and none while slot 1 is switched. */
   #changeAdapters(call: CallOptions, change: (adapters: AdapterSet) => Promise<void>): Promise<AdapterState> {
     return this.#oneLoad(async () => {
       const slot = this.#slot(1);
-      const { adapters } = slot.renderer ?? (await this.#loadRenderer(slot, slot.configured, call));
+      const { adapters } = slot.renderer ?? (await this.#loadRenderer(slot, null, call));
       await change(adapters);
       return adapters.state;
     });
@@ -278,7 +275,7 @@ export class Engine implements MusicEngine {
     work: (lm: LanguageModel) => Promise<T>,
   ): Promise<T> {
     const name = languageModel ?? this.#defaultLanguageModel;
-    const isLoaded = this.#languageModel?.name === this.#checkpoints.languageModel(name).name;
+    const isLoaded = this.#languageModel?.name === this.#languageCheckpoint(name).name;
     const lm = (isLoaded && this.#languageModel) || (await this.#ensureLanguageModel(name, call));
     const running = work(lm);
     this.#languageWork.add(running);
@@ -289,15 +286,22 @@ export class Engine implements MusicEngine {
     }
   }
 
-  /** The codes a language model may write are those its renderer reads, so slot 1 loads first. */
-  async #ensureLanguageModel(name: string, call: CallOptions): Promise<LanguageModel> {
+  /** Null: as configured. */
+  #languageCheckpoint(name: string | null): Checkpoint {
+    return this.#checkpoints.languageModel(
+      name ?? this.#checkpoints.configured(this.#options.languageModel),
+    );
+  }
+
+  /** The codes a language model may write are those its renderer reads, so slot 1 loads first. Null: as configured. */
+  async #ensureLanguageModel(name: string | null, call: CallOptions): Promise<LanguageModel> {
     const slot = this.#slot(1);
     const { codebookSize } = slot.renderer ?? (await this.#ensureRenderer(slot, call));
     return this.#oneLoad(async () => {
-      const checkpoint = this.#checkpoints.languageModel(name);
+      const checkpoint = this.#languageCheckpoint(name);
       const old = this.#languageModel;
       if (old?.name === checkpoint.name) return old;
-      this.#announce(name, checkpoint.name);
+      this.#announce(name ?? this.#options.languageModel, checkpoint.name);
       const { dtype, languageModelDevice: device, offloadLanguageModel: offload } = this.#options;
       this.#languageModel = await LanguageModel.load(
         this.#addon,
@@ -313,9 +317,10 @@ export class Engine implements MusicEngine {
     });
   }
 
-  async #loadRenderer(slot: Slot, model: string, call: CallOptions): Promise<Renderer> {
-    const checkpoint = this.#checkpoints.renderer(model);
-    this.#announce(model, checkpoint.name);
+  /** `model` null: as configured. */
+  async #loadRenderer(slot: Slot, model: string | null, call: CallOptions): Promise<Renderer> {
+    const checkpoint = this.#checkpoints.renderer(model ?? this.#checkpoints.configured(slot.configured));
+    this.#announce(model ?? slot.configured, checkpoint.name);
     const old = slot.renderer;
     slot.renderer = await Renderer.load(this.#addon, checkpoint, this.#options, call);
     this.#reportUnused(slot.renderer);
@@ -325,8 +330,8 @@ export class Engine implements MusicEngine {
 
   #announce(requested: string, used: string): void {
     this.#log(
-      requested === used
-        ? `loading ${used}`
+      requested === used || !this.#checkpoints.usesEmbedded(requested)
+        ? `loading ${requested}`
         : `${requested} is not installed: loading the embedded model ${used} in its place`,
     );
   }
@@ -339,8 +344,7 @@ export class Engine implements MusicEngine {
 
   /** The name under which slot 1's own model appears, were it loaded. */
   #defaultModelName(): string {
-    const [configured] = this.#options.slotModels;
-    return this.#checkpoints.usesEmbedded(configured) ? embeddedModel : configured;
+    return this.#checkpoints.configured(this.#options.slotModels[0]);
   }
 
   /** Runs loads one after the other; a failed one does not stop the next. */

@@ -1,7 +1,7 @@
 /** What the steps of one job share, and what they all need first: models and recordings. */
 import type { MusicEngine, PlanarAudio } from "../engine/types.js";
 import { decodeAudio } from "./decode.js";
-import { selectSlot } from "./model-selection.js";
+import { namedModel, selectSlot } from "./model-selection.js";
 import { supportedTaskTypes } from "./models.js";
 import type { JobProgress } from "./progress.js";
 import { type AudioInput, type GenerationRequest, MAX_TURBO_STEPS } from "./request/schema.js";
@@ -55,7 +55,7 @@ export async function readySlot({
   const { slot, model, isTurbo } =
     selected.model === null ? await engine.loadSlot(selected.slot, null, call) : selected;
   const used = model ?? "";
-  if (request.model !== null && request.model !== used) {
+  if (request.model !== null && namedModel([used], request.model) === undefined) {
     warnings.push(`model ${JSON.stringify(request.model)} is not loaded; ${used} was used`);
   }
   if (request.analysis === null && !supportedTaskTypes(used, isTurbo).includes(request.taskType)) {

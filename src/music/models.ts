@@ -4,6 +4,7 @@ import { embeddedModel } from "../engine/checkpoints.js";
 import { EngineError } from "../engine/errors.js";
 import type { MusicEngine } from "../engine/types.js";
 import { HttpError, RequestError } from "./errors.js";
+import { installedModel } from "./model-selection.js";
 import { TASK_TYPES, type TaskType } from "./request/schema.js";
 import type { ModelSwitch } from "./request/service.js";
 
@@ -15,12 +16,12 @@ export function supportedTaskTypes(name: string, isTurbo: boolean): readonly Tas
   return isTurbo && name !== embeddedModel ? ["text2music", "cover", "repaint"] : TASK_TYPES;
 }
 
-/** The models that a task can select, the default first. */
+/** The models that a task can select, the default first; while that loads for the first time, it stands there alone. */
 export function listModels(engine: MusicEngine) {
   const defaultModel = defaultModelName(engine);
   const models = engine
     .models()
-    .filter((model) => model.isLoaded)
+    .filter((model) => model.isLoaded || model.name === defaultModel)
     .map(({ name }) => ({ name, is_default: name === defaultModel }))
     .sort((a, b) => Number(b.is_default) - Number(a.is_default));
   return { models, default_model: defaultModel };
@@ -54,12 +55,13 @@ export async function switchModels(engine: MusicEngine, request: ModelSwitch) {
       `Slot ${request.slot} is not available because ${variable} was not set at startup. Set it and restart the server.`,
     );
   }
-  if (slot.model === null || (request.model !== null && request.model !== slot.model)) {
+  const model = request.model === null ? null : installedModel(namesOf(engine.models()), request.model);
+  if (slot.model === null || (model !== null && model !== slot.model)) {
     const what = `DiT init failed for slot ${slot.slot}`;
-    await loadOrRefuse(what, request.model, () => engine.loadSlot(slot.slot, request.model));
+    await loadOrRefuse(what, model, () => engine.loadSlot(slot.slot, model));
   }
   if (request.initLanguageModel) {
-    const name = request.languageModel;
+    const name = installedLanguageModel(engine, request.languageModel);
     await loadOrRefuse("LLM init failed", name, () => engine.loadLanguageModel(name));
   }
   const loadedLanguageModel = engine.loadedLanguageModel();
@@ -98,7 +100,8 @@ export async function readyLanguageModel(
   call: CallOptions,
   named: string | null = null,
 ): Promise<void> {
-  await loadOrRefuse("LLM init failed", named, () => engine.prepareLanguageModel(named, call));
+  const name = installedLanguageModel(engine, named);
+  await loadOrRefuse("LLM init failed", name, () => engine.prepareLanguageModel(name, call));
 }
 
 /** A model that the client `named` and that does not exist is the client's mistake, all else the server's. */
@@ -119,6 +122,15 @@ function installedModels(engine: MusicEngine) {
     .models()
     .map(({ name, isLoaded }) => ({ name, is_default: name === defaultModel, is_loaded: isLoaded }))
     .sort((a, b) => a.name.localeCompare(b.name));
+}
+
+/** Null where the client named none. */
+function installedLanguageModel(engine: MusicEngine, named: string | null): string | null {
+  return named === null ? null : installedModel(namesOf(engine.languageModels()), named);
+}
+
+function namesOf(models: readonly { name: string }[]): string[] {
+  return models.map(({ name }) => name);
 }
 
 function languageModels(engine: MusicEngine) {

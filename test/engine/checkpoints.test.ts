@@ -44,7 +44,7 @@ describe("checkpoints", () => {
     expect(checkpoints.renderer("acestep-v15-turbo")).to.deep.equal(expected);
     expect(checkpoints.usesEmbedded("acestep-v15-turbo")).to.equal(false);
     const path = join(root, "acestep-v15-turbo");
-    expect(new Checkpoints("/nowhere").renderer(path)).to.deep.equal({ ...expected, name: path });
+    expect(new Checkpoints("/nowhere").renderer(path)).to.deep.equal(expected);
   });
 
   it("prefers the parts inside a model", async () => {
@@ -87,14 +87,46 @@ describe("checkpoints", () => {
   });
 
   it("takes the embedded model for an absent default, for nothing else", () => {
-    expect(checkpoints.renderer("acestep-v15-turbo").name).to.equal("carillon-nano");
+    expect(checkpoints.configured("acestep-v15-turbo")).to.equal("carillon-nano");
     expect(checkpoints.usesEmbedded("acestep-v15-turbo")).to.equal(true);
-    expect(checkpoints.languageModel("acestep-5Hz-lm-0.6B").name).to.equal("carillon-nano/lm");
+    expect(checkpoints.configured("acestep-5Hz-lm-0.6B")).to.equal("carillon-nano/lm");
+    expect(checkpoints.configured("acestep-v15-base")).to.equal("acestep-v15-base");
+    expect(failureOf(() => checkpoints.renderer("acestep-v15-turbo"))).to.contain("acestep-v15-turbo");
     expect(checkpoints.languageModel("carillon-nano/lm").directory).to.match(/carillon-nano.lm$/);
 
     const message = failureOf(() => checkpoints.renderer("acestep-v15-base"));
     expect(message).to.contain("acestep-v15-base").and.to.contain(join(root, "acestep-v15-base"));
     expect(failureOf(() => checkpoints.languageModel("acestep-5Hz-lm-4B"))).to.contain("acestep-5Hz-lm-4B");
+  });
+
+  it("names a model that is configured by path by the last part of it", async () => {
+    const elsewhere = join(root, "elsewhere");
+    for (const name of ["mine", "elsewhere/mine", "elsewhere/other", "further/other"]) {
+      await write(`${name}/config.json`, { is_turbo: true });
+      await write(`${name}/vae/config.json`);
+      await write(`${name}/text_encoder/config.json`);
+    }
+    await write("elsewhere/lm/config.json");
+    const paths = ["elsewhere/mine", "elsewhere/other", "further/other", "elsewhere/lm"];
+    const [mine, other, further, lm] = paths.map((path) => join(root, path)) as [
+      string,
+      string,
+      string,
+      string,
+    ];
+    const configured = new Checkpoints(root, [mine, other, further, lm]);
+
+    expect(configured.configured(other)).to.equal("other");
+    expect(configured.renderer("other")).to.include({ name: "other", directory: other });
+    expect(configured.renderer(other)).to.include({ name: "other", directory: other });
+    expect(configured.languageModel("lm")).to.deep.equal({ name: "lm", directory: lm });
+    expect(configured.languageModelNames()).to.deep.equal(["lm", "carillon-nano/lm"]);
+    // A name means one model: where another has it, the path stays the name.
+    expect(configured.renderer(mine)).to.include({ name: mine, directory: mine });
+    expect(configured.renderer("mine").directory).to.equal(join(root, "mine"));
+    expect(configured.renderer(further)).to.include({ name: further, directory: further });
+    expect(configured.rendererNames()).to.deep.equal([mine, "other", further, "mine", "carillon-nano"]);
+    expect(new Checkpoints(elsewhere, ["other"]).renderer("other").name).to.equal("other");
   });
 
   it("says which part of a model is absent", async () => {

@@ -1,7 +1,10 @@
-import { cpSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { loadConfig } from "../../src/config.js";
 import { Checkpoints } from "../../src/engine/checkpoints.js";
+import { createEngine } from "../../src/index.js";
+import { listModels } from "../../src/music/models.js";
 import { type Client, type LiveServer, shortSong, startLiveServer } from "./live-server.js";
 import { temporaryDirectory } from "./tasks.js";
 
@@ -84,7 +87,14 @@ describe("the service endpoints", () => {
     ["a slot that was not set up", { slot: 2 }, "SVC_CONFIG_PATH2"],
     ["a slot that cannot be", { slot: 0 }, "slot"],
     ["a slot that is no number", { slot: "two" }, "slot"],
+    ["a slot between two", { slot: 1.5 }, "slot must be an integer, got 1.5"],
     ["a model that is not there", { model: "no-such-model" }, "no-such-model"],
+    ["a default that is not there", { model: "acestep-v15-turbo" }, "acestep-v15-turbo was not found"],
+    [
+      "a default language model that is not there",
+      { init_llm: true, lm_model_path: "acestep-5Hz-lm-0.6B" },
+      "acestep-5Hz-lm-0.6B was not found",
+    ],
     ["a language model that is not there", { init_llm: true, lm_model_path: "no-such-lm" }, "no-such-lm"],
   ];
   for (const [what, body, mentions] of initRefusals) {
@@ -115,24 +125,37 @@ describe("the service endpoints", () => {
 });
 
 describe("a server with several models", () => {
-  const names = ["acestep-v15-turbo", "acestep-v15-other"];
+  const names = ["acestep-v15-turbo", "elsewhere/acestep-v15-other"];
   let server: LiveServer;
   let client: Client;
+  let listedAtStart: ReturnType<typeof listModels>;
 
   before(async () => {
     const checkpoints = temporaryDirectory();
     const { directory } = new Checkpoints(checkpoints).renderer("carillon-nano");
+    mkdirSync(join(checkpoints, "elsewhere"));
     for (const name of names) symlinkSync(directory, join(checkpoints, name));
-    server = await startLiveServer(temporaryDirectory(), {
+    const settings = {
       SVC_CHECKPOINTS: checkpoints,
-      SVC_CONFIG_PATH2: "acestep-v15-other",
-    });
+      SVC_CONFIG_PATH2: join(checkpoints, "elsewhere", "acestep-v15-other"),
+    };
+    const unloaded = createEngine(loadConfig(settings));
+    listedAtStart = listModels(unloaded);
+    await unloaded.close();
+    server = await startLiveServer(temporaryDirectory(), settings);
     client = server.client;
   });
 
   after(() => server.close());
 
-  it("lists the default first, and lets a task choose", async () => {
+  it("lists the default before it is loaded", () => {
+    expect(listedAtStart).to.deep.equal({
+      models: [{ name: "acestep-v15-turbo", is_default: true }],
+      default_model: "acestep-v15-turbo",
+    });
+  });
+
+  it("lists the default first, and lets a task choose, by name or with a vendor before it", async () => {
     expect((await client.get("/v1/models")).body.data).to.deep.equal({
       models: [
         { name: "acestep-v15-turbo", is_default: true },
@@ -140,9 +163,11 @@ describe("a server with several models", () => {
       ],
       default_model: "acestep-v15-turbo",
     });
-    const song = await client.makeOne({ ...shortSong, model: "acestep-v15-other" });
-    expect(song.dit_model).to.equal("acestep-v15-other");
-    expect(song.warnings).to.deep.equal([]);
+    for (const model of ["acestep-v15-other", "acestep/acestep-v15-other"]) {
+      const song = await client.makeOne({ ...shortSong, model });
+      expect(song.dit_model).to.equal("acestep-v15-other");
+      expect(song.warnings).to.deep.equal([]);
+    }
   });
 
   it("switches a slot while a song renders, which is finished all the same", async () => {

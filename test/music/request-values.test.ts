@@ -270,10 +270,10 @@ describe("values of generation requests", () => {
       expect(request.warnings[0]).to.include('got "heun"');
     });
 
-    it("strips the vendor of a model name and keeps unknown ones", () => {
-      expect(parse({ model: "acestep/acestep-v15-turbo" }).model).to.equal("acestep-v15-turbo");
-      expect(parse({ model: "whatever" }).model).to.equal("whatever");
-      expect(parse({ model: "vendor/" }).model).to.equal(null);
+    it("keeps the name of a model as it is: what it means is settled when the task runs", () => {
+      expect(parse({ model: "acestep/acestep-v15-turbo" }).model).to.equal("acestep/acestep-v15-turbo");
+      expect(parse({ model: " whatever " }).model).to.equal("whatever");
+      expect(parse({ model: "" }).model).to.equal(null);
     });
 
     it("accepts any lm_backend", () => {

@@ -49,9 +49,6 @@ const timeSignature = trimmed.transform((value, context): string => {
   return TIME_SIGNATURES.get(compact) ?? instead(context, "must be one of 2, 3, 4, 6", value, undefined);
 });
 
-/** Clients of the hosted model list prefix the name with a vendor. */
-const modelName = trimmed.transform((name) => name.slice(name.lastIndexOf("/") + 1) || null);
-
 /** Values of 1 or more turn nucleus sampling off, that is 1; those at or below 0 mean the default. */
 const topP = (fallback: number) =>
   finiteNumber.transform((value) => (value <= 0 ? fallback : Math.min(value, 1)));
@@ -89,7 +86,7 @@ export const generationSchema = z.object({
   /** Null: the default model. */
   model: parameter(
     ["model", "model_name", "modelName", "dit_model", "ditModel"],
-    modelName.nullable().default(null),
+    textOrNull.nullable().default(null),
   ),
 
   bpm: parameter("bpm", withinOrAuto(integer, 30, 300).default(null)),
