@@ -72,6 +72,7 @@ export class AudioInputs {
 
   async #locate(input: AudioInput | null, parameter: string): Promise<AudioInput | null> {
     if (input === null || input.isUpload) return input;
+    assertPath(input.path, parameter);
     const candidate = resolve(this.options.audioDirectory, pathIn(input.path, parameter));
     const file = await realpath(candidate).catch(() => null);
     if (!(await this.#isAllowed(file ?? candidate))) {
@@ -116,6 +117,16 @@ export function ownFiles({ sourceAudio, referenceAudio }: GenerationRequest): st
 
 export async function removeOwnFiles(request: GenerationRequest): Promise<void> {
   for (const path of ownFiles(request)) await rm(path, { force: true });
+}
+
+/** @throws RequestError for what people take for a path: the service fetches nothing, and no shell reads a `~` here */
+function assertPath(value: string, parameter: string): void {
+  const isUrl = /^([a-z][a-z\d+.-]*:\/\/|data:)/i.test(value) && !RESULT_URL.test(value);
+  if (!isUrl && !value.startsWith("~")) return;
+  throw new RequestError(
+    `${parameter} must be an absolute path on the server, or the \`file\` of one of its results, not ` +
+      `${isUrl ? "a URL" : "a path that starts with ~"}; to send the file itself, upload it`,
+  );
 }
 
 /** The path itself, or the one in a result's URL: clients send `file` back. */

@@ -2,7 +2,7 @@
  * Errors of the music service's HTTP face: what a failure means to a client. Its text stands in `detail`, which the
  * interface names, and in `error`, where some clients look for it.
  */
-import type { ErrorRequestHandler, RequestHandler } from "express";
+import type { ErrorRequestHandler, RequestHandler, Response } from "express";
 import type { NativeErrorCode } from "../engine/addon.js";
 import type { EngineErrorCode } from "../engine/errors.js";
 import { StoreError } from "./store.js";
@@ -97,17 +97,27 @@ export function errorHandler(log: (message: string, error: unknown) => void): Er
   return (error, request, response, next) => {
     const failure = toHttpError(error);
     if (failure.status >= 500) {
-      log(`${request.method} ${request.path}: ${failure.detail}`, failure.cause ?? failure);
+      log(`${request.method} ${request.baseUrl}${request.path}: ${failure.detail}`, failure.cause ?? failure);
     }
     if (response.headersSent) {
       next(error);
       return;
     }
-    response
-      .set(failure.headers)
-      .status(failure.status)
-      .json({ detail: failure.detail, error: failure.detail });
+    const { detail } = failure;
+    const body = response.locals.speaksOpenAi === true ? openAiError(failure) : detail;
+    response.set(failure.headers).status(failure.status).json({ detail, error: body });
   };
+}
+
+/** From then on errors have the shape that clients of chat models read. */
+export function speakOpenAi(response: Response): void {
+  response.locals.speaksOpenAi = true;
+}
+
+function openAiError({ status, detail }: HttpError) {
+  const types: Readonly<Record<number, string>> = { 401: "authentication_error", 429: "rate_limit_error" };
+  const type = types[status] ?? (status < 500 ? "invalid_request_error" : "server_error");
+  return { message: detail, type, param: null, code: status };
 }
 
 /** For the end of the route table. */

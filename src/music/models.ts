@@ -8,6 +8,9 @@ import { installedModel } from "./model-selection.js";
 import { TASK_TYPES, type TaskType } from "./request/schema.js";
 import type { ModelSwitch } from "./request/service.js";
 
+const STARTED_AT_SECONDS = Math.floor(Date.now() / 1000);
+const MAX_SONG_SECONDS = 600;
+
 /**
  * What a model is made for: turbo models for three tasks, but the embedded one, whose training data shows all six.
  * Others are not refused: what comes of them is for the client to judge.
@@ -25,6 +28,22 @@ export function listModels(engine: MusicEngine) {
     .map(({ name }) => ({ name, is_default: name === defaultModel }))
     .sort((a, b) => Number(b.is_default) - Number(a.is_default));
   return { models, default_model: defaultModel };
+}
+
+/** The models of `listModels` as clients of chat models read them (reference/music-http.md 8.2). */
+export function openRouterModels(engine: MusicEngine) {
+  const data = listModels(engine).models.map(({ name }) => ({
+    id: `acestep/${name}`,
+    name,
+    created: STARTED_AT_SECONDS,
+    input_modalities: ["text", "audio"],
+    output_modalities: ["audio", "text"],
+    context_length: 4096,
+    max_output_length: MAX_SONG_SECONDS,
+    pricing: { prompt: "0", completion: "0", request: "0", image: "0" },
+    description: "Music generation",
+  }));
+  return { object: "list", data };
 }
 
 /** Everything that is installed. */

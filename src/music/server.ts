@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import express, { type Express, type RequestHandler } from "express";
+import express, { type Express, type RequestHandler, type Router } from "express";
 import { type Config, ConfigError } from "../config.js";
 import type { MusicEngine } from "../engine/types.js";
 import type { Logger } from "../log.js";
@@ -16,13 +16,15 @@ import { RandomSamples } from "./random-samples.js";
 import { BodyReader } from "./request/body.js";
 import { audio } from "./routes/audio.js";
 import { cancelTask } from "./routes/cancel-task.js";
+import { chatCompletions } from "./routes/chat-completions.js";
 import { createRandomSample } from "./routes/create-random-sample.js";
+import { createSample } from "./routes/create-sample.js";
 import * as dataset from "./routes/dataset.js";
 import { formatInput } from "./routes/format-input.js";
 import { health } from "./routes/health.js";
 import { init, reinitialize } from "./routes/init.js";
 import * as lora from "./routes/lora.js";
-import { inventory, models } from "./routes/models.js";
+import { chatModels, inventory, models } from "./routes/models.js";
 import { queryResult } from "./routes/query-result.js";
 import { releaseTask } from "./routes/release-task.js";
 import type { Route, RouteContext } from "./routes/route.js";
@@ -42,6 +44,8 @@ const ROUTES: readonly [method: Method, path: string, route: Route][] = [
   ["post", "/cancel_task", cancelTask],
   ["post", "/format_input", formatInput],
   ["post", "/create_random_sample", createRandomSample],
+  ["post", "/v1/create_sample", createSample],
+  ["post", "/v1/chat/completions", chatCompletions],
   ["get", "/v1/models", models],
   ["get", "/v1/model_inventory", inventory],
   ["post", "/v1/init", init],
@@ -75,6 +79,15 @@ const ROUTES: readonly [method: Method, path: string, route: Route][] = [
   ["get", "/v1/audio", audio],
   ["get", "/health", health],
 ];
+
+/**
+ * Clients of chat models read another list at the path of ours. Those that are given this base address find it there,
+ * beside everything else.
+ */
+const OPENROUTER_BASE = "/openrouter";
+const OPENROUTER_ROUTES = ROUTES.map((entry): (typeof ROUTES)[number] =>
+  entry[1] === "/v1/models" ? ["get", "/v1/models", chatModels] : entry,
+);
 
 export interface MusicServerOptions {
   config: Config;
@@ -160,15 +173,20 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
   app.use(logRequest(log));
   if (config.isLocal) app.use(checkHost(config.allowedHosts));
   app.use(checkOrigin(config.allowedOrigins));
-  for (const [method, path, route] of ROUTES) {
-    app[method](path, route(context));
-  }
-  for (const path of new Set(ROUTES.map(([, path]) => path))) {
-    app.all(path, methodNotAllowed(...allowedMethods(path)));
-  }
+  app.use(OPENROUTER_BASE, endpoints(OPENROUTER_ROUTES, context));
+  app.use(endpoints(ROUTES, context));
   app.use(notFound);
   app.use(errorHandler((message, err) => log.error({ err }, message)));
   return app;
+}
+
+function endpoints(routes: typeof ROUTES, context: RouteContext): Router {
+  const router = express.Router();
+  for (const [method, path, route] of routes) router[method](path, route(context));
+  for (const path of new Set(routes.map(([, path]) => path))) {
+    router.all(path, methodNotAllowed(...allowedMethods(path)));
+  }
+  return router;
 }
 
 function allowedMethods(path: string): string[] {

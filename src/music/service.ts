@@ -1,7 +1,9 @@
 /** What the endpoints do, in terms of tasks and models: between the routes and the engine. */
+import { EventEmitter, once } from "node:events";
 import { join } from "node:path";
 import type { Config } from "../config.js";
 import { EngineError } from "../engine/errors.js";
+import { parseQueryHints } from "../engine/query-hints.js";
 import type { MusicEngine } from "../engine/types.js";
 import { writtenLanguage } from "../engine/written-language.js";
 import type { Logger } from "../log.js";
@@ -20,8 +22,8 @@ import { selectSlot } from "./model-selection.js";
 import { readyLanguageModel } from "./models.js";
 import { PermittedRoot } from "./permitted-root.js";
 import { type JobControl, TaskQueue } from "./queue.js";
-import type { GenerationRequest } from "./request/schema.js";
-import type { FormatInput } from "./request/service.js";
+import { DEFAULT_LANGUAGE, type GenerationRequest } from "./request/schema.js";
+import type { FormatInput, SampleWish } from "./request/service.js";
 import { Retention } from "./retention.js";
 import { drawSeed } from "./seeds.js";
 import { ServiceClock } from "./service-clock.js";
@@ -71,6 +73,8 @@ export class MusicService {
   readonly #statistics: JobStatistics;
   readonly #retention: Retention;
   readonly #clock: ServiceClock;
+  /** Emits the id of every task that has ended. */
+  readonly #endings = new EventEmitter();
   /** Ends what is done for requests that have no task yet. */
   readonly #stopping = new AbortController();
   #sweepTimer: NodeJS.Timeout | undefined;
@@ -252,6 +256,7 @@ export class MusicService {
 
   /** Of a failed task nothing stays but its record, however late it failed. */
   async #ended(task: Task): Promise<void> {
+    this.#endings.emit(task.id);
     this.#retention.add(task, encodeTask(task).length);
     await removeOwnFiles(task.request);
     if (task.state === "failed") await this.audioFiles.remove(this.audioFiles.namesOf(task));
@@ -274,6 +279,23 @@ export class MusicService {
       if (error instanceof DamagedRecordError) return damagedTask(id, error.message);
       throw error;
     }
+  }
+
+  /**
+   * Resolves with a task once it has ended, however.
+   * @throws the signal's reason, or HttpError 500 where the service stops before
+   */
+  async whenEnded(id: string, signal: AbortSignal): Promise<Task> {
+    const waiting = AbortSignal.any([signal, this.#stopping.signal]);
+    // Rejects where the signal fires, which is asked below.
+    const ended = once(this.#endings, id, { signal: waiting }).catch(() => null);
+    const current = await this.store.get(id);
+    if (current !== undefined && current.finishedAtMs !== null) return current;
+    await ended;
+    waiting.throwIfAborted();
+    const task = await this.store.get(id);
+    if (task === undefined) throw new HttpError(500, "The task was removed before it was read");
+    return task;
   }
 
   /** False where no such task waits or runs. @throws StoreError where it cannot be recorded now */
@@ -339,6 +361,50 @@ export class MusicService {
     };
   }
 
+  /**
+   * Makes a song's description of a wish, as `formatInput` does of words.
+   * @throws as `formatInput`
+   */
+  async createSample(wish: SampleWish, caller: Caller) {
+    const served = this.#whileServing(caller);
+    return this.#writers.run(served, () => this.#createSample(wish, served.signal));
+  }
+
+  async #createSample(wish: SampleWish, signal: AbortSignal) {
+    const hints = parseQueryHints(wish.query);
+    // Clients send "en" without meaning it; in a wish it counts as no preference.
+    const language = isPreference(wish.language) ? wish.language : hints.language;
+    await readyLanguageModel(this.engine, { signal });
+    const sheet = await this.engine.createSample(
+      {
+        query: wish.query,
+        instrumental: wish.instrumental || hints.instrumental,
+        language,
+        metadata: { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null },
+        sampling: {
+          temperature: wish.temperature,
+          topK: 0,
+          topP: 1,
+          repetitionPenalty: 1,
+          constrained: true,
+        },
+        seed: drawSeed(),
+      },
+      { signal },
+    );
+    return {
+      caption: sheet.caption,
+      lyrics: sheet.lyrics,
+      bpm: sheet.bpm,
+      key_scale: sheet.keyScale,
+      keyscale: sheet.keyScale,
+      time_signature: sheet.timeSignature,
+      timesignature: sheet.timeSignature,
+      duration: sheet.durationSeconds,
+      vocal_language: sheet.language,
+    };
+  }
+
   get statistics() {
     return {
       jobs: this.#statistics.counts,
@@ -352,4 +418,8 @@ export class MusicService {
 /** Words that are too long are the client's mistake; all else shows when the task runs. */
 function asRefusal(error: unknown): void {
   if (error instanceof EngineError && error.code === "PROMPT_TOO_LONG") throw new RequestError(error.message);
+}
+
+function isPreference(language: string | null): language is string {
+  return language !== null && language !== "unknown" && language !== DEFAULT_LANGUAGE;
 }

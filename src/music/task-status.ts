@@ -14,6 +14,8 @@ export interface TaskStatusItem {
   /** JSON text of an array of `ResultRecord`. */
   result: string;
   progress_text?: string;
+  /** "unknown": there is no such task. What there is has its stage in the record. */
+  stage?: "unknown";
   /** Of a waiting task: 1 is the next to start. */
   queue_position?: number;
   error?: string;
@@ -64,9 +66,18 @@ export interface LiveState {
   position: number | undefined;
 }
 
-/** An id that no task has; clients poll on, as they do for one that is about to appear. */
+/**
+ * An id that no task has. The interface has no status for it, so clients poll on, as they do for one that is about to
+ * appear; the stage tells those who look, and the text those who are shown it.
+ */
 export function unknownTask(id: string): TaskStatusItem {
-  return { task_id: id, status: 0, result: "[]" };
+  return {
+    task_id: id,
+    status: 0,
+    result: "[]",
+    stage: "unknown",
+    progress_text: "unknown task: this server never accepted it, or has removed it with its expired songs",
+  };
 }
 
 /** A task that is there and whose record cannot be read. */

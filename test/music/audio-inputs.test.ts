@@ -92,6 +92,13 @@ describe("recordings of tasks", () => {
     ["what is missing", () => at("music", "absent.wav"), /names no file that exists$/],
     ["a folder", () => at("songs", "nested"), /names no regular file$/],
     ["a NUL character", () => "a b.wav\0.mp3", /NUL/],
+    [
+      "a URL elsewhere",
+      () => "https://example.org/a.wav",
+      /must be an absolute path on the server, .* not a URL/,
+    ],
+    ["the URL of a file", () => "file:///tmp/a.wav", /not a URL/],
+    ["a path from home", () => "~/a.wav", /not a path that starts with ~/],
     ["a broken URL", () => "/v1/audio?path=%zz", /not a URL/],
     ["text in a file of music", () => at("music", "song.mp3"), /^src_audio holds no audio/],
   ];

@@ -127,7 +127,9 @@ describe("POST /release_task and /query_result", () => {
     await client.finished(id);
     const { body } = await client.post("/query_result", { task_id_list: JSON.stringify([id, "nope", id]) });
     expect(body.data.map((item: { task_id: string }) => item.task_id)).to.deep.equal([id, "nope", id]);
-    expect(body.data[1]).to.deep.equal({ task_id: "nope", status: 0, result: "[]" });
+    expect(body.data[1]).to.include({ task_id: "nope", status: 0, result: "[]", stage: "unknown" });
+    expect(body.data[1].progress_text).to.include("unknown task");
+    expect(body.data[0]).to.not.have.property("stage");
     expect((await client.post("/query_result", { task_id_list: [] })).body.data).to.deep.equal([]);
   });
 
@@ -144,9 +146,6 @@ describe("POST /release_task and /query_result", () => {
   });
 
   const refusals: [what: string, parameters: object, mentions: string[]][] = [
-    ["a duration out of range", { audio_duration: 5 }, ["audio_duration", "10", "600", "5"]],
-    ["too many steps for a turbo model", { inference_steps: 21 }, ["inference_steps", "1", "20", "21"]],
-    ["too large a batch", { batch_size: 9 }, ["batch_size", "8", "9"]],
     ["an unknown format", { audio_format: "ogg" }, ["audio_format"]],
     ["an unknown task type", { task_type: "stem_separation" }, ["task_type"]],
     ["a task without its source", { task_type: "cover" }, ["cover", "src_audio"]],
@@ -156,30 +155,70 @@ describe("POST /release_task and /query_result", () => {
     it(`refuses ${what}, naming the fault`, async () => {
       const { status, body } = await client.post("/release_task", { ...shortSong, ...parameters });
       expect(status).to.equal(400);
-      expect(Object.keys(body)).to.deep.equal(["detail"]);
+      expect(body).to.deep.equal({ detail: body.detail, error: body.detail });
       for (const word of mentions) expect(body.detail).to.include(word);
     });
   }
 
+  it("takes ids from forms of any kind, repeated or with brackets", async () => {
+    const ids = ["one", "two"];
+    const ask = async (body: URLSearchParams | FormData) => {
+      const answer = await fetch(`${server.url}/query_result`, { method: "POST", body });
+      return ((await answer.json()) as { data: { task_id: string }[] }).data.map((item) => item.task_id);
+    };
+    for (const name of ["task_id_list", "task_id_list[]"]) {
+      const form = new URLSearchParams(ids.map((id) => [name, id]));
+      expect(await ask(form)).to.deep.equal(ids);
+      const multipart = new FormData();
+      for (const id of ids) multipart.append(name, id);
+      expect(await ask(multipart)).to.deep.equal(ids);
+    }
+    const text = new FormData();
+    text.append("task_id_list", JSON.stringify(ids));
+    expect(await ask(text)).to.deep.equal(ids);
+    expect(await ask(new URLSearchParams({ task_id_list: "one" }))).to.deep.equal(["one"]);
+  });
+
   it("refuses a query without ids and one with nonsense", async () => {
-    expect((await client.post("/query_result", {})).status).to.equal(400);
+    const wrongName = await client.post("/query_result", { task_ids: ["one"], verbose: true });
+    expect(wrongName.status).to.equal(400);
+    expect(wrongName.body.detail).to.equal('task_id_list is missing; the body holds "task_ids", "verbose"');
+    expect((await client.post("/query_result", {})).body.detail).to.include("no keys");
     expect((await client.post("/query_result", { task_id_list: [{}] })).status).to.equal(400);
   });
 });
 
-describe("a server that clamps", () => {
-  let server: LiveServer;
+describe("numbers out of range", () => {
+  const outOfRange = { ...shortSong, bpm: 9999, audio_duration: 2 };
+  let clamping: LiveServer;
+  let refusing: LiveServer;
 
   before(async () => {
-    server = await startLiveServer(temporaryDirectory(), { SVC_RANGE_POLICY: "clamp" });
+    clamping = await startLiveServer(temporaryDirectory());
+    refusing = await startLiveServer(temporaryDirectory(), { SVC_RANGE_POLICY: "refuse" });
   });
 
-  after(() => server.close());
+  after(() => Promise.all([clamping.close(), refusing.close()]));
 
-  it("takes numbers out of range, and lists each change in the result", async () => {
-    const song = await server.client.makeOne({ ...shortSong, bpm: 9999, audio_duration: 2 });
-    expect(song.metas).to.include({ bpm: 300, duration: 10 });
-    expect(song.warnings).to.have.length(2);
-    expect(song.warnings.join()).to.include("bpm").and.include("audio_duration");
+  it("are clamped, and each change is told at submission and in the result", async () => {
+    const { client } = clamping;
+    const { data } = (await client.post("/release_task", outOfRange)).body;
+    expect(data.warnings).to.have.length(2);
+    expect(data.warnings.join()).to.include("bpm").and.include("audio_duration");
+    const [song] = (await client.finished(data.task_id)).records;
+    expect(song?.metas).to.include({ bpm: 300, duration: 10 });
+    expect(song?.warnings).to.deep.equal(data.warnings);
   });
+
+  for (const [parameters, mentions] of [
+    [{ audio_duration: 5 }, ["audio_duration", "10", "600", "5"]],
+    [{ inference_steps: 21 }, ["inference_steps", "1", "20", "21"]],
+    [{ batch_size: 9 }, ["batch_size", "8", "9"]],
+  ] as const) {
+    it(`are refused where the policy says so: ${mentions[0]}`, async () => {
+      const { status, body } = await refusing.client.post("/release_task", { ...shortSong, ...parameters });
+      expect(status).to.equal(400);
+      for (const word of mentions) expect(body.detail).to.include(word);
+    });
+  }
 });

@@ -25,13 +25,16 @@ export interface BodyRule {
   storesFiles: boolean;
   /** True: an empty body counts as one without fields. */
   mayBeEmpty: boolean;
+  /** True: recordings may stand in the text, which is then longer, where the headers hold the key. */
+  holdsRecordings?: boolean;
 }
 
 /** What each kind of endpoint takes. */
 export const BODY_RULES = {
   releaseTask: { types: ["json", "form", "multipart"], storesFiles: true, mayBeEmpty: false },
-  queryResult: { types: ["json", "form"], storesFiles: false, mayBeEmpty: true },
+  queryResult: { types: ["json", "form", "multipart"], storesFiles: false, mayBeEmpty: true },
   textService: { types: ["json", "form", "multipart"], storesFiles: false, mayBeEmpty: true },
+  chat: { types: ["json"], storesFiles: false, mayBeEmpty: false, holdsRecordings: true },
   command: { types: ["json", "form"], storesFiles: false, mayBeEmpty: true },
 } as const satisfies Record<string, BodyRule>;
 
@@ -89,10 +92,16 @@ export class BodyReader {
     type: "json" | "form" | null,
     rule: BodyRule,
   ): Promise<RequestBody> {
-    const bytes = await readBytes(request, this.limits.maxBytes);
+    const bytes = await readBytes(request, this.maxBytes(request, rule));
     const fields = bytes.length === 0 && rule.mayBeEmpty ? {} : parseText(request, bytes, type, rule);
     this.authenticator.authorize(request, fields.ai_token);
     return { fields, uploads: NO_UPLOADS, dispose: async () => {} };
+  }
+
+  private maxBytes(request: Request, { holdsRecordings = false }: BodyRule): number {
+    const { maxBytes, uploads } = this.limits;
+    const isLong = holdsRecordings && this.authenticator.acceptsHeaders(request);
+    return isLong ? maxBytes + Math.ceil((uploads.maxBytes * 4) / 3) : maxBytes;
   }
 }
 

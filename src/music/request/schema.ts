@@ -198,10 +198,16 @@ export function generationSchemaFor(isTurbo: boolean, taskType: TaskType) {
   });
 }
 
+/** Of the ids of POST /query_result; forms that repeat a field often put brackets behind its name. */
+export const TASK_ID_NAMES = ["task_id_list", "taskIdList", "task_id_list[]", "taskIdList[]"] as const;
+
 /** Names that a form may repeat to spell a list. */
-export const LIST_NAMES: ReadonlySet<string> = new Set(
-  [generationSchema.shape.trackClasses, generationSchema.shape.audioCodes].flatMap((type) => namesOf(type)),
-);
+export const LIST_NAMES: ReadonlySet<string> = new Set([
+  ...[generationSchema.shape.trackClasses, generationSchema.shape.audioCodes].flatMap((type) =>
+    namesOf(type),
+  ),
+  ...TASK_ID_NAMES,
+]);
 
 export type GenerationParameters = z.output<typeof generationSchema>;
 

@@ -5,7 +5,7 @@ import { RequestError } from "../errors.js";
 import { FieldSources, type Fields, isObject } from "./fields.js";
 import { readClientJson } from "./json.js";
 import { parameter } from "./names.js";
-import { generationSchema } from "./schema.js";
+import { generationSchema, TASK_ID_NAMES } from "./schema.js";
 import { parseField, parseObject } from "./validate.js";
 import {
   describe,
@@ -20,16 +20,19 @@ import {
 } from "./values.js";
 
 const MAX_TASK_IDS = 1000;
+const MAX_SHOWN_KEYS = 8;
 
 /**
- * The ids of POST /query_result in the order asked, repetitions kept: an array, JSON text of one, or ids
- * separated by commas (reference/music-http.md 3.1).
+ * The ids of POST /query_result in the order asked, repetitions kept: an array, a form field that is repeated, JSON
+ * text of an array, or ids separated by commas (reference/music-http.md 3.1).
  * @throws RequestError where `task_id_list` is absent, too long, or holds anything but ids
  */
 export function parseTaskIds(fields: Fields): string[] {
-  const names = ["task_id_list", "taskIdList"];
-  const name = names.find((candidate) => Object.hasOwn(fields, candidate));
-  if (name === undefined) throw new RequestError("task_id_list is missing");
+  const name = TASK_ID_NAMES.find((candidate) => Object.hasOwn(fields, candidate));
+  if (name === undefined) {
+    const keys = Object.keys(fields).slice(0, MAX_SHOWN_KEYS).map(describe).join(", ");
+    throw new RequestError(`task_id_list is missing; the body holds ${keys || "no keys"}`);
+  }
   const ids = readIds(fields[name]);
   if (ids === undefined) {
     throw new RequestError(`task_id_list must be an array of task ids, got ${describe(fields[name])}`);
@@ -98,6 +101,24 @@ function readParamObj(value: unknown): Fields {
   const parsed = (typeof value === "string" ? readClientJson(value, "param_obj") : value) ?? {};
   if (!isObject(parsed)) throw new RequestError(`param_obj must be an object, got ${describe(parsed)}`);
   return parsed;
+}
+
+const sampleWishSchema = z.object({
+  query: parameter(["query", "sample_query", "description", "desc"], trimmed.default("")),
+  instrumental: parameter("instrumental", flag.default(false)),
+  /** Null: the model decides. */
+  language: parameter(["vocal_language", "language"], textOrNull.nullable().default(null)),
+  temperature: parameter("temperature", within(finiteNumber, 0, 2).default(0.85)),
+});
+
+export type SampleWish = z.output<typeof sampleWishSchema>;
+
+/**
+ * The body of POST /v1/create_sample (reference/music-http.md 8.1).
+ * @throws RequestError naming the field at fault
+ */
+export function parseSampleWish(fields: Fields, policy: RangePolicy): SampleWish {
+  return parseObject(sampleWishSchema, new FieldSources(fields), policy, []);
 }
 
 const sampleType = parameter("sample_type", trimmed.default("simple_mode"));

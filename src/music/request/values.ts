@@ -142,6 +142,7 @@ export function oneOfElse<const T extends string>(words: readonly T[], fallback:
 export function describe(value: unknown): string {
   if (Array.isArray(value)) return describeList(value);
   if (typeof value === "object" && value !== null) return "an object";
+  if (value === undefined) return "nothing";
   if (typeof value !== "string") return String(value);
   const shown = value.length > 60 ? `${value.slice(0, 60)}…` : value;
   return JSON.stringify(shown);

@@ -1,5 +1,5 @@
 import { sendEnvelope } from "../envelope.js";
-import { listModels, modelInventory } from "../models.js";
+import { listModels, modelInventory, openRouterModels } from "../models.js";
 import type { Route } from "./route.js";
 
 /** GET /v1/models: the models that a task can name. */
@@ -16,4 +16,12 @@ export const inventory: Route =
   (request, response) => {
     authenticator.authorize(request);
     sendEnvelope(response, modelInventory(service.engine));
+  };
+
+/** GET /openrouter/v1/models: as `models`, in the shape of chat model servers. */
+export const chatModels: Route =
+  ({ authenticator, service }) =>
+  (request, response) => {
+    authenticator.authorize(request);
+    response.json(openRouterModels(service.engine));
   };

@@ -1,10 +1,9 @@
-import type { Request } from "express";
 import { ownFiles } from "../audio-inputs.js";
 import type { Caller } from "../concurrency-limit.js";
 import { sendEnvelope } from "../envelope.js";
 import { HttpError } from "../errors.js";
 import { QueueFullError } from "../queue.js";
-import { BODY_RULES } from "../request/body.js";
+import { BODY_RULES, type RequestBody } from "../request/body.js";
 import { parseGenerationRequest } from "../request/parse.js";
 import { drawSeed } from "../seeds.js";
 import { callerOf } from "./hang-up.js";
@@ -14,16 +13,16 @@ import type { Route, RouteContext } from "./route.js";
 export const releaseTask: Route = (context) => async (request, response) => {
   const caller = callerOf(request, response);
   try {
-    sendEnvelope(response, await accept(context, request, caller));
+    const body = await context.bodies.read(request, BODY_RULES.releaseTask);
+    sendEnvelope(response, await accept(context, body, caller));
   } catch (error) {
     // Nobody is there to be told of it.
     if (!caller.signal.aborted) throw error;
   }
 };
 
-/** Of the files in the body only those of an accepted task are left. */
-async function accept({ config, service, bodies }: RouteContext, request: Request, caller: Caller) {
-  const body = await bodies.read(request, BODY_RULES.releaseTask);
+/** Queues what the body asks for. Of its files only those of an accepted task are left. */
+export async function accept({ config, service }: RouteContext, body: RequestBody, caller: Caller) {
   let kept: string[] = [];
   try {
     const generation = parseGenerationRequest(body.fields, {

@@ -1,0 +1,101 @@
+import { rm } from "node:fs/promises";
+import { Readable } from "node:stream";
+import type { Response } from "express";
+import { CHAT_STREAM_END, chatChunk, chatCompletion, chatHead, chatMessage } from "../chat-answer.js";
+import { HttpError, RequestError, speakOpenAi } from "../errors.js";
+import { BODY_RULES } from "../request/body.js";
+import { parseChatRequest, type Recording } from "../request/chat.js";
+import type { SongResult } from "../store.js";
+import { NO_UPLOADS, storeUpload, type Uploads, uploadPath } from "../uploads.js";
+import { callerOf } from "./hang-up.js";
+import { accept } from "./release-task.js";
+import type { Route, RouteContext } from "./route.js";
+
+/** How often a stream shows that it lives. */
+const HEARTBEAT_MS = 2000;
+
+/**
+ * POST /v1/chat/completions: makes a song while the client waits, as long as it likes. A client that hangs up cancels
+ * the task.
+ */
+export const chatCompletions: Route = (context) => async (request, response) => {
+  speakOpenAi(response);
+  const caller = callerOf(request, response);
+  const { config, service, bodies } = context;
+  const { fields } = await bodies.read(request, BODY_RULES.chat);
+  const chat = parseChatRequest(fields, config.rangePolicy);
+  const { uploads, dispose } = await storeRecordings(context, chat.recordings);
+  const accepted = await accept(context, { fields: chat.fields, uploads, dispose }, caller);
+  const ended = songOf(context, accepted.task_id, caller.signal);
+  const model = typeof fields.model === "string" ? fields.model : "";
+  const head = chatHead(accepted.task_id, model);
+  try {
+    if (chat.isStream) {
+      await stream(response, head, ended, (name) => service.audioFiles.pathOf(name));
+    } else {
+      const song = await ended;
+      const message = await chatMessage(song, (name) => service.audioFiles.pathOf(name));
+      response.json(chatCompletion(head, message, song.warnings));
+    }
+  } catch (error) {
+    if (!caller.signal.aborted) throw error;
+    await service.cancel(accepted.task_id);
+  }
+};
+
+/** @throws HttpError 500 where the task fails */
+async function songOf({ service }: RouteContext, id: string, signal: AbortSignal): Promise<SongResult> {
+  const { result, error } = await service.whenEnded(id, signal);
+  if (result === null) throw new HttpError(500, error ?? "The task failed");
+  return result;
+}
+
+/** Once the stream has begun, a failure can only be told in it. */
+async function stream(
+  response: Response,
+  head: ReturnType<typeof chatHead>,
+  ended: Promise<SongResult>,
+  pathOf: (name: string) => string,
+): Promise<void> {
+  response.set({ "Content-Type": "text/event-stream", "Cache-Control": "no-cache" });
+  response.write(chatChunk(head, { role: "assistant", content: "Generating music" }));
+  const heartbeat = setInterval(() => response.write(chatChunk(head, { content: "." })), HEARTBEAT_MS);
+  try {
+    const { content, audio } = await chatMessage(await ended, pathOf);
+    response.write(chatChunk(head, { content: `\n\n${content}` }));
+    if (audio.length > 0) response.write(chatChunk(head, { audio }));
+    response.write(chatChunk(head, {}, "stop"));
+  } catch (error) {
+    if (response.destroyed) throw error;
+    const detail = error instanceof HttpError ? error.detail : "Internal server error";
+    response.write(chatChunk(head, { content: `\n\nError: ${detail}` }));
+    response.write(chatChunk(head, {}, "error"));
+  } finally {
+    clearInterval(heartbeat);
+  }
+  response.end(CHAT_STREAM_END);
+}
+
+/** Writes what came in messages where uploads lie. */
+async function storeRecordings({ service, config }: RouteContext, recordings: readonly Recording[]) {
+  const paths: string[] = [];
+  let uploads: Uploads = NO_UPLOADS;
+  const dispose = async (kept: readonly string[] = []) => {
+    for (const path of paths.filter((stored) => !kept.includes(stored))) await rm(path, { force: true });
+  };
+  try {
+    for (const { kind, bytes, format } of recordings) {
+      if (bytes.length > config.uploadMaxBytes) {
+        throw new RequestError(`input_audio is larger than the limit of ${config.uploadMaxBytes} bytes`);
+      }
+      const path = uploadPath(service.uploadsDirectory, kind, `message.${format}`);
+      paths.push(path);
+      await storeUpload(Readable.from([bytes]), path);
+      uploads = { ...uploads, [kind]: { path } };
+    }
+  } catch (error) {
+    await dispose();
+    throw error;
+  }
+  return { uploads, dispose };
+}

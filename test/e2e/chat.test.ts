@@ -1,0 +1,164 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { type Client, type LiveServer, startLiveServer } from "../music/live-server.js";
+import { temporaryDirectory } from "../music/tasks.js";
+
+const shortChat = {
+  model: "acestep/carillon-nano",
+  messages: [{ role: "user", content: "<prompt>a waltz</prompt><lyrics>[Verse]\nRain again</lyrics>" }],
+  audio_config: { duration: 10, format: "wav", vocal_language: "en", bpm: 90 },
+  inference_steps: 1,
+  seed: 42,
+};
+
+interface Chunk {
+  object: string;
+  choices: [{ delta: { role?: string; content?: string; audio?: unknown[] }; finish_reason: string | null }];
+}
+
+function bytesOf(part: unknown): Buffer {
+  const { type, audio_url } = part as { type: string; audio_url: { url: string } };
+  expect(type).to.equal("audio_url");
+  const [head, data = ""] = audio_url.url.split(",");
+  expect(head).to.equal("data:audio/wav;base64");
+  return Buffer.from(data, "base64");
+}
+
+describe("chat completions", () => {
+  const key = { Authorization: "Bearer k1" };
+  let server: LiveServer;
+  let client: Client;
+
+  before(async () => {
+    server = await startLiveServer(temporaryDirectory(), { SVC_API_KEY: "k1" });
+    client = server.client;
+  });
+
+  after(() => server.close());
+
+  it("answer with the song of the message, the same as its task", async () => {
+    const { status, body } = await client.post("/v1/chat/completions", shortChat, key);
+    expect(status, JSON.stringify(body.error)).to.equal(200);
+    expect(body).to.include({ object: "chat.completion", model: "acestep/carillon-nano" });
+    expect(body.id).to.match(/^chatcmpl-[0-9a-f]{16}$/);
+    const [{ message, finish_reason }] = body.choices;
+    expect(finish_reason).to.equal("stop");
+    expect(message.content).to.include("**Caption:** a waltz").and.include("**BPM:** 90");
+    expect(message.content).to.include("Rain again");
+    expect(message.audio).to.have.length(1);
+
+    const { task_id } = (
+      await client.post(
+        "/release_task",
+        {
+          ...{
+            prompt: "a waltz",
+            lyrics: "[Verse]\nRain again",
+            audio_duration: 10,
+            bpm: 90,
+            lm_cfg_scale: 2,
+          },
+          ...{ vocal_language: "en", inference_steps: 1, batch_size: 1, audio_format: "wav" },
+          ...{ seed: 42, use_random_seed: false, ai_token: "k1" },
+        },
+        key,
+      )
+    ).body.data;
+    for (;;) {
+      const [item] = (await client.post("/query_result", { task_id_list: [task_id] }, key)).body.data;
+      if (item.status === 0) {
+        await sleep(50);
+        continue;
+      }
+      const audio = await fetch(server.url + JSON.parse(item.result)[0].file, { headers: key });
+      expect(bytesOf(message.audio[0]).equals(Buffer.from(await audio.arrayBuffer()))).to.equal(true);
+      break;
+    }
+  });
+
+  it("come as a stream where the client asks for one", async () => {
+    const response = await fetch(`${server.url}/openrouter/v1/chat/completions`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", ...key },
+      body: JSON.stringify({ ...shortChat, stream: true }),
+    });
+    expect(response.headers.get("content-type")).to.match(/^text\/event-stream/);
+    const events = (await response.text()).trim().split("\n\n");
+    expect(events.pop()).to.equal("data: [DONE]");
+    const chunks = events.map((event) => JSON.parse(event.replace(/^data: /, "")) as Chunk);
+    expect(chunks.every(({ object }) => object === "chat.completion.chunk")).to.equal(true);
+    expect(chunks[0]?.choices[0].delta.role).to.equal("assistant");
+    const text = chunks.map(({ choices }) => choices[0].delta.content ?? "").join("");
+    expect(text).to.include("**Caption:** a waltz");
+    const audio = chunks.flatMap(({ choices }) => choices[0].delta.audio ?? []);
+    expect(bytesOf(audio[0]).subarray(0, 4).toString()).to.equal("RIFF");
+    expect(chunks.at(-1)?.choices[0].finish_reason).to.equal("stop");
+  });
+
+  it("work on the recording in the message", async () => {
+    const source = (await client.post("/v1/chat/completions", shortChat, key)).body.choices[0].message
+      .audio[0];
+    const data = source.audio_url.url.split(",")[1];
+    const cover = {
+      ...shortChat,
+      task_type: "cover",
+      messages: [
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "the same on a harp" },
+            { type: "input_audio", input_audio: { data, format: "wav" } },
+          ],
+        },
+      ],
+    };
+    const { status, body } = await client.post("/v1/chat/completions", cover, key);
+    expect(status, JSON.stringify(body.error)).to.equal(200);
+    expect(body.choices[0].message.content).to.include("the same on a harp").and.include("10s");
+    expect(body.warnings.join()).to.include("the source sets the length");
+  });
+
+  it("refuse in the words of chat servers, and with a detail", async () => {
+    const refusals: [body: object, headers: Record<string, string>, status: number, mentions: string][] = [
+      [shortChat, {}, 401, "Authorization"],
+      [{ model: "x" }, key, 400, "messages must be a list of messages, got null"],
+      [{ model: "x", messages: [] }, key, 400, "a message of the user"],
+      [{ ...shortChat, messages: [{ role: "user", content: " " }] }, key, 400, "text or audio"],
+      [{ ...shortChat, task_type: "karaoke" }, key, 400, "task_type"],
+      [{ ...shortChat, inference_steps: "many" }, key, 400, "inference_steps"],
+    ];
+    for (const [body, headers, status, mentions] of refusals) {
+      const answer = await client.post("/v1/chat/completions", body, headers);
+      expect(answer.status).to.equal(status);
+      expect(answer.body.detail).to.include(mentions);
+      expect(answer.body.error).to.include({ message: answer.body.detail, param: null, code: status });
+    }
+  });
+
+  it("are cancelled when the client hangs up", async () => {
+    const gone = new AbortController();
+    const waiting = fetch(`${server.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", ...key },
+      body: JSON.stringify({ ...shortChat, audio_config: { duration: 600 }, inference_steps: 20 }),
+      signal: gone.signal,
+    }).catch(() => "gone");
+    const jobs = async () => (await client.get("/v1/stats", key)).body.data.jobs;
+    while ((await jobs()).running === 0) await sleep(20);
+    gone.abort();
+    expect(await waiting).to.equal("gone");
+    while ((await jobs()).running > 0) await sleep(20);
+    expect((await jobs()).failed).to.equal(1);
+  });
+
+  it("have a list of models in their own shape, at a base address of their own", async () => {
+    expect((await client.get("/openrouter/v1/models")).status).to.equal(401);
+    const { body } = await client.get("/openrouter/v1/models", key);
+    expect(body.object).to.equal("list");
+    expect(body.data[0]).to.include({ id: "acestep/carillon-nano", name: "carillon-nano" });
+    expect((await client.get("/v1/models", key)).body.data.default_model).to.equal("carillon-nano");
+    expect((await client.get("/openrouter/health")).body.data.status).to.equal("ok");
+    expect((await client.get("/openrouter/nowhere")).status).to.equal(404);
+    expect((await client.get("/openrouter/release_task")).headers.get("allow")).to.equal("POST");
+  });
+});
