@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { TaskStatusItem } from "../../src/music/task-status.js";
-import { type LiveServer, type SongRecord, startLiveServer } from "../music/live-server.js";
+import { Client, type LiveServer, type SongRecord, startLiveServer } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { KEYED_SERVER_CLIENTS, OPEN_SERVER_CLIENTS, type PublicClient } from "./public-clients.js";
 
@@ -45,8 +45,8 @@ async function makeSong(url: string, client: PublicClient): Promise<[SongRecord[
 
 function works(client: PublicClient, server: () => LiveServer): void {
   it(`${client.name} gets its songs`, async () => {
-    const { url, client: caller } = server();
-    await client.asks(caller, client.headers);
+    const url = server().url + (client.base ?? "");
+    await client.asks(new Client(url), client.headers);
     const [songs, item] = await makeSong(url, client);
     expect(item.status, item.error).to.equal(1);
     client.reads(songs, item);

@@ -10,6 +10,8 @@ import type { Client, SongRecord } from "../music/live-server.js";
 export interface PublicClient {
   name: string;
   headers: Record<string, string>;
+  /** What its user appends to the server's address; absent: nothing. */
+  base?: string;
   /** Multipart clients send every value as text, and files as Blob. */
   encoding: "json" | "multipart";
   song: Record<string, unknown>;
@@ -17,6 +19,25 @@ export interface PublicClient {
   asks: (client: Client, headers: Record<string, string>) => Promise<void>;
   /** What it takes from a finished task. */
   reads: (songs: readonly SongRecord[], item: TaskStatusItem) => void;
+}
+
+/**
+ * A task as the client sends it where it is at its defaults or limits; it is accepted and adjusted, each change is told,
+ * and the song, which would take long, is not waited for.
+ */
+async function isAdjusted(
+  client: Client,
+  { body, isForm = false }: { body: Record<string, string | number | boolean>; isForm?: boolean },
+  headers: Record<string, string>,
+  mentions: readonly string[],
+): Promise<void> {
+  const answer = isForm
+    ? await client.postForm("/release_task", body, headers)
+    : await client.post("/release_task", body, headers);
+  expect(answer.status, JSON.stringify(answer.body)).to.equal(200);
+  expect(answer.body).to.include({ code: 200, error: null });
+  for (const word of mentions) expect(answer.body.data.warnings.join("\n")).to.include(word);
+  await client.post("/cancel_task", { task_id: answer.body.data.task_id }, headers);
 }
 
 /** The absolute path inside a result's URL. */
@@ -74,6 +95,34 @@ const acestepShell: PublicClient = {
     const random = await client.post("/release_task", { sample_mode: true, thinking: true }, headers);
     expect(random.status).to.equal(200);
     await client.post("/cancel_task", { task_id: random.body.data.task_id }, headers);
+    // Its shipped default: it looks for the first id of a list, and without one names a model of its own.
+    const list = (await client.get("/v1/models", headers)).body.data;
+    expect(Array.isArray(list)).to.equal(false);
+    const { status, body } = await client.post(
+      "/v1/chat/completions",
+      {
+        model: "acemusic/acestep-v15-turbo",
+        messages: [
+          { role: "user", content: "<prompt>warm lo-fi</prompt><lyrics>[Verse]\nRain again</lyrics>" },
+        ],
+        stream: false,
+        thinking: false,
+        use_format: false,
+        sample_mode: false,
+        use_cot_caption: true,
+        use_cot_language: true,
+        audio_config: { format: "mp3", vocal_language: "en", duration: 10, bpm: 90, key_scale: "C Major" },
+        inference_steps: 1,
+      },
+      headers,
+    );
+    expect(status, JSON.stringify(body)).to.equal(200);
+    const [{ message, finish_reason }] = body.choices;
+    expect(finish_reason).to.equal("stop");
+    expect(message.content).to.include("Rain again");
+    const [head, data] = message.audio[0].audio_url.url.split(";base64,");
+    expect(head).to.equal("data:audio/mpeg");
+    expect(Buffer.from(data, "base64").length).to.be.above(1000);
   },
   reads: ([song]) => {
     expect(song?.file).to.match(/^\/v1\/audio\?path=.+\.mp3$/);
@@ -156,6 +205,23 @@ const daw: PublicClient = {
     expect(formatted.body.data).to.include.keys(
       ...["caption", "lyrics", "bpm", "key_scale", "time_signature", "duration", "vocal_language"],
     );
+    const wish = { query: "a slow blues", vocal_language: "en", instrumental: false };
+    const sheet = await client.post("/v1/create_sample", wish, headers);
+    expect(sheet.status, JSON.stringify(sheet.body)).to.equal(200);
+    expect(sheet.body.data).to.include.keys(
+      ...["caption", "lyrics", "bpm", "keyscale", "timesignature", "duration", "vocal_language"],
+    );
+    // A fresh project, a short clip in it, and a slow one.
+    const fresh = { task_type: "text2music", prompt: "drums", thinking: "true", shift: "3", batch_size: "1" };
+    await isAdjusted(
+      client,
+      {
+        body: { ...fresh, inference_steps: "50", audio_duration: "6", bpm: "20", negative_prompt: "noise" },
+        isForm: true,
+      },
+      headers,
+      ["inference_steps must be from 1 to 20", "audio_duration must be", "bpm must be", "negative_prompt"],
+    );
     const stems = await client.post("/release_task", { task_type: "stem_separation" }, headers);
     expect(stems.status).to.equal(400);
   },
@@ -192,9 +258,10 @@ const plugin: PublicClient = {
   },
   asks: async (client) => {
     expect((await client.get("/health")).body.data.status).to.equal("ok");
-    // It shows `detail`, and needs an object to look for it in.
-    const refused = await client.post("/release_task", { audio_duration: 5 });
-    expect(refused.body).to.be.an("object").with.property("detail").that.is.a("string");
+    // It shows `error`, and where there is none nothing but the status.
+    const refused = await client.post("/release_task", { task_type: "cover", prompt: "strings" });
+    expect(refused.status).to.equal(400);
+    expect(refused.body.error).to.be.a("string").that.includes("src_audio_path");
   },
   reads: ([song]) => {
     expect(song?.file).to.match(/\.wav$/);
@@ -206,6 +273,8 @@ const plugin: PublicClient = {
 const wrangler: PublicClient = {
   name: "Ace-Step-Wrangler",
   headers: {},
+  // Its setting of the port ends the address, so it takes a path as well.
+  base: "/openrouter",
   encoding: "json",
   song: {
     sample_query: "a quiet waltz. English vocals.",
@@ -229,6 +298,8 @@ const wrangler: PublicClient = {
     audio_format: "mp3",
   },
   asks: async (client) => {
+    const { data } = (await client.get("/v1/models")).body;
+    expect(data.map(({ id }: { id: string }) => id.split("/").at(-1))).to.deep.equal(["carillon-nano"]);
     const formatted = await client.post("/format_input", { lyrics: "la la la" });
     expect(formatted.status).to.equal(200);
   },
@@ -237,6 +308,51 @@ const wrangler: PublicClient = {
     expect(song?.prompt).to.be.a("string").and.not.equal("");
     expect(song?.metas).to.include({ duration: 10 });
     expect(song?.warnings?.join()).to.include("acestep-5Hz-lm-1.7B").and.include("audio_code_string");
+  },
+};
+
+/** As it was while it spoke this interface. */
+const stepUi: PublicClient = {
+  name: "ace-step-ui",
+  headers: {},
+  encoding: "json",
+  song: {
+    prompt: "city pop",
+    lyrics: "",
+    batch_size: 1,
+    inference_steps: 1,
+    guidance_scale: 9,
+    audio_format: "mp3",
+    vocal_language: "en",
+    use_random_seed: true,
+    shift: 3,
+    thinking: false,
+    use_cot_caption: false,
+    use_cot_language: false,
+    use_cot_metas: false,
+    lm_backend: "pt",
+    lm_model_path: "acestep-5Hz-lm-0.6B",
+    audio_duration: 10,
+    instruction: "Fill the audio semantic mask based on the given conditions:",
+  },
+  asks: async (client, headers) => {
+    expect((await client.get("/health")).body.data.status).to.equal("ok");
+    // The ends of its sliders.
+    await isAdjusted(
+      client,
+      { body: { prompt: "city pop", batch_size: 16, inference_steps: 60, audio_duration: 5 } },
+      headers,
+      ["batch_size must be from 1 to 8", "inference_steps must be from 1 to 20", "audio_duration must be"],
+    );
+    // It shows the text of a refusal as it comes.
+    const refused = await client.post("/release_task", { prompt: "city pop", task_type: "audio2audio" });
+    expect(refused.status).to.equal(400);
+    expect(refused.body.detail).to.include("audio2audio");
+  },
+  reads: ([song], item) => {
+    expect(item.task_id).to.be.a("string");
+    expect(song?.file).to.match(/^\/v1\/audio\?path=.+\.mp3$/);
+    expect(song?.metas).to.include({ duration: 10 });
   },
 };
 
@@ -308,6 +424,6 @@ const hotStep: PublicClient = {
   },
 };
 
-export const OPEN_SERVER_CLIENTS = [studioPage, daw, plugin, wrangler];
+export const OPEN_SERVER_CLIENTS = [studioPage, daw, stepUi, plugin, wrangler];
 /** These can send a key, which is `k1`. */
 export const KEYED_SERVER_CLIENTS = [acestepShell, hotStep];

@@ -42,7 +42,7 @@ describe("task id lists", () => {
   });
 
   it("must be there", () => {
-    expect(refusal(() => parseTaskIds({}))).to.equal("task_id_list is missing");
+    expect(refusal(() => parseTaskIds({}))).to.equal("task_id_list is missing; the body holds no keys");
   });
 
   for (const value of [[{}], [null], [["a"]], {}, true, '{"a":1}', "5", "null", "[null]", '[{"id":1}]']) {
