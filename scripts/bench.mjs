@@ -13,6 +13,7 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
+import { PROGRAMS } from "./setup/native.mjs";
 import { cacheRoot, projectRoot, run, SetupError, say } from "./setup/run.mjs";
 import { main, setUp } from "./setup.mjs";
 
@@ -74,7 +75,7 @@ function checkpoints() {
 
 async function nativeProgram() {
   if (process.env.CARILLON_BUILD) return join(process.env.CARILLON_BUILD, "native/bench/carillon-bench");
-  await setUp({ programs: true });
+  setUp(PROGRAMS);
   return join(projectRoot, "build/native/bench/carillon-bench");
 }
 

@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { PROGRAMS } from "./setup/native.mjs";
 import { projectRoot, SetupError } from "./setup/run.mjs";
 import { main, setUp } from "./setup.mjs";
 
@@ -13,7 +14,7 @@ await main(async () => {
   if (!values.root) throw new SetupError("say which set to run: npm run parity -- --root DIR");
   const root = resolve(process.env.INIT_CWD ?? ".", values.root);
   if (!existsSync(join(root, "goldens"))) throw new SetupError(`${root} has no folder goldens`);
-  await setUp({ programs: true });
+  setUp(PROGRAMS);
   const args = Object.entries({ ...values, root }).flatMap(([name, value]) => [`--${name}`, value]);
   const native = spawnSync(join(projectRoot, "build/native/test/carillon-parity"), args, {
     stdio: "inherit",

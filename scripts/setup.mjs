@@ -1,18 +1,19 @@
 /**
  * Brings a fresh clone to where it can serve; does nothing where nothing is missing. With `--programs` also the native
- * programs: tests, benchmarks, training, evaluation; with `sanitized` the unit tests under the sanitizers as well.
+ * programs of tests and benchmarks.
  */
 import { pathToFileURL } from "node:url";
+import { ADDON, buildNative, PROGRAMS } from "./setup/native.mjs";
 import { installPackages } from "./setup/packages.mjs";
 import { SetupError, say } from "./setup/run.mjs";
+import { installAudioTools } from "./setup/system.mjs";
+import { buildTypeScript } from "./setup/typescript.mjs";
 
-export async function setUp({ programs = false, sanitized = false } = {}) {
+/** @param nativeParts what to build beside the addon: parts as setup/native.mjs describes them */
+export function setUp(...nativeParts) {
   installPackages();
-  const { installAudioTools } = await import("./setup/system.mjs");
-  const { buildNative } = await import("./setup/native.mjs");
-  const { buildTypeScript } = await import("./setup/typescript.mjs");
   installAudioTools();
-  buildNative({ programs, sanitized });
+  buildNative([ADDON, ...nativeParts]);
   buildTypeScript();
 }
 
@@ -28,4 +29,4 @@ export async function main(body) {
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href)
-  await main(() => setUp({ programs: process.argv.includes("--programs") }));
+  await main(() => setUp(...(process.argv.includes("--programs") ? [PROGRAMS] : [])));

@@ -5,6 +5,8 @@
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { NANO } from "./nano/build.mjs";
+import { PROGRAMS, SANITIZED } from "./setup/native.mjs";
 import { projectRoot } from "./setup/run.mjs";
 import { installBrowser } from "./setup/system.mjs";
 import { main, setUp } from "./setup.mjs";
@@ -53,7 +55,7 @@ function mochaCounts(output) {
 }
 
 await main(async () => {
-  await setUp({ programs: true, sanitized: sanitize });
+  setUp(PROGRAMS, NANO, ...(sanitize ? [SANITIZED] : []));
   installBrowser();
   const bin = (name) => join(projectRoot, "node_modules/.bin", name);
   const counts = [
@@ -72,6 +74,12 @@ await main(async () => {
     counts.push(await suite("parity", program, ["--root", parityRoot], nativeCounts));
   }
   counts.push(await suite("mocha", bin("mocha"), [], mochaCounts));
+  counts.push(
+    await suite("nano, native", join(projectRoot, "build/nano/carillon-nano-test"), [], nativeCounts),
+  );
+  counts.push(
+    await suite("nano", bin("mocha"), ["--config", "scripts/nano/test/.mocharc.json"], mochaCounts),
+  );
   const sum = (key) => counts.reduce((total, count) => total + count[key], 0);
   process.exitCode = sum("failed") === 0 ? 0 : 1;
   process.stdout.write(`\n${sum("passed")} passed, ${sum("failed")} failed\n`);

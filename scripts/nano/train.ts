@@ -50,7 +50,7 @@ const options = new Command()
   .option("--device <name>", "auto, cpu, cuda", "auto")
   .option("--seed <number>", "of weights and batches", Number, 1)
   .option("--from <directory>", "a trained checkpoint that stages without a state start from")
-  .option("--program <path>", "", join(root, "build/native/pretraining/carillon-pretrain"))
+  .option("--program <path>", "", join(root, "build/nano/carillon-pretrain"))
   .parse()
   .opts<Options>();
 

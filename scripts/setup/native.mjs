@@ -13,53 +13,73 @@ import { fingerprint, isDone, markDone } from "./stamp.mjs";
 import { installBuildTools } from "./system.mjs";
 
 /**
- * Serving needs the addon alone; tests, benchmarks, training and evaluation need the programs too. The unit tests under
- * the sanitizers are a build of their own.
+ * What can be built: the CMake options that ask for it beside the addon, and the files that it leaves. Its sources are
+ * native/ and those named here. A part with `flags` is compiled apart, in a directory of its own.
  */
-const PRODUCTS = {
-  addon: ["build/Release/carillon.node"],
-  programs: [
+export const ADDON = { name: "addon", products: ["build/Release/carillon.node"] };
+export const PROGRAMS = {
+  name: "programs",
+  options: ["CARILLON_PROGRAMS"],
+  products: [
     "build/native/test/carillon-test",
     "build/native/test/carillon-parity",
     "build/native/bench/carillon-bench",
-    "build/native/eval/carillon-vae-roundtrip",
-    "build/native/pretraining/carillon-pretrain",
   ],
-  sanitized: ["build/sanitized/native/test/carillon-test"],
+};
+/** The unit tests, which find stray memory accesses and undefined behaviour while they run. */
+export const SANITIZED = {
+  name: "sanitized",
+  options: ["CARILLON_PROGRAMS", "CARILLON_SANITIZE"],
+  directory: "build/sanitized",
+  target: "carillon-test",
+  products: ["build/sanitized/native/test/carillon-test"],
 };
 
-export function buildNative({ programs = false, sanitized = false } = {}) {
+export function buildNative(parts = [ADDON]) {
   const libtorch = provideLibtorch();
   const compiler = spawnSync("c++", ["--version"], { encoding: "utf8" }).stdout ?? "";
-  const print = fingerprint(
-    ["native", "CMakeLists.txt"],
-    libtorch.directory,
-    libtorch.version,
-    compiler,
-    process.arch,
-  );
-  const cached = join(cacheRoot, "builds", print.slice(0, 24));
-  const parts = ["addon", ...(programs ? ["programs"] : []), ...(sanitized ? ["sanitized"] : [])];
-  const outdated = parts.filter((part) => !isDone(part, print) || !isWhole(part, projectRoot));
-  const absent = outdated.filter((part) => !isWhole(part, cached));
+  const environment = [libtorch.directory, libtorch.version, compiler, process.arch];
+  const outdated = parts
+    .map((part) => ({
+      ...part,
+      print: fingerprint(["native", "CMakeLists.txt", ...(part.sources ?? [])], ...environment),
+    }))
+    .filter((part) => !isDone(part.name, part.print) || !isWhole(part, projectRoot));
+  const absent = outdated.filter((part) => !isWhole(part, cachedBuild(part)));
   if (absent.length > 0) compile(libtorch, absent);
   for (const part of outdated) {
-    if (absent.includes(part)) copyProducts(part, projectRoot, cached);
-    else copyProducts(part, cached, projectRoot);
-    markDone(part, print);
+    if (absent.includes(part)) copyProducts(part, projectRoot, cachedBuild(part));
+    else copyProducts(part, cachedBuild(part), projectRoot);
+    markDone(part.name, part.print);
   }
 }
 
-function isWhole(part, directory) {
-  return PRODUCTS[part].every((product) => existsSync(join(directory, product)));
+function cachedBuild({ print }) {
+  return join(cacheRoot, "builds", print.slice(0, 24));
+}
+
+function isWhole({ products }, root) {
+  return products.every((product) => existsSync(join(root, product)));
 }
 
 function compile(libtorch, parts) {
   installBuildTools();
-  const what = parts.join(", ");
+  const what = parts.map(({ name }) => name).join(", ");
   say(
     `building the native core (${what}) against libtorch ${libtorch.version} (some minutes, once per version)`,
   );
+  const apart = parts.filter(({ directory }) => directory !== undefined);
+  const together = parts.filter(({ directory }) => directory === undefined);
+  if (together.length > 0) runCmake(libtorch, { options: together.flatMap(({ options = [] }) => options) });
+  for (const part of apart) runCmake(libtorch, part);
+  if (!parts.every((part) => isWhole(part, projectRoot)))
+    throw new SetupError("the native build ended without its products; remove build/ and try again");
+}
+
+const CMAKE_OPTIONS = ["CARILLON_PROGRAMS", "CARILLON_NANO", "CARILLON_SANITIZE"];
+
+/** By itself, build configures a new directory only, and would go on with an earlier libtorch or other options. */
+function runCmake(libtorch, { options, directory = "build", target }) {
   const env = {
     ...process.env,
     LIBTORCH: libtorch.directory,
@@ -67,27 +87,17 @@ function compile(libtorch, parts) {
   };
   const cmakeJs = (command, ...args) => {
     const program = join(projectRoot, "node_modules/cmake-js/bin/cmake-js");
-    run(process.execPath, [program, command, "--config", "Release", ...args], { env, log: command });
+    const common = ["--config", "Release", "--out", join(projectRoot, directory)];
+    run(process.execPath, [program, command, ...common, ...args], { env, log: command });
   };
-  // By itself, build configures a new directory only, and would go on with an earlier libtorch or without the programs.
-  const build = (programs, configuration = [], target = []) => {
-    const options = [
-      `--CDLIBTORCH=${libtorch.directory}`,
-      `--CDCARILLON_PROGRAMS=${programs ? "ON" : "OFF"}`,
-    ];
-    cmakeJs("configure", ...options, ...configuration);
-    cmakeJs("build", ...configuration, ...target);
-  };
-  if (parts.some((part) => part !== "sanitized")) build(parts.includes("programs"));
-  if (parts.includes("sanitized"))
-    build(true, ["--out", "build/sanitized", "--CDCARILLON_SANITIZE=ON"], ["--target", "carillon-test"]);
-  if (!parts.every((part) => isWhole(part, projectRoot)))
-    throw new SetupError("the native build ended without its products; remove build/ and try again");
+  const switches = CMAKE_OPTIONS.map((name) => `--CD${name}=${options.includes(name) ? "ON" : "OFF"}`);
+  cmakeJs("configure", `--CDLIBTORCH=${libtorch.directory}`, ...switches);
+  cmakeJs("build", ...(target === undefined ? [] : ["--target", target]));
 }
 
 /** File by file, each whole or absent: another process may read either side meanwhile. */
-function copyProducts(part, from, to) {
-  for (const product of PRODUCTS[part]) {
+function copyProducts({ products }, from, to) {
+  for (const product of products) {
     const target = join(to, product);
     const partial = `${target}.part-${process.pid}`;
     mkdirSync(dirname(target), { recursive: true });

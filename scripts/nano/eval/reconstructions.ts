@@ -7,7 +7,7 @@ import type { Stereo } from "../render/stereo.js";
 import { decodeWav, encodeWav } from "../render/wav.js";
 import { weightsVersion } from "./versions.js";
 
-const program = fileURLToPath(new URL("../../../build/native/eval/carillon-vae-roundtrip", import.meta.url));
+const program = fileURLToPath(new URL("../../../build/nano/carillon-vae-roundtrip", import.meta.url));
 
 interface Recording {
   id: string;

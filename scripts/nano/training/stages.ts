@@ -17,7 +17,7 @@ export const stageNames = [
 ] as const;
 export type StageName = (typeof stageNames)[number];
 
-/** Options of native/pretraining/options.h, without the leading dashes. */
+/** Options of pretraining/options.h, without the leading dashes. */
 export type StageOptions = Record<string, string | number>;
 
 const settings: Record<ModelSizeName, Partial<Record<StageName, StageOptions>>> = {

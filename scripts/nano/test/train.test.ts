@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect } from "chai";
-import { Engine } from "../../src/engine/engine.js";
-import type { RenderRequest } from "../../src/engine/types.js";
-import { plainSong } from "../engine/plain-song.js";
+import { Engine } from "../../../src/engine/engine.js";
+import type { RenderRequest } from "../../../src/engine/types.js";
+import { plainSong } from "../../../test/engine/plain-song.js";
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
-const program = process.env.CARILLON_PRETRAIN ?? join(root, "build/native/pretraining/carillon-pretrain");
+const root = fileURLToPath(new URL("../../..", import.meta.url));
+const program = process.env.CARILLON_PRETRAIN ?? join(root, "build/nano/carillon-pretrain");
 const seconds = 10;
 
 const request: RenderRequest = {

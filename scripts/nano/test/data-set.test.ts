@@ -4,14 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import type { PieceRecord } from "../../scripts/nano/dataset/record.js";
-import { decibels, peakOf, sampleRate } from "../../scripts/nano/render/stereo.js";
-import { decodeWav, encodeWav } from "../../scripts/nano/render/wav.js";
-import { learnMerges } from "../../scripts/nano/tokenizer/byte-pairs.js";
-import { writeTokenizer } from "../../scripts/nano/tokenizer/files.js";
-import { Tokenizer } from "../../src/engine/tokenizer.js";
+import { Tokenizer } from "../../../src/engine/tokenizer.js";
+import type { PieceRecord } from "../dataset/record.js";
+import { decibels, peakOf, sampleRate } from "../render/stereo.js";
+import { decodeWav, encodeWav } from "../render/wav.js";
+import { learnMerges } from "../tokenizer/byte-pairs.js";
+import { writeTokenizer } from "../tokenizer/files.js";
 
-const program = fileURLToPath(new URL("../../scripts/nano/make-data.ts", import.meta.url));
+const program = fileURLToPath(new URL("../make-data.ts", import.meta.url));
 const seconds = 10;
 
 describe("data set of carillon-nano", () => {

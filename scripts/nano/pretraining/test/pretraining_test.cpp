@@ -24,7 +24,7 @@
 #include "pretraining/run.h"
 #include "pretraining/train_state.h"
 #include "pretraining/wav.h"
-#include "test/tiny_pretraining.h"
+#include "pretraining/test/tiny_pretraining.h"
 
 using namespace carillon;
 using namespace carillon::pretraining;

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { judgeKey, judgeTempo } from "../../scripts/nano/eval/verdicts.js";
+import { judgeKey, judgeTempo } from "../eval/verdicts.js";
 
 describe("verdicts of carillon-nano's evaluation", () => {
   it("accepts a tempo within 4 % and tells metrical levels apart", () => {

@@ -1,10 +1,10 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { compose } from "../../scripts/nano/compose/compose.js";
-import { movement, spansOf, voicing } from "../../scripts/nano/compose/harmony.js";
-import { metres, type Piece, secondsPerStep } from "../../scripts/nano/compose/piece.js";
-import { chordOf, keyOf, scales } from "../../scripts/nano/compose/theory.js";
-import { genres } from "../../scripts/nano/genres/index.js";
+import { compose } from "../compose/compose.js";
+import { movement, spansOf, voicing } from "../compose/harmony.js";
+import { metres, type Piece, secondsPerStep } from "../compose/piece.js";
+import { chordOf, keyOf, scales } from "../compose/theory.js";
+import { genres } from "../genres/index.js";
 
 const anySeed = fc.integer({ min: 0, max: 1_000_000 });
 

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { type Candidate, candidates, taskTable } from "../../scripts/nano/eval/task-table.js";
+import { type Candidate, candidates, taskTable } from "../eval/task-table.js";
 
 /** The model's values, and an empty trial for everyone else. */
 const trial = (model: Record<string, number>) => ({

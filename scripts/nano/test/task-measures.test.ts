@@ -1,12 +1,12 @@
 import { expect } from "chai";
-import { Random } from "../../scripts/nano/compose/random.js";
+import { Random } from "../compose/random.js";
 import {
   addedEnergy,
   harmonyCorrelation,
   logSpectralDistance,
   separate,
   unchangedShare,
-} from "../../scripts/nano/eval/task-measures.js";
+} from "../eval/task-measures.js";
 
 const rate = 48_000;
 const seconds = 4;

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import type { PieceRecord } from "../../scripts/nano/dataset/record.js";
-import { type Column, evaluationTable, type Measurement } from "../../scripts/nano/eval/table.js";
+import type { PieceRecord } from "../dataset/record.js";
+import { type Column, evaluationTable, type Measurement } from "../eval/table.js";
 
 const asked = (bpm: number, keyScale: string, genre: string) =>
   ({ bpm, keyScale, genre, durationSeconds: 20 }) as PieceRecord;

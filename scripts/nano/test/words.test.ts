@@ -1,7 +1,7 @@
 import { expect } from "chai";
-import { compose } from "../../scripts/nano/compose/compose.js";
-import { describe as describePiece } from "../../scripts/nano/words/description.js";
-import { canonicalKeyScale, canonicalTimeSignature } from "../../src/engine/metadata.js";
+import { canonicalKeyScale, canonicalTimeSignature } from "../../../src/engine/metadata.js";
+import { compose } from "../compose/compose.js";
+import { describe as describePiece } from "../words/description.js";
 
 const pieces = Array.from({ length: 240 }, (_, seed) => compose(seed));
 
