@@ -282,9 +282,9 @@ const SETTINGS = {
   ),
   cityAllowedOrigins: setting(
     "CITY_ALLOWED_ORIGINS",
-    list(",", "*"),
-    "*",
-    "web origins that may call the city bridge beside those of this machine, comma-separated; `*`: all; `none`: no other",
+    list(",", ""),
+    EMPTY,
+    "web origins whose pages may command the city beside its own page, comma-separated; `*`: all. Empty: no other page commands, every page reads; otherwise the listed ones and those of this machine read; `none`: only those of this machine",
   ),
 } as const satisfies Record<string, Setting>;
 

@@ -72,7 +72,7 @@ export interface TestBridgeOptions {
 }
 
 /** Starts a bridge before each test of the present suite, and closes it after. */
-export function bridgeForEach({ map = "empty", allowedOrigins = ["*"] }: TestBridgeOptions = {}): TestBridge {
+export function bridgeForEach({ map = "empty", allowedOrigins = [] }: TestBridgeOptions = {}): TestBridge {
   const bridge = {} as TestBridge;
   let server: BridgeServer;
   beforeEach(async () => {

@@ -8,8 +8,8 @@ import { loadConfig } from "../../src/config.js";
 import { BridgeClient, bridgeForEach, SILENT } from "./bridge.js";
 import { advance, smallTown } from "./simulation/towns.js";
 
-async function startForwarding(gameUrl: string): Promise<BridgeServer> {
-  return startCity(loadConfig({ CITY_BRIDGE_PORT: "0", CITY_GAME_URL: gameUrl }), SILENT);
+async function startForwarding(gameUrl: string, settings: object = {}): Promise<BridgeServer> {
+  return startCity(loadConfig({ CITY_BRIDGE_PORT: "0", CITY_GAME_URL: gameUrl, ...settings }), SILENT);
 }
 
 async function textOf(url: string, path: string): Promise<[number, string | null, string]> {
@@ -97,7 +97,7 @@ describe("a bridge in front of a strict or silent game", () => {
   afterEach(() => upstream.close());
 
   it("sends what every game understands, and hands back what it says", async () => {
-    const front = await startForwarding(url);
+    const front = await startForwarding(url, { CITY_ALLOWED_ORIGINS: "https://page.example" });
     try {
       const response = await fetch(`${front.url}/capture?x=%20a&y`, {
         method: "POST",
@@ -109,7 +109,7 @@ describe("a bridge in front of a strict or silent game", () => {
       expect(response.headers.get("content-type")).to.equal("image/png");
       expect(response.headers.get("x-bridge-info-mode")).to.equal("None");
       expect(response.headers.get("x-other")).to.equal(null);
-      expect(response.headers.get("access-control-allow-origin")).to.equal("*");
+      expect(response.headers.get("access-control-allow-origin")).to.equal("https://page.example");
       expect(seen[0]?.url).to.equal("/capture?x=%20a&y");
       expect(bodies[0]).to.equal('{ "spaced" :1}');
       expect(seen[0]?.headers).to.include({ "content-type": "application/json", "content-length": "14" });
@@ -120,6 +120,24 @@ describe("a bridge in front of a strict or silent game", () => {
         "transfer-encoding",
         "expect",
       );
+    } finally {
+      await front.close();
+    }
+  });
+
+  it("passes on what every page may read, and no command of a foreign page", async () => {
+    const front = await startForwarding(url);
+    const ask = (path: string, method: string, origin: string) =>
+      fetch(front.url + path, { method, headers: { Origin: origin, "Content-Type": "text/plain" } });
+    try {
+      expect((await ask("/state/summary", "GET", "https://page.example")).status).to.equal(200);
+      expect(seen.map((request) => request.method)).to.deep.equal(["GET"]);
+      for (const origin of ["https://page.example", "null", "http://localhost:5173"]) {
+        expect((await ask("/commands/bulldoze", "POST", origin)).status).to.equal(403);
+      }
+      expect(seen).to.have.length(1);
+      expect((await ask("/commands/bulldoze", "POST", front.url)).status).to.equal(200);
+      expect(seen[1]?.headers).to.not.have.property("origin");
     } finally {
       await front.close();
     }

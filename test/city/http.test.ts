@@ -169,6 +169,7 @@ describe("the city bridge over HTTP", () => {
 describe("who may talk to the bridge", () => {
   const bridge = bridgeForEach();
   const strict = bridgeForEach({ allowedOrigins: ["https://friend.example"] });
+  const open = bridgeForEach({ allowedOrigins: ["*"] });
 
   it("refuses hosts that are not this machine, whatever they ask", async () => {
     const { port } = new URL(bridge.client.url);
@@ -201,10 +202,49 @@ describe("who may talk to the bridge", () => {
     expect(others).to.equal("ECONNREFUSED");
   });
 
-  it("lets every page read by default", async () => {
-    const answer = await ask(`${bridge.client.url}/state/demand`, { Origin: "https://any.example" });
-    expect(answer.status).to.equal(200);
-    expect(answer.headers).to.include({ "access-control-allow-origin": "*" });
+  it("lets every page read by default, and only its own command, in any way a page can send", async () => {
+    const { url } = bridge.client;
+    const { port } = new URL(url);
+    const before = fingerprint(bridge.city);
+    const road = '{"end":{"x":80}}';
+    for (const origin of [
+      "https://any.example",
+      "null",
+      "http://localhost:5173",
+      "http://127.0.0.1",
+      `https://127.0.0.1:${port}`,
+      `http://localhost:${port}`,
+      `http://127.0.0.1.evil.example:${port}`,
+    ]) {
+      for (const method of ["GET", "OPTIONS"]) {
+        const answer = await ask(`${url}/state/demand`, { Origin: origin }, method);
+        expect([origin, method, answer.status]).to.deep.equal([origin, method, 200]);
+        expect(answer.headers).to.include({ "access-control-allow-origin": "*" });
+      }
+      // Those that a browser sends across sites without asking first.
+      for (const type of [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+      ]) {
+        const headers = { Origin: origin, "Content-Type": type };
+        const { status, body } = await ask(`${url}/commands/build-road`, headers, "POST", road);
+        expect([origin, type, status]).to.deep.equal([origin, type, 403]);
+        expect(JSON.parse(body).error).to.include(origin).and.include("CITY_ALLOWED_ORIGINS");
+      }
+    }
+    expect(fingerprint(bridge.city)).to.equal(before);
+    for (const [headers, segments] of [
+      [{ Origin: url }, 1],
+      [{ Host: `localhost:${port}`, Origin: `http://localhost:${port}` }, 2],
+      [{}, 3],
+    ] as const) {
+      const body = `{"start":{"z":${segments * 50}},"end":{"x":80,"z":${segments * 50}}}`;
+      expect((await ask(`${url}/commands/build-road`, headers, "POST", body)).status).to.equal(200);
+      expect(bridge.city.segments()).to.have.length(segments);
+    }
+    const rebound = { Host: `evil.example:${port}`, Origin: `http://evil.example:${port}` };
+    expect((await ask(`${url}/commands/build-road`, rebound, "POST", road)).status).to.equal(403);
   });
 
   it("lets only the configured pages and its own in, where configured so", async () => {
@@ -213,6 +253,14 @@ describe("who may talk to the bridge", () => {
       const answer = await ask(`${url}/state/demand`, { Origin: origin });
       expect(answer.status).to.equal(200);
       expect(answer.headers).to.include({ "access-control-allow-origin": origin, vary: "Origin" });
+    }
+    for (const [origin, status] of [
+      ["https://friend.example", 200],
+      [url, 200],
+      ["http://localhost:5173", 403],
+    ] as const) {
+      const answer = await ask(`${url}/commands/set-simulation-speed`, { Origin: origin }, "POST", "{}");
+      expect([origin, answer.status]).to.deep.equal([origin, status]);
     }
     for (const origin of ["https://foe.example", "null", "https://localhost.foe.example"]) {
       for (const method of ["GET", "POST", "OPTIONS"]) {
@@ -224,6 +272,15 @@ describe("who may talk to the bridge", () => {
     const anonymous = await ask(`${url}/state/demand`, {});
     expect(anonymous.status).to.equal(200);
     expect(anonymous.headers).to.not.have.property("access-control-allow-origin");
+  });
+
+  it("lets every page command where it is told to", async () => {
+    for (const origin of ["https://any.example", "null"]) {
+      const { url } = open.client;
+      const answer = await ask(`${url}/commands/set-simulation-speed`, { Origin: origin }, "POST", "{}");
+      expect(answer.status).to.equal(200);
+      expect(answer.headers).to.include({ "access-control-allow-origin": "*" });
+    }
   });
 
   it("names the setting when its port is taken", async () => {
