@@ -7,6 +7,7 @@ const OVERLAY_LINES = 5;
 const OVERLAY_LIFETIME_MS = 6000;
 const CONSOLE_LINES = 120;
 const CONSOLE_WIDTH = 78;
+const MAX_LINE_CHARACTERS = 240;
 
 export interface OverlayLine {
   readonly text: string;
@@ -22,7 +23,7 @@ export class Overlay {
   constructor(private readonly now: () => number = Date.now) {}
 
   notify(text: string): void {
-    const line = { text, shownAtMs: this.now() };
+    const line = { text: copyOfStart(text), shownAtMs: this.now() };
     this.lines = [line, ...this.lines.slice(0, CONSOLE_LINES - 1)];
     for (const listener of this.listeners) listener(line);
   }
@@ -39,7 +40,7 @@ export class Overlay {
 
   /** The latest lines as `[HH:mm:ss] text`, newest first. */
   console(): string[] {
-    return this.lines.map(({ text, shownAtMs }) => cut(`[${localTime(shownAtMs)}] ${text}`));
+    return this.lines.map(({ text, shownAtMs }) => cut(`[${localTime(shownAtMs)}] ${text}`, CONSOLE_WIDTH));
   }
 
   /** Calls back with every new line. Returns the unsubscriber. */
@@ -56,6 +57,11 @@ function localTime(ms: number): string {
     .join(":");
 }
 
-function cut(text: string): string {
-  return text.length > CONSOLE_WIDTH ? `${text.slice(0, CONSOLE_WIDTH - 3)}...` : text;
+/** A piece of a string keeps the whole of it in memory, and a line may come from a request of megabytes: hence a copy. */
+function copyOfStart(text: string): string {
+  return Buffer.from(cut(text, MAX_LINE_CHARACTERS)).toString();
+}
+
+function cut(text: string, maxCharacters: number): string {
+  return text.length > maxCharacters ? `${text.slice(0, maxCharacters - 3)}...` : text;
 }

@@ -1,7 +1,8 @@
 /** The bridge over HTTP: what holds for every request, whichever city answers it, and the listening itself. */
 import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
 import express, { type ErrorRequestHandler, type Express, type RequestHandler, type Router } from "express";
 import { ConfigError } from "../config.js";
 import type { Logger } from "../log.js";
@@ -15,6 +16,8 @@ const MAX_BODY_BYTES = 4 * 2 ** 20;
 const MAX_HEADER_BYTES = 65_536;
 /** Connections that may wait while the city is busy; the system may allow fewer. */
 const BACKLOG = 16_384;
+/** What requests under way may take after the bridge was told to close; then their connections are cut. */
+const CLOSING_GRACE_MS = 2000;
 const LOOPBACK = "127.0.0.1";
 const LOOPBACK_6 = "::1";
 /** What the system says where it has no IPv6 loopback. */
@@ -23,7 +26,7 @@ const NO_LOOPBACK_6 = ["EADDRNOTAVAIL", "EAFNOSUPPORT", "EINVAL"];
 export interface BridgeServerOptions {
   /** 0 takes any free one. */
   readonly port: number;
-  /** Web origins beside those of this machine; "*" for all. */
+  /** Web origins that may command beside the bridge's own; "*" for all. See access.ts. */
   readonly allowedOrigins: readonly string[];
   readonly log: Logger;
 }
@@ -31,7 +34,7 @@ export interface BridgeServerOptions {
 export interface BridgeServer {
   /** For example http://127.0.0.1:32123 */
   readonly url: string;
-  /** Stops listening and lets the requests under way finish. */
+  /** Stops listening, lets the requests under way finish for a short while, and cuts the rest. */
   close(): Promise<void>;
 }
 
@@ -41,13 +44,13 @@ export interface BridgeServer {
  */
 export async function startServer(routes: Router, options: BridgeServerOptions): Promise<BridgeServer> {
   const app = buildApp(routes, options);
-  const main = await listen(app, options.port, LOOPBACK).catch(explainTakenPort);
-  const { port } = main.address() as AddressInfo;
-  const servers = [main, await listenOnLoopback6(app, port, options.log)].filter((server) => server !== null);
+  const main = await listen(app, options.port, LOOPBACK, options.log).catch(explainTakenPort);
+  const { port } = main.server.address() as AddressInfo;
+  const doors = [main, await listenOnLoopback6(app, port, options.log)].filter((door) => door !== null);
   return {
     url: `http://${LOOPBACK}:${port}`,
     close: async () => {
-      await Promise.all(servers.map(closeServer));
+      await Promise.all(doors.map(closeDoor));
     },
   };
 }
@@ -75,6 +78,9 @@ function logRequest(log: Logger): RequestHandler {
       const { method, path } = request;
       log.debug({ method, path, status: response.statusCode, milliseconds }, "city request");
     });
+    const onError = (error: Error) => log.debug({ err: error }, "city connection");
+    request.on("error", onError);
+    response.on("error", onError);
     next();
   };
 }
@@ -105,14 +111,26 @@ function errorHandler(log: Logger): ErrorRequestHandler {
   };
 }
 
-function listen(app: Express, port: number, host: string): Promise<Server> {
+/** What listens on one address, and every connection that came in by it. */
+interface Door {
+  readonly server: Server;
+  readonly sockets: ReadonlySet<Socket>;
+}
+
+function listen(app: Express, port: number, host: string, log: Logger): Promise<Door> {
+  const sockets = new Set<Socket>();
   return new Promise((resolve, reject) => {
     const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false }, app);
     server.on("clientError", refuseUnreadable);
+    server.on("connection", (socket) => {
+      sockets.add(socket);
+      socket.on("close", () => sockets.delete(socket));
+    });
     server.once("error", reject);
     server.listen({ port, host, backlog: BACKLOG }, () => {
       server.off("error", reject);
-      resolve(server);
+      server.on("error", (error) => log.error({ err: error }, "the city cannot take a connection"));
+      resolve({ server, sockets });
     });
   });
 }
@@ -124,9 +142,9 @@ function explainTakenPort(error: NodeJS.ErrnoException & { port?: number }): nev
 }
 
 /** `localhost` is IPv6 first on some systems. Where there is no IPv6, or its port is taken, IPv4 alone must do. */
-async function listenOnLoopback6(app: Express, port: number, log: Logger): Promise<Server | null> {
+async function listenOnLoopback6(app: Express, port: number, log: Logger): Promise<Door | null> {
   try {
-    return await listen(app, port, LOOPBACK_6);
+    return await listen(app, port, LOOPBACK_6, log);
   } catch (error) {
     const { code = "", message } = error as NodeJS.ErrnoException;
     if (!NO_LOOPBACK_6.includes(code)) log.warn(`the city answers on ${LOOPBACK} only: ${message}`);
@@ -147,9 +165,13 @@ function refuseUnreadable(error: Error, socket: Duplex): void {
   socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
 }
 
-function closeServer(server: Server): Promise<void> {
-  return new Promise((resolve, reject) => {
+async function closeDoor({ server, sockets }: Door): Promise<void> {
+  const closed = new Promise<void>((resolve, reject) => {
     server.close((error) => (error ? reject(error) : resolve()));
     server.closeIdleConnections();
   });
+  await Promise.race([closed, delay(CLOSING_GRACE_MS, undefined, { ref: false })]);
+  // Of all of them: the server itself forgets a connection once it has refused what came in by it.
+  for (const socket of sockets) socket.destroy();
+  await closed;
 }

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
@@ -5,7 +6,7 @@ import { expect } from "chai";
 import { startCity } from "../../src/city/index.js";
 import type { BridgeServer } from "../../src/city/server.js";
 import { loadConfig } from "../../src/config.js";
-import { BridgeClient, bridgeForEach, SILENT } from "./bridge.js";
+import { BridgeClient, bridgeForEach, eventually, SILENT } from "./bridge.js";
 import { advance, smallTown } from "./simulation/towns.js";
 
 async function startForwarding(gameUrl: string, settings: object = {}): Promise<BridgeServer> {
@@ -82,6 +83,7 @@ describe("a bridge in front of a strict or silent game", () => {
       bodies.push((await buffer(request)).toString());
       if (request.headers.origin !== undefined) response.writeHead(403).end();
       else if (request.url === "/broken") response.destroy();
+      else if (request.url === "/silent") return;
       else {
         response.writeHead(200, {
           "Content-Type": "image/png",
@@ -159,6 +161,19 @@ describe("a bridge in front of a strict or silent game", () => {
     } finally {
       await front.close();
     }
+  });
+
+  it("closes while the game still thinks, and leaves the question", async () => {
+    const front = await startForwarding(url);
+    const answer = fetch(`${front.url}/silent`).catch((error: Error) => error);
+    const question = await eventually(
+      async () => seen[0],
+      (request) => request !== undefined,
+    );
+    const left = once((question as IncomingMessage).socket, "close");
+    await front.close();
+    await left;
+    expect(await answer).to.be.instanceOf(Error);
   });
 
   it("refuses settings that cannot work", async () => {

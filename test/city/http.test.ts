@@ -1,5 +1,5 @@
 import { Agent, request } from "node:http";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import { startGameBridge } from "../../src/city/index.js";
@@ -144,6 +144,51 @@ describe("the city bridge over HTTP", () => {
     expect(JSON.parse(answer.slice(answer.indexOf("{"))).ok).to.equal(false);
   });
 
+  it("refuses bodies that are nested deeper than any command, and changes nothing", async () => {
+    const nested = (levels: number, filling = "1") =>
+      `{"zone":"[[{{","extra":${"[".repeat(levels - 1)}${filling}${"]".repeat(levels - 1)}}`;
+    const before = fingerprint(bridge.city);
+    for (const body of [
+      nested(33),
+      nested(2_000_000),
+      `{"commands":${"[".repeat(4_000_000)}`,
+      '{"a":'.repeat(700_000),
+    ]) {
+      const { status, body: answer } = await bridge.client.postText("batch", body);
+      expect([status, answer]).to.deep.equal([
+        400,
+        { ok: false, error: "The body is nested deeper than 32 levels" },
+      ]);
+    }
+    expect(fingerprint(bridge.city)).to.equal(before);
+    for (const body of [nested(32), nested(2, `"${'[{\\"'.repeat(100)}"`)]) {
+      const { error } = (await bridge.client.postText("set-zone", body)).body;
+      expect(error).to.include("[[{{");
+    }
+  });
+
+  it("judges numbers of a megabyte as quickly as others", async () => {
+    const digits = "1".repeat(2 ** 20);
+    for (const rate of [`${digits}x`, `${digits}.${digits}x`, `.${digits}e${digits}x`]) {
+      expect(await bridge.client.refusal("set-tax-rate", { rate })).to.match(/^rate must be a number/);
+    }
+    const path = `/state/road-anomalies?nearMissDistance=${"1".repeat(60_000)}x`;
+    expect((await bridge.client.get(path)).status).to.equal(200);
+  });
+
+  it("refuses text beyond a thousand characters, naming the field", async () => {
+    for (const [command, field] of [
+      ["build-road", "name"],
+      ["place-building", "buildingPrefab"],
+      ["set-zone", "zone"],
+      ["save", "name"],
+    ] as const) {
+      const error = await bridge.client.refusal(command, { [field]: "x".repeat(1001) });
+      expect(error).to.match(new RegExp(`^${field} must have at most 1000 characters, not "x+`));
+      expect(error).to.have.length.below(200);
+    }
+  });
+
   it("answers what is no HTTP with an error, and goes on", async () => {
     expect(await sendRaw(bridge.client.url, "\x00\x01 nonsense\r\n\r\n")).to.match(/^HTTP\/1.1 500 /);
     expect((await bridge.client.get("/health")).status).to.equal(200);
@@ -163,6 +208,33 @@ describe("the city bridge over HTTP", () => {
     const answers = await Promise.all(requests);
     expect(answers.filter(({ status }) => status !== 200)).to.deep.equal([]);
     expect(bridge.city.buildIndex).to.equal(before + 1000 * 4);
+  });
+});
+
+describe("a bridge that is told to close", () => {
+  it("cuts what does not come to an end", async () => {
+    const game = new EmbeddedGame({ savesDirectory: "unused", onSaveFailed: () => {} });
+    game.startCity({ seed: 7, map: "empty", paused: true });
+    const server = await startGameBridge(game, { port: 0, allowedOrigins: [], log: SILENT });
+    const { hostname, port } = new URL(server.url);
+    const begun = (bytes: string, answer: string) =>
+      new Promise<Socket>((resolve) => {
+        const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
+        socket.on("error", () => {});
+        if (answer === "") socket.on("connect", () => socket.write(bytes, () => resolve(socket)));
+        else socket.on("connect", () => socket.write(bytes)).on("data", () => resolve(socket));
+      });
+    const sockets = await Promise.all([
+      begun("", ""),
+      begun("POST /commands/save HTTP/1.1\r\nHost: local", ""),
+      begun("POST /commands/save HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{", ""),
+      begun("no HTTP\r\n\r\n", "HTTP/1.1 500"),
+      begun("GET /overlay/events HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200"),
+      begun("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200"),
+    ]);
+    await server.close();
+    await game.close();
+    for (const socket of sockets) socket.destroy();
   });
 });
 

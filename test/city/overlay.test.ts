@@ -1,6 +1,11 @@
+import { connect } from "node:net";
+import { text } from "node:stream/consumers";
 import { expect } from "chai";
+import { embeddedRoutes } from "../../src/city/embedded-routes.js";
 import { Overlay } from "../../src/city/overlay.js";
-import { bridgeForEach, eventually } from "./bridge.js";
+import { type BridgeServer, startServer } from "../../src/city/server.js";
+import { EmbeddedGame } from "../../src/city/simulation/embedded-game.js";
+import { bridgeForEach, eventually, SILENT } from "./bridge.js";
 
 describe("the overlay", () => {
   it("keeps the latest five for six seconds, and 120 in the console", () => {
@@ -128,5 +133,75 @@ describe("the overlay of the bridge", () => {
     await receive("API OK: Read zone demand");
     expect(received).to.match(/^data: \{"text":"API ready: Skylines Agent Bridge","shownAtMs":\d+\}\n\n/);
     await reader.cancel();
+  });
+});
+
+describe("the overlay's readers", () => {
+  const MAX_READERS = 64;
+  let overlay: Overlay;
+  let server: BridgeServer;
+  let closing: AbortController;
+
+  beforeEach(async () => {
+    overlay = new Overlay();
+    closing = new AbortController();
+    const game = new EmbeddedGame({ savesDirectory: "unused", onSaveFailed: () => {} });
+    server = await startServer(embeddedRoutes(game, overlay, closing.signal), {
+      port: 0,
+      allowedOrigins: [],
+      log: SILENT,
+    });
+  });
+  afterEach(async () => {
+    closing.abort();
+    await server.close();
+  });
+
+  const follow = () => fetch(`${server.url}/overlay/events`);
+
+  it("get lines of bounded length", () => {
+    overlay.notify("x".repeat(4_000_000));
+    expect(overlay.visible()[0]?.text).to.match(/^x{237}\.\.\.$/);
+  });
+
+  it("are cut off where they do not read, and others are not", async () => {
+    const idle = connect(Number(new URL(server.url).port), "127.0.0.1");
+    idle.pause();
+    idle.on("error", () => {});
+    idle.write("GET /overlay/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    const reader = ((await follow()).body as ReadableStream<Uint8Array>).getReader();
+    let received = "";
+    const receive = async (text: string) => {
+      while (!received.includes(text)) {
+        received = received.slice(-text.length) + Buffer.from((await reader.read()).value ?? []).toString();
+      }
+    };
+    // More than the system itself holds for a connection.
+    for (let i = 0; i < 200; i++) {
+      for (let j = 0; j < 300; j++) overlay.notify("x".repeat(200));
+      overlay.notify(`round ${i} ends`);
+      await receive(`round ${i} ends`);
+    }
+    await reader.cancel();
+    idle.resume();
+    expect(await text(idle).catch(() => "reset")).to.not.include("round 199 ends");
+  });
+
+  it("are limited in number, and make room when they leave", async () => {
+    const streams = await Promise.all(Array.from({ length: MAX_READERS }, follow));
+    expect(new Set(streams.map(({ status }) => status))).to.deep.equal(new Set([200]));
+    const refused = await follow();
+    expect(refused.status).to.equal(503);
+    expect(((await refused.json()) as { error: string }).error).to.include(String(MAX_READERS));
+    await streams[0]?.body?.cancel();
+    const next = await eventually(follow, ({ status }) => status === 200);
+    await Promise.all([next, ...streams.slice(1)].map(({ body }) => body?.cancel()));
+  });
+
+  it("are not written to once their stream has ended", async () => {
+    const stream = await follow();
+    closing.abort();
+    overlay.notify("too late");
+    expect(await stream.text()).to.not.include("too late");
   });
 });

@@ -44,7 +44,9 @@ export function forwardingRoutes(game: URL): Router {
 async function forward(game: URL, request: Request, response: Response): Promise<void> {
   const body: unknown = request.body;
   try {
-    const answer = await ask(game, request, Buffer.isBuffer(body) ? body : Buffer.alloc(0));
+    const hungUp = new AbortController();
+    response.on("close", () => hungUp.abort(new Error("the client hung up")));
+    const answer = await ask(game, request, Buffer.isBuffer(body) ? body : Buffer.alloc(0), hungUp.signal);
     const bytes = await buffer(answer);
     for (const [name, value] of Object.entries(answer.headers)) {
       if (name.startsWith("x-bridge-") && value !== undefined) response.setHeader(name, value);
@@ -58,11 +60,16 @@ async function forward(game: URL, request: Request, response: Response): Promise
 }
 
 /** The headers are the bridge's own: some bridges refuse an Origin, and none understands chunked bodies. */
-function ask(game: URL, { method, originalUrl }: Request, body: Buffer): Promise<IncomingMessage> {
+function ask(
+  game: URL,
+  { method, originalUrl }: Request,
+  body: Buffer,
+  hungUp: AbortSignal,
+): Promise<IncomingMessage> {
   const headers: OutgoingHttpHeaders =
     method === "POST" ? { "Content-Type": "application/json", "Content-Length": body.length } : {};
   const path = game.pathname.replace(/\/$/, "") + originalUrl;
-  const signal = AbortSignal.timeout(timeoutOf(originalUrl));
+  const signal = AbortSignal.any([hungUp, AbortSignal.timeout(timeoutOf(originalUrl))]);
   const request = game.protocol === "https:" ? httpsRequest : httpRequest;
   return new Promise((resolve, reject) => {
     const outgoing = request(game, { method, path, headers, signal, agent: false }, resolve);

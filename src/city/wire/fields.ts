@@ -7,10 +7,18 @@ import { FieldError } from "../errors.js";
 
 export type Body = Readonly<Record<string, unknown>>;
 
-const NUMBER_TEXT = /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i;
+/** Every digit can match in one way only, so that a megabyte of them is judged in one pass. */
+const NUMBER_TEXT = /^\s*[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?\s*$/i;
+/** The city keeps names for ever, and answers and messages repeat them. */
+const MAX_TEXT_CHARACTERS = 1000;
+const MAX_SHOWN_CHARACTERS = 80;
 
 export const flag = (fallback: boolean) => z.boolean("must be true or false").default(fallback);
-export const text = (fallback: string) => z.string("must be text").default(fallback);
+export const text = (fallback: string) =>
+  z
+    .string("must be text")
+    .max(MAX_TEXT_CHARACTERS, `must have at most ${MAX_TEXT_CHARACTERS} characters`)
+    .default(fallback);
 
 const plainNumber = z.preprocess(fromText, z.number("must be a number"));
 export const number = (fallback: number) => plainNumber.default(fallback);
@@ -35,11 +43,11 @@ export function parseFields<S extends z.ZodType>(schema: S, body: Body): z.outpu
 }
 
 function shorten(value: string): string {
-  return value.length > 80 ? `${value.slice(0, 77)}...` : value;
+  return value.length > MAX_SHOWN_CHARACTERS ? `${value.slice(0, MAX_SHOWN_CHARACTERS - 3)}...` : value;
 }
 
-/** A field for a person to read, as it was sent: in what the overlay says. */
+/** A field for a person to read, as it was sent unless it is long: in what the overlay says. */
 export function shown(value: unknown, whenAbsent: string): string {
   const isPlain = typeof value === "string" || typeof value === "number" || typeof value === "boolean";
-  return isPlain && value !== "" ? String(value) : whenAbsent;
+  return isPlain && value !== "" ? shorten(String(value)) : whenAbsent;
 }

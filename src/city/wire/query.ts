@@ -4,7 +4,7 @@
  */
 
 const INTEGER = /^[+-]?\d+$/;
-const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)$/;
+const DECIMAL = /^[+-]?(\d+(\.\d*)?|\.\d+)$/;
 
 export class Query {
   private readonly pairs: readonly (readonly [key: string, value: string])[];
