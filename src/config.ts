@@ -278,7 +278,13 @@ const SETTINGS = {
     "CITY_AUTOSAVE_SECONDS",
     amount(300, 0),
     "300",
-    "interval of automatic city saves in seconds; 0 turns them off",
+    "interval of automatic city saves in seconds; 0 saves only when the city begins and when it is stopped",
+  ),
+  cityNew: setting(
+    "CITY_NEW",
+    switchedOn(false),
+    "false",
+    "begin a new city at start instead of going on with the latest save",
   ),
   cityAllowedOrigins: setting(
     "CITY_ALLOWED_ORIGINS",

@@ -1,10 +1,12 @@
 /** One process to a directory. The system takes the lock back when the process ends, however it ends. */
 import { mkdir, open } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { tryLock } from "fs-native-extensions";
 
 /** Stays behind empty; only its lock means something. */
 const LOCK_FILE = "lock";
+const RETRY_INTERVAL_MS = 100;
 
 export interface DirectoryLock {
   release(): Promise<void>;
@@ -26,13 +28,22 @@ export class DirectoryInUseError extends Error {
 /**
  * Makes the directory where it is absent and locks it.
  * @param variable the setting that names the directory
+ * @param patienceMs how long whoever holds it may take to end
  * @throws DirectoryInUseError
  */
-export async function lockDirectory(directory: string, variable: string): Promise<DirectoryLock> {
+export async function lockDirectory(
+  directory: string,
+  variable: string,
+  patienceMs = 0,
+): Promise<DirectoryLock> {
   await mkdir(directory, { recursive: true });
   const file = await open(join(directory, LOCK_FILE), "a");
   try {
-    if (!tryLock(file.fd)) throw new DirectoryInUseError(directory, variable);
+    const deadlineMs = performance.now() + patienceMs;
+    while (!tryLock(file.fd)) {
+      if (performance.now() >= deadlineMs) throw new DirectoryInUseError(directory, variable);
+      await delay(RETRY_INTERVAL_MS);
+    }
   } catch (error) {
     await file.close();
     throw error;

@@ -470,6 +470,7 @@ export type RefusalCode =
   | "too-short"
   | "limit-reached"
   | "nothing-matched"
+  | "bad-save-name"
   | "save-in-progress";
 
 /** The city refuses a command. The message names the offending value and is fit to show to the client. */

@@ -1,6 +1,4 @@
 /** The city bridge: the city inside this process, or a running game's behind it. */
-import { rename } from "node:fs/promises";
-import { join } from "node:path";
 import type { Config } from "../config.js";
 import { ConfigError } from "../config.js";
 import { lockDirectory } from "../directory-lock.js";
@@ -11,26 +9,27 @@ import type { Game } from "./game.js";
 import { forwardingRoutes } from "./live/forward.js";
 import { Overlay } from "./overlay.js";
 import { type BridgeServer, type BridgeServerOptions, startServer } from "./server.js";
-import { AUTOSAVE_NAME, EmbeddedGame } from "./simulation/embedded-game.js";
+import { EmbeddedGame } from "./simulation/embedded-game.js";
 
 const SECONDS_PER_MINUTE = 60;
 const DEFAULT_SEED = 1;
-const EARLIER_AUTOSAVE_NAME = `${AUTOSAVE_NAME} of the earlier run`;
+/** A city whose parent was killed saves and ends in this time; the next one goes on with what it saved. */
+const LOCK_PATIENCE_MS = 5000;
 
 export type CityBridge = BridgeServer;
 
 export interface CityStart {
-  /** A saved city to go on with; a new one begins without it. */
+  /** A saved city to go on with, instead of the latest one or a new one. */
   readonly load?: string | undefined;
 }
 
 type BridgeConfig = Pick<
   Config,
-  "cityPort" | "cityAllowedOrigins" | "cityGameUrl" | "citySavesDirectory" | "cityAutosaveSeconds"
+  "cityPort" | "cityAllowedOrigins" | "cityGameUrl" | "citySavesDirectory" | "cityAutosaveSeconds" | "cityNew"
 >;
 
 /**
- * Starts the bridge; resolves once it answers.
+ * Starts the bridge; resolves once it answers. Closing it saves the city.
  * @throws SaveFileError when the city cannot be loaded; ConfigError when the settings contradict each other;
  *   DirectoryInUseError when another city saves into the same directory
  */
@@ -46,24 +45,22 @@ export async function startCity(
     }
     return startServer(forwardingRoutes(gameAddress(config.cityGameUrl, config.cityPort)), options);
   }
-  const lock = await lockDirectory(config.citySavesDirectory, "CITY_SAVES_DIR");
+  const lock = await lockDirectory(config.citySavesDirectory, "CITY_SAVES_DIR", LOCK_PATIENCE_MS);
   const game = new EmbeddedGame({
     savesDirectory: config.citySavesDirectory,
     autosaveMinutes: config.cityAutosaveSeconds / SECONDS_PER_MINUTE,
     onSaveFailed: (error) => log.error({ err: error }, error.message),
   });
   try {
-    if (load === undefined) {
-      await keepAutosave(config.citySavesDirectory);
-      game.startCity({ seed: DEFAULT_SEED, map: "highway", paused: false });
-    } else {
-      await game.loadCity(load);
-    }
+    const isResumed = await beginCity(game, config, log, load);
     const bridge = await startGameBridge(game, options);
+    // What the next start goes on with if this one is killed early.
+    if (!isResumed) await game.autosave();
     return {
       url: bridge.url,
       close: async () => {
         await bridge.close();
+        await game.autosave();
         await game.close();
         await lock.release();
       },
@@ -73,6 +70,28 @@ export async function startCity(
     await lock.release();
     throw error;
   }
+}
+
+/** The city that is asked for, else the latest, else a new one. Tells whether it is the latest. */
+async function beginCity(
+  game: EmbeddedGame,
+  { cityNew, citySavesDirectory }: BridgeConfig,
+  log: Logger,
+  load: string | undefined,
+): Promise<boolean> {
+  if (load !== undefined) {
+    await game.loadCity(load);
+    return false;
+  }
+  const onRefused = (error: Error) =>
+    log.error({ err: error }, `${error.message}; it stays as it is, and the next older save is tried`);
+  if (!cityNew && (await game.resumeCity(onRefused))) {
+    log.info(`the city goes on with its latest whole save in ${citySavesDirectory}`);
+    return true;
+  }
+  game.startCity({ seed: DEFAULT_SEED, map: "highway", paused: false });
+  log.info("a new city begins");
+  return false;
 }
 
 /** Serves a game inside this process. The game stays the caller's. */
@@ -94,14 +113,6 @@ export async function startGameBridge(game: Game, options: BridgeServerOptions):
       await server.close();
     },
   };
-}
-
-/** The automatic save of an earlier run gets another name, so that the new city's does not replace it. */
-async function keepAutosave(directory: string): Promise<void> {
-  const pathOf = (name: string) => join(directory, `${name}.crp`);
-  await rename(pathOf(AUTOSAVE_NAME), pathOf(EARLIER_AUTOSAVE_NAME)).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "ENOENT") throw error;
-  });
 }
 
 /** @throws ConfigError when the bridge would forward to itself */

@@ -1,6 +1,15 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -40,9 +49,13 @@ describe("carillon city", () => {
 
   async function served(...args: string[]): Promise<{ child: ChildProcess; client: BridgeClient }> {
     const child = carillonCity(...args);
+    return { child, client: await clientOf(child) };
+  }
+
+  async function clientOf(child: ChildProcess): Promise<BridgeClient> {
     for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
       const url = /^city on (http:\S+)$/.exec(line)?.[1];
-      if (url !== undefined) return { child, client: new BridgeClient(url) };
+      if (url !== undefined) return new BridgeClient(url);
     }
     throw new Error(`it ended before it served: ${await text(child.stderr as NodeJS.ReadableStream)}`);
   }
@@ -95,7 +108,7 @@ describe("carillon city", () => {
     expect(world.segments.size).to.be.within(219, 239);
     const { client: next } = await served("--load", path);
     const { saves } = await next.state("/state/saves");
-    expect(saves.map(({ name }: Answer) => name)).to.deep.equal(["Street"]);
+    expect(saves.map(({ name }: Answer) => name)).to.include("Street");
   });
 
   it("refuses a file that is cut short, foreign or missing, and says why", async () => {
@@ -122,22 +135,115 @@ describe("carillon city", () => {
     }
   });
 
-  it("saves by itself, and leaves the automatic save of an earlier run alone", async () => {
-    settings = { CITY_AUTOSAVE_SECONDS: "0.2" };
-    const names = async (client: BridgeClient) =>
-      (await client.state("/state/saves")).saves.map(({ name }: Answer) => name).sort();
+  const savedNames = async (client: BridgeClient) =>
+    (await client.state("/state/saves")).saves.map(({ name }: Answer) => name as string);
+  const segmentNames = async (client: BridgeClient) =>
+    (await client.state("/state/networks")).segments.map(({ name }: Answer) => name as string);
+
+  it("goes on where it was stopped, without being asked, and begins anew where it is told to", async () => {
     const first = await served();
+    await first.client.run("set-simulation-speed", { paused: true });
     await first.client.road(0, 0, 80, 0, { name: "Agent First" });
-    await eventually(
-      () => names(first.client),
-      (found) => found.includes("AutoSave"),
-    );
-    await end(first.child, "SIGTERM");
+    const before = await everything(first.client);
+    expect(await end(first.child, "SIGTERM")).to.equal(0);
     const second = await served();
-    const found = await eventually(
-      () => names(second.client),
-      ({ length }) => length === 2,
+    const after = await everything(second.client);
+    expect({ ...after, "/state/saves": 0 }).to.deep.equal({ ...before, "/state/saves": 0 });
+    const kept = await savedNames(second.client);
+    expect(await end(second.child, "SIGINT")).to.equal(0);
+
+    settings = { CITY_NEW: "true" };
+    const third = await served();
+    expect(await segmentNames(third.client)).to.not.include("Agent First");
+    expect(await savedNames(third.client)).to.include.members(kept);
+    expect(await end(third.child, "SIGTERM")).to.equal(0);
+    for (const name of kept) await loadWorld(join(directory, `${name}.crp`));
+    const fourth = await served("--load", join(directory, `${kept[0]}.crp`));
+    expect(await segmentNames(fourth.client)).to.include("Agent First");
+  });
+
+  it("says that its newest save is damaged, keeps it, and goes on with the one before", async () => {
+    const { child, client } = await served();
+    await client.run("set-simulation-speed", { paused: true });
+    await client.road(0, 0, 80, 0, { name: "Agent Kept" });
+    const kept = await client.run("save", { name: "Kept" });
+    await eventually(
+      () => savedNames(client),
+      (names) => names.includes("Kept"),
     );
-    expect(found).to.deep.equal(["AutoSave", "AutoSave of the earlier run"]);
+    await client.road(0, 200, 80, 200, { name: "Agent Lost" });
+    await end(child, "SIGTERM");
+    const newest = newestSave(directory);
+    expect(newest).to.not.equal(kept.path);
+    truncateSync(newest, 700);
+    const damaged = readFileSync(newest);
+    const again = carillonCity();
+    const [complaint, next] = await Promise.all([firstError(again), clientOf(again)]);
+    expect(complaint).to.include(newest).and.include("truncated");
+    expect(await segmentNames(next))
+      .to.include("Agent Kept")
+      .and.not.include("Agent Lost");
+    await end(again, "SIGTERM");
+    expect(readFileSync(newest)).to.deep.equal(damaged);
+    const { client: last } = await served();
+    expect(await segmentNames(last)).to.include("Agent Kept");
+  });
+
+  it("goes on with the newest whole save through stops and kills, and keeps those of others", async () => {
+    const other = join(directory, "Other.crp");
+    const { child, client } = await served();
+    await saveStreet(client, "Other");
+    await end(child, "SIGKILL");
+    const bytes = readFileSync(other);
+    settings = { CITY_AUTOSAVE_SECONDS: "0.1" };
+    for (const [life, signal] of (["SIGKILL", "SIGTERM", "SIGKILL", "SIGKILL"] as const).entries()) {
+      const newest = await loadWorld(newestSave(directory));
+      const { child, client } = await served();
+      const { buildIndex } = await client.state("/state/summary");
+      expect(buildIndex).to.equal(newest.buildIndex);
+      expect(await segmentNames(client)).to.deep.equal(newest.segments.all().map(({ name }) => name));
+      for (let i = 0; i < 15; i++) await client.road(0, 400 * life + 20 * i, 80, 400 * life + 20 * i);
+      await end(child, signal);
+      if (signal === "SIGTERM") {
+        expect((await loadWorld(newestSave(directory))).buildIndex).to.be.above(buildIndex + 15);
+      }
+      const automatic = readdirSync(directory).filter((name) => /^AutoSave .*\.crp$/.test(name));
+      expect(new Set(automatic.map((name) => name.split(" ")[1])).size).to.equal(1);
+      expect(automatic).to.have.length.at.most(5);
+      expect(readFileSync(other)).to.deep.equal(bytes);
+    }
+  });
+
+  it("outlives readers that do not read, and names of megabytes, in a small heap", async () => {
+    settings = { NODE_OPTIONS: "--max-old-space-size=192" };
+    const { client } = await served();
+    const { hostname, port } = new URL(client.url);
+    const readers = Array.from({ length: 20 }, () => {
+      const socket = connect(Number(port), hostname).pause();
+      socket.on("error", () => {});
+      socket.write("GET /overlay/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+      return socket;
+    });
+    const body = JSON.stringify({ buildingPrefab: "x".repeat(4_000_000), position: { x: 0, z: 0 } });
+    for (let i = 0; i < 100; i++) {
+      expect((await client.postText("place-building", body)).status).to.equal(500);
+    }
+    expect((await client.get("/health")).status).to.equal(200);
+    for (const socket of readers) socket.destroy();
   });
 });
+
+function newestSave(directory: string): string {
+  const paths = readdirSync(directory)
+    .filter((name) => name.endsWith(".crp"))
+    .map((name) => join(directory, name));
+  return paths.sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs)[0] as string;
+}
+
+/** The first line of the log that tells of an error. */
+async function firstError(child: ChildProcess): Promise<string> {
+  for await (const line of createInterface({ input: child.stderr as NodeJS.ReadableStream })) {
+    if (line.includes('"level":50')) return line;
+  }
+  return "";
+}

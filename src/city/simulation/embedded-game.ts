@@ -1,19 +1,17 @@
 /** The game that runs inside this process: one city at a time, its clock, and its saves. */
 import type { City, Game, SaveDirectory } from "../game.js";
-import { CommandRefusedError } from "../game.js";
 import { CityClock, FRAMES_PER_SECOND } from "./clock.js";
 import { layStarterMap } from "./fabric/starter-map.js";
-import { loadWorld, SaveFiles } from "./saves/save-files.js";
+import { newCityId } from "./saves/automatic-saves.js";
+import { SaveFiles } from "./saves/save-files.js";
 import { SimulatedCity } from "./simulated-city.js";
 import { World } from "./state/world.js";
-
-export const AUTOSAVE_NAME = "AutoSave";
 
 export interface EmbeddedGameOptions {
   readonly savesDirectory: string;
   /** Told about a save that failed in the background. */
   readonly onSaveFailed: (error: Error) => void;
-  /** Real minutes between automatic saves; 0 for none. */
+  /** Real minutes between automatic saves; 0 for none but those that `autosave` asks for. */
   readonly autosaveMinutes?: number;
   /** Simulation frames per real second at speed 1. */
   readonly framesPerSecond?: number;
@@ -35,11 +33,11 @@ export class EmbeddedGame implements Game {
   private readonly framesPerSecond: number;
   private readonly autosaveTimer: NodeJS.Timeout | null;
 
-  constructor(private readonly options: EmbeddedGameOptions) {
+  constructor(options: EmbeddedGameOptions) {
     this.saves = new SaveFiles(options.savesDirectory, options.onSaveFailed);
     this.framesPerSecond = options.framesPerSecond ?? FRAMES_PER_SECOND;
     const minutes = options.autosaveMinutes ?? 0;
-    this.autosaveTimer = minutes > 0 ? setInterval(() => this.autosave(), minutes * 60_000) : null;
+    this.autosaveTimer = minutes > 0 ? setInterval(() => void this.autosave(), minutes * 60_000) : null;
     this.autosaveTimer?.unref();
   }
 
@@ -50,6 +48,7 @@ export class EmbeddedGame implements Game {
   /** Starts a new city in place of the present one. */
   startCity({ seed, map, paused }: NewCityOptions): SimulatedCity {
     const world = new World(seed);
+    world.cityId = newCityId();
     if (map === "highway") layStarterMap(world);
     world.paused = paused;
     return this.adopt(world);
@@ -60,7 +59,21 @@ export class EmbeddedGame implements Game {
    * @throws SaveFileError
    */
   async loadCity(path: string): Promise<SimulatedCity> {
-    return this.adopt(await loadWorld(path));
+    return this.adopt(await this.saves.load(path));
+  }
+
+  /**
+   * Goes on with the newest save that is whole. Null, and no change, where there is none.
+   * @param onRefused told of every newer one that could not be loaded; it stays as it is
+   */
+  async resumeCity(onRefused: (error: Error) => void): Promise<SimulatedCity | null> {
+    const world = await this.saves.loadNewest(onRefused);
+    return world && this.adopt(world);
+  }
+
+  /** Saves the city, if there is one, under an automatic name. Resolves once that is done, or has failed and was told. */
+  async autosave(): Promise<void> {
+    if (this.loaded) await this.saves.autosave(this.loaded.world);
   }
 
   unloadCity(): void {
@@ -103,15 +116,5 @@ export class EmbeddedGame implements Game {
 
   private notify(): void {
     for (const listener of this.listeners) listener(this.loaded);
-  }
-
-  /** Skipped while no city is loaded or another save is being written. */
-  private autosave(): void {
-    try {
-      this.loaded?.apply({ type: "save", name: AUTOSAVE_NAME });
-    } catch (error) {
-      const busy = error instanceof CommandRefusedError && error.code === "save-in-progress";
-      if (!busy) this.options.onSaveFailed(error instanceof Error ? error : new Error(String(error)));
-    }
   }
 }

@@ -1,13 +1,15 @@
 import { fork } from "node:child_process";
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, truncate, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
+import fc from "fast-check";
 import { CommandRefusedError } from "../../../src/city/game.js";
 import { EmbeddedGame } from "../../../src/city/simulation/embedded-game.js";
 import { SaveFileError } from "../../../src/city/simulation/saves/crp.js";
 import { fileNameFor, loadWorld, SaveFiles } from "../../../src/city/simulation/saves/save-files.js";
+import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
 import { advance, cityOf, fingerprint, newCity, smallTown } from "./towns.js";
 
 describe("saves of the embedded city", () => {
@@ -90,6 +92,75 @@ describe("saves of the embedded city", () => {
     expect(fileNameFor("x".repeat(100))).to.have.length(64);
   });
 
+  it("are refused under names that no file can have, or that automatic saves have", async () => {
+    const { world } = newCity("empty");
+    expect(() => saves.begin(world, "\u{20000}".repeat(64))).to.throw(
+      CommandRefusedError,
+      /has 256 bytes; a file name has room for 246/,
+    );
+    const longest = `${"\u{20000}".repeat(61)}ab`;
+    saves.begin(world, longest);
+    await saves.settled();
+    await saves.autosave(world);
+    const [automatic] = (await saves.list()).saves;
+    expect(() => saves.begin(world, automatic?.name.toUpperCase() as string)).to.throw(
+      CommandRefusedError,
+      /automatic saves/,
+    );
+    saves.begin(world, "AutoSave");
+    await saves.settled();
+    const names = (await saves.list()).saves.map(({ name }) => name);
+    expect(names).to.deep.equal(["AutoSave", automatic?.name, longest]);
+  });
+
+  it("of versions before cities had an identity still load, and get one of their own", async () => {
+    const city = newCity();
+    expect(fingerprint(city)).to.not.include("cityId");
+    const { path } = saves.begin(city.world, "old");
+    await saves.settled();
+    const before = await readFile(path);
+    const first = await saves.load(path);
+    const second = await saves.load(path);
+    for (const world of [first, second]) {
+      await saves.autosave(world);
+      expect(fingerprint(cityOf(await loadWorld(path)))).to.equal(fingerprint(city));
+    }
+    expect((await saves.list()).saves.map(({ name }) => name)).to.have.members([
+      "old",
+      `AutoSave ${first.cityId} 1`,
+      `AutoSave ${second.cityId} 1`,
+    ]);
+    expect(await readFile(path)).to.deep.equal(before);
+    first.cityId = "../../elsewhere";
+    saves.begin(first, "foreign");
+    await saves.settled();
+    const error = await saves.load(join(directory, "foreign.crp")).catch((reason: Error) => reason);
+    expect(error).to.be.instanceOf(SaveFileError);
+  });
+
+  it("are newest when written last, whatever the clock of the system said before", async () => {
+    const { world } = newCity("empty");
+    const { path } = saves.begin(world, "ahead");
+    await saves.settled();
+    const inAYear = new Date(Date.now() + 365 * 24 * 3600 * 1000);
+    await utimes(path, inAYear, inAYear);
+    for (const name of ["one", "two", "three"]) {
+      saves.begin(world, name);
+      await saves.settled();
+      expect((await saves.list()).saves[0]?.name).to.equal(name);
+    }
+  });
+
+  it("leave no half of themselves where they fail", async () => {
+    const failures: Error[] = [];
+    const blocked = new SaveFiles(directory, (error) => failures.push(error));
+    await mkdir(join(directory, "town.crp"));
+    blocked.begin(newCity("empty").world, "town");
+    await blocked.settled();
+    expect(failures).to.have.length(1);
+    expect(await readdir(directory)).to.deep.equal(["town.crp"]);
+  });
+
   it("are refused with the reason when cut short anywhere, changed, or foreign", async () => {
     const { path } = await savedTown(600);
     const whole = await readFile(path);
@@ -142,6 +213,101 @@ describe("saves of the embedded city", () => {
     expect(failures).to.have.length(1);
     expect(failures[0]).to.match(/Saving the city to .*town\.crp failed/);
   });
+});
+
+describe("automatic saves over a long life", () => {
+  const step = fc.oneof(
+    { weight: 6, arbitrary: fc.constant({ kind: "autosave" } as const) },
+    {
+      weight: 2,
+      arbitrary: fc.record({ kind: fc.constant("save" as const), name: fc.constantFrom("A", "B") }),
+    },
+    { weight: 2, arbitrary: fc.constant({ kind: "restart" } as const) },
+    { weight: 1, arbitrary: fc.constant({ kind: "damage" } as const) },
+    { weight: 1, arbitrary: fc.constant({ kind: "new" } as const) },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant("load" as const), choice: fc.nat() }) },
+  );
+
+  it("keep five of each city, replace nothing of another, and the latest whole one is gone on with", async () => {
+    await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 40 }), liveThrough), {
+      numRuns: 12,
+    });
+  });
+
+  async function liveThrough(steps: readonly (typeof step extends fc.Arbitrary<infer S> ? S : never)[]) {
+    const directory = await mkdtemp(join(tmpdir(), "carillon-life-"));
+    const onFailed = (error: Error) => {
+      throw error;
+    };
+    let saves = new SaveFiles(directory, onFailed);
+    let city = newCity("empty");
+    /** What was written, oldest first; without what was replaced or damaged. */
+    let whole: { path: string; state: string }[] = [];
+    const damaged = new Set<string>();
+    const begin = async () => {
+      city = newCity("empty", whole.length + 1);
+      await saves.autosave(city.world);
+    };
+    const resume = async () => {
+      saves = new SaveFiles(directory, onFailed);
+      const refused: string[] = [];
+      const world = await saves.loadNewest(({ message }) => refused.push(message));
+      expect(world && stateOf(cityOf(world))).to.equal(whole.at(-1)?.state ?? null);
+      if (world) city = cityOf(world);
+      else await begin();
+    };
+    for (const next of [{ kind: "new" } as const, ...steps]) {
+      const before = await contents(directory);
+      if (next.kind === "restart") await resume();
+      else if (next.kind === "new") await begin();
+      else if (next.kind === "load") {
+        const save = whole[next.choice % Math.max(1, whole.length)];
+        if (save) city = cityOf(await saves.load(save.path));
+      } else if (next.kind === "damage") {
+        const newest = whole.pop();
+        if (newest) {
+          await truncate(newest.path, 500);
+          before.set(newest.path, (await readFile(newest.path)).toString("base64"));
+          if (/AutoSave/.test(newest.path)) damaged.add(newest.path);
+          await resume();
+        }
+      } else {
+        advance(city, 1);
+        if (next.kind === "autosave") await saves.autosave(city.world);
+        else saves.begin(city.world, next.name);
+        await saves.settled();
+      }
+      const after = await contents(directory);
+      const changed = [...after].filter(([path, bytes]) => before.get(path) !== bytes).map(([path]) => path);
+      expect(changed).to.have.length.at.most(1);
+      for (const path of before.keys()) expect(after.has(path)).to.equal(true);
+      for (const path of changed) {
+        expect(damaged.has(path)).to.equal(false);
+        if (next.kind !== "save") expect(path).to.include(`AutoSave ${city.world.cityId} `);
+        const own = whole.filter((save) => save.path.includes(`AutoSave ${city.world.cityId} `));
+        if (before.has(path) && next.kind !== "save")
+          expect([path, own.length]).to.deep.equal([own[0]?.path, 5]);
+        whole = whole.filter((save) => save.path !== path);
+        whole.push({ path, state: stateOf(city) });
+      }
+      if (next.kind === "autosave" || next.kind === "save") expect(changed).to.have.length(1);
+    }
+    await rm(directory, { recursive: true });
+  }
+
+  async function contents(directory: string): Promise<Map<string, string>> {
+    const names = await readdir(directory);
+    const files = names.map(async (name) => {
+      const path = join(directory, name);
+      return [path, (await readFile(path)).toString("base64")] as const;
+    });
+    return new Map(await Promise.all(files));
+  }
+
+  /** All but the identity, which a city that goes on from an earlier state gets anew. */
+  function stateOf(city: SimulatedCity): string {
+    return fingerprint(city).replace(/^\{"cityId":"\w+",/, "{");
+  }
 });
 
 describe("the embedded game", () => {

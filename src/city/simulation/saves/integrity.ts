@@ -3,16 +3,23 @@
 import { zoneOf } from "../fabric/buildings.js";
 import { BLOCK_COLUMNS } from "../fabric/zone-blocks.js";
 import type { World } from "../state/world.js";
+import { isCityId } from "./automatic-saves.js";
 
 /** Every broken invariant, in words; empty for a sound city. */
 export function findFaults(world: World): string[] {
   return [
+    ...identityFaults(world),
     ...networkFaults(world),
     ...blockFaults(world),
     ...buildingFaults(world),
     ...populationFaults(world),
     ...ledgerFaults(world),
   ];
+}
+
+/** The identity becomes part of file names. */
+function identityFaults({ cityId }: World): string[] {
+  return cityId === null || isCityId(cityId) ? [] : ["its identity is not one that this program gives"];
 }
 
 /** Segments and nodes name each other, and both ends exist. */

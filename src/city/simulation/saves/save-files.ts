@@ -2,11 +2,13 @@
  * Saved cities on disk. A save is written to a temporary file, flushed to the disk, and only then given its name, so
  * that whatever happens meanwhile the last good save of that name stays whole.
  */
-import { mkdir, open, readdir, readFile, rename, stat } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { CommandRefusedError, type SaveDirectory, type SaveFile, type SaveResult } from "../../game.js";
 import type { World } from "../state/world.js";
+import { automaticSavesOf, isAutomaticName, newCityId, nextAutomaticName } from "./automatic-saves.js";
 import { packCity, SaveFileError, unpackCity } from "./crp.js";
 import { restoreSnapshot, SNAPSHOT_VERSION, type Snapshot, takeSnapshot } from "./snapshot.js";
 
@@ -14,11 +16,15 @@ const EXTENSION = ".crp";
 const PART_SUFFIX = ".part";
 const DEFAULT_NAME = "AgentAutoSave";
 const MAX_NAME_CHARACTERS = 64;
+/** Of a file name, on all common file systems. */
+const MAX_FILE_NAME_BYTES = 255;
 
 export class SaveFiles {
   /** Absolute path. */
   readonly directory: string;
   private writing: Promise<void> | null = null;
+  /** The last file that was written or loaded, and a digest of the city in it. */
+  private last: { readonly path: string; readonly digest: string } | null = null;
 
   /** @param onFailed told when a save could not be written; the earlier file of that name is then still whole */
   constructor(
@@ -30,22 +36,65 @@ export class SaveFiles {
 
   /**
    * Captures the city as it is now and writes it in the background.
-   * @throws CommandRefusedError while another save is being written
+   * @throws CommandRefusedError while another save is being written, and for a name that no file can have
    */
   begin(world: World, name: string): SaveResult {
     if (this.writing)
       throw new CommandRefusedError("save-in-progress", "Another save is still being written");
     const saveName = fileNameFor(name);
+    checkSaveName(saveName);
     const path = join(this.directory, saveName + EXTENSION);
-    this.writing = this.write(path, takeSnapshot(world))
-      .catch((error: unknown) => {
-        const reason = error instanceof Error ? error.message : String(error);
-        this.onFailed(new Error(`Saving the city to ${path} failed: ${reason}`, { cause: error }));
-      })
-      .finally(() => {
-        this.writing = null;
-      });
+    const snapshot = takeSnapshot(world);
+    this.run(path, async () => this.write(path, await encode(snapshot)));
     return { saveName, path };
+  }
+
+  /**
+   * Saves the city under an automatic name of its own, after the save that is being written if there is one, and not at
+   * all where the newest save holds just this state. Resolves once that is done, or has failed and was told.
+   */
+  async autosave(world: World): Promise<void> {
+    while (this.writing) await this.writing;
+    world.cityId ??= newCityId();
+    const { cityId } = world;
+    this.run(this.directory, async () => {
+      const content = await encode(takeSnapshot(world));
+      const { saves } = await this.list();
+      const isSaved = this.last?.path === saves[0]?.path && this.last?.digest === digestOf(content);
+      if (!isSaved)
+        await this.write(join(this.directory, nextAutomaticName(cityId, saves) + EXTENSION), content);
+    });
+    await this.writing;
+  }
+
+  /**
+   * Reads a saved city. One whose automatic saves hold a later state goes on as another city from here, so that its own
+   * automatic saves never replace those.
+   * @throws SaveFileError naming the file and the reason when it cannot be loaded
+   */
+  async load(path: string): Promise<World> {
+    const { world, digest } = await readSave(path);
+    const { saves } = await this.list();
+    const { mtimeMs } = await stat(path);
+    const later = saves.filter(({ lastWriteTimeMs }) => lastWriteTimeMs > mtimeMs);
+    if (world.cityId !== null && automaticSavesOf(world.cityId, later).length > 0) world.cityId = newCityId();
+    this.last = { path: resolve(path), digest };
+    return world;
+  }
+
+  /**
+   * Reads the newest save that is whole; null where none is.
+   * @param onRefused told of every newer one that could not be loaded; it stays as it is
+   */
+  async loadNewest(onRefused: (error: Error) => void): Promise<World | null> {
+    for (const { path } of (await this.list()).saves) {
+      try {
+        return await this.load(path);
+      } catch (error) {
+        onRefused(error as Error);
+      }
+    }
+    return null;
   }
 
   /** Resolves when no save is being written any more. */
@@ -72,19 +121,37 @@ export class SaveFiles {
     return { name, path, lastWriteTimeMs: info.mtimeMs, lengthBytes: info.size };
   }
 
-  private async write(path: string, snapshot: Snapshot): Promise<void> {
-    const bytes = await packCity(await encode(snapshot), SNAPSHOT_VERSION);
+  /** Does the work of a save in the background. */
+  private run(target: string, work: () => Promise<void>): void {
+    this.writing = work()
+      .catch((error: unknown) => {
+        const reason = error instanceof Error ? error.message : String(error);
+        this.onFailed(new Error(`Saving the city to ${target} failed: ${reason}`, { cause: error }));
+      })
+      .finally(() => {
+        this.writing = null;
+      });
+  }
+
+  private async write(path: string, content: Buffer): Promise<void> {
+    const bytes = await packCity(content, SNAPSHOT_VERSION);
     await mkdir(this.directory, { recursive: true });
     const part = path + PART_SUFFIX;
-    const file = await open(part, "w");
     try {
-      await file.writeFile(bytes);
-      await file.sync();
-    } finally {
-      await file.close();
+      await writeDurably(part, bytes, await this.nextWriteTime());
+      await rename(part, path);
+    } catch (error) {
+      await rm(part, { force: true });
+      throw error;
     }
-    await rename(part, path);
     await syncDirectory(this.directory);
+    this.last = { path, digest: digestOf(content) };
+  }
+
+  /** Later than that of every save there is, also where the clock of the system was once ahead. */
+  private async nextWriteTime(): Promise<Date> {
+    const newestMs = (await this.list()).saves[0]?.lastWriteTimeMs ?? 0;
+    return new Date(Math.max(Date.now(), Math.ceil(newestMs) + 1));
   }
 }
 
@@ -93,9 +160,14 @@ export class SaveFiles {
  * @throws SaveFileError naming the file and the reason when it cannot be one
  */
 export async function loadWorld(path: string): Promise<World> {
+  return (await readSave(path)).world;
+}
+
+async function readSave(path: string): Promise<{ world: World; digest: string }> {
   try {
     const content = await unpackCity(await readFile(path), SNAPSHOT_VERSION);
-    return restoreSnapshot(JSON.parse(content.toString("utf8")) as Snapshot);
+    const world = restoreSnapshot(JSON.parse(content.toString("utf8")) as Snapshot);
+    return { world, digest: digestOf(content) };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new SaveFileError(`Cannot load ${path}: ${reason}`, { cause: error });
@@ -106,6 +178,35 @@ export async function loadWorld(path: string): Promise<World> {
 export function fileNameFor(name: string): string {
   const safe = name.trim().replace(/[^\p{L}\p{Nd}\-_ ]/gu, "_");
   return [...safe].slice(0, MAX_NAME_CHARACTERS).join("").trim() || DEFAULT_NAME;
+}
+
+/** @throws CommandRefusedError */
+function checkSaveName(saveName: string): void {
+  if (isAutomaticName(saveName)) {
+    const message = `The save name "${saveName}" is one of those that automatic saves have`;
+    throw new CommandRefusedError("bad-save-name", message);
+  }
+  const longestBytes = MAX_FILE_NAME_BYTES - Buffer.byteLength(EXTENSION + PART_SUFFIX);
+  const bytes = Buffer.byteLength(saveName);
+  if (bytes > longestBytes) {
+    const message = `The save name "${saveName}" has ${bytes} bytes; a file name has room for ${longestBytes}`;
+    throw new CommandRefusedError("bad-save-name", message);
+  }
+}
+
+function digestOf(content: Buffer): string {
+  return createHash("sha256").update(content).digest("hex");
+}
+
+async function writeDurably(path: string, bytes: Buffer, writeTime: Date): Promise<void> {
+  const file = await open(path, "w");
+  try {
+    await file.writeFile(bytes);
+    await file.utimes(writeTime, writeTime);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
 }
 
 /** The snapshot as JSON, one field per turn of the event loop, so that reads are not held up by a large city. */

@@ -52,6 +52,8 @@ const CITIZEN_NUMBERS = [
 type SavedPoint = [number, number, number];
 
 export interface Snapshot {
+  /** Absent from saves of older versions. */
+  readonly cityId?: string;
   readonly seed: number;
   readonly frame: number;
   readonly paused: boolean;
@@ -123,6 +125,7 @@ interface SavedBuilding {
 
 export function takeSnapshot(world: World): Snapshot {
   return {
+    ...(world.cityId === null ? {} : { cityId: world.cityId }),
     seed: world.seed,
     frame: world.frame,
     paused: world.paused,
@@ -153,6 +156,7 @@ export function takeSnapshot(world: World): Snapshot {
  */
 export function restoreSnapshot(snapshot: Snapshot): World {
   const world = new World(snapshot.seed);
+  world.cityId = snapshot.cityId ?? null;
   world.frame = snapshot.frame;
   world.paused = snapshot.paused;
   world.selectedSpeed = snapshot.selectedSpeed;

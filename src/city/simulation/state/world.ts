@@ -31,6 +31,8 @@ const ABANDONED = flagBit("Abandoned");
 export const BLOCK_REACH_METERS = 8 * Math.hypot(4, 4);
 
 export class World {
+  /** Sets the automatic saves of this city apart from those of all others; null for one that has none. */
+  cityId: string | null = null;
   readonly terrain: Terrain;
   random: Random;
   frame = 0;
