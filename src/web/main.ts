@@ -24,6 +24,7 @@ const controls = new Controls(
 );
 let picture: Picture = EMPTY_PICTURE;
 let planIsStale = true;
+let landIsStale = true;
 let shownBuildIndex = -1;
 
 byId("zoom-in").addEventListener("click", () => map.view.zoomIn());
@@ -45,6 +46,11 @@ async function showPlan(): Promise<void> {
 async function showLife(): Promise<void> {
   show({ ...picture, ...(await readLife()) });
   listProblems(byId("problems"), picture.problems);
+}
+
+async function showLand(): Promise<void> {
+  landIsStale = false;
+  show({ ...picture, ...(await readLand()) });
 }
 
 function show(next: Picture): void {
@@ -71,7 +77,7 @@ async function start(): Promise<void> {
   await showPlan();
   await showLife();
   map.fit();
-  show({ ...picture, ...(await readLand()) });
+  await showLand();
 }
 
 async function follow(round: number): Promise<void> {
@@ -79,15 +85,23 @@ async function follow(round: number): Promise<void> {
   const isLifeDue = planIsStale || round % ROUNDS_PER_LIFE === 0;
   if (planIsStale) await showPlan();
   if (isLifeDue) await showLife();
+  if (landIsStale) await showLand();
 }
 
 async function run(): Promise<void> {
   const health = await read<Health>("/health");
   const isEmbedded = health.mode === "embedded";
   if (isEmbedded) {
-    followMessages(byId("feed"), () => {
-      planIsStale = true;
-    });
+    followMessages(
+      byId("feed"),
+      () => {
+        planIsStale = true;
+      },
+      () => {
+        planIsStale = true;
+        landIsStale = true;
+      },
+    );
   } else {
     byId("feed").textContent = "A running game shows its messages itself.";
   }

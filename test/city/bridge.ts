@@ -64,6 +64,8 @@ export interface TestBridge {
   game: EmbeddedGame;
   city: SimulatedCity;
   savesDirectory: string;
+  /** Is away from its address while the work goes on. */
+  restart(port: number, whileAway: () => Promise<void>): Promise<void>;
 }
 
 export interface TestBridgeOptions {
@@ -84,8 +86,14 @@ export function bridgeForEach({ map = "empty", allowedOrigins = [] }: TestBridge
       },
     });
     bridge.city = bridge.game.startCity({ seed: 7, map, paused: true });
-    server = await startGameBridge(bridge.game, { port: 0, allowedOrigins, log: SILENT });
+    const serve = (port: number) => startGameBridge(bridge.game, { port, allowedOrigins, log: SILENT });
+    server = await serve(0);
     bridge.client = new BridgeClient(server.url);
+    bridge.restart = async (port, whileAway) => {
+      await server.close();
+      await whileAway();
+      server = await serve(port);
+    };
   });
   afterEach(async () => {
     await server.close();

@@ -125,6 +125,17 @@ describe("the page of the city", function () {
     );
   });
 
+  it("goes on by itself with a city that was away", async () => {
+    const { port } = new URL(bridge.client.url);
+    await bridge.restart(Number(port), async () => {
+      await page.waitForFunction('document.getElementById("status").textContent !== ""');
+    });
+    await bridge.client.refusal("place-building", { buildingPrefab: "after the return" });
+    await page.getByText("API FAIL: Place building after the return").waitFor();
+    await page.waitForFunction('document.getElementById("status").textContent === ""');
+    complaints = complaints.filter((text) => !text.includes("net::ERR_"));
+  });
+
   it("shows and hides layers", async () => {
     expect(await count(WATER_PIPE)).to.equal(0);
     await page.getByLabel("Water pipes").check();
