@@ -2,8 +2,10 @@
 /** The command line. */
 import { access, constants, stat } from "node:fs/promises";
 import { basename, dirname, extname, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { Command, Option } from "commander";
 import { startCity } from "./city/index.js";
+import { serveParent, startCityProcess } from "./city/process.js";
 import {
   createEngine,
   createMusicServer,
@@ -29,6 +31,7 @@ interface ServeOptions {
 interface CityOptions {
   load?: string;
   port?: string;
+  forParent?: boolean;
 }
 
 interface GenerateOptions {
@@ -68,8 +71,9 @@ program
 program
   .command("city")
   .description("serve the city alone until stopped")
-  .option("--load <file>", "go on with a saved city instead of a new one")
+  .option("--load <file>", "go on with this saved city instead of the latest")
   .option("--port <port>", "same as CITY_BRIDGE_PORT")
+  .addOption(new Option("--for-parent", "serve the process that forked this one").hideHelp())
   .action(serveCity);
 
 program
@@ -132,12 +136,13 @@ models
   });
 
 async function serve(options: ServeOptions): Promise<void> {
-  const config = loadConfig({
+  const environment = {
     ...process.env,
     ...(options.apiKey === undefined ? {} : { SVC_API_KEY: options.apiKey }),
     ...(options.host === undefined ? {} : { SVC_API_HOST: options.host }),
     ...(options.port === undefined ? {} : { SVC_API_PORT: options.port }),
-  });
+  };
+  const config = loadConfig(environment);
   const log = createLogger(config.logLevel);
   await serveUntilStopped(log, async (add) => {
     const engine = createEngine(config, (message) => log.info(message));
@@ -148,7 +153,8 @@ async function serve(options: ServeOptions): Promise<void> {
         await engine.close();
       },
     });
-    const city = await startCity(config, log);
+    const command = [fileURLToPath(import.meta.url), "city", "--for-parent"] as const;
+    const city = await startCityProcess({ command, environment, log });
     add(city);
     console.log(`city on ${city.url}`);
     music = await createMusicServer({ config, engine, log });
@@ -156,9 +162,10 @@ async function serve(options: ServeOptions): Promise<void> {
   });
 }
 
-async function serveCity({ load, port }: CityOptions): Promise<void> {
+async function serveCity({ load, port, forParent }: CityOptions): Promise<void> {
   const config = loadConfig({ ...process.env, ...(port === undefined ? {} : { CITY_BRIDGE_PORT: port }) });
   const log = createLogger(config.logLevel);
+  if (forParent) return serveParent(() => startCity(config, log), log);
   await serveUntilStopped(log, async (add) => {
     const city = await startCity(config, log, { load });
     add(city);

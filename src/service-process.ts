@@ -15,14 +15,16 @@ export interface Service {
 }
 
 /**
- * Runs services until SIGTERM or SIGINT, then closes them side by side and ends the process with 0. An error that
- * nobody caught is logged once; the services are closed at once and the process ends with 1: it may be in any state,
- * but the tasks of its jobs go back into the queue. A second signal ends the process as it stands.
+ * Runs services until SIGTERM, SIGINT or `asked`, then closes them side by side and ends the process with 0. An error
+ * that nobody caught is logged once; the services are closed at once and the process ends with 1: it may be in any
+ * state, but the tasks of its jobs go back into the queue. A second signal ends the process as it stands.
+ * @param asked resolves with the reason where somebody asks for the end by another way than a signal
  * @throws what `start` throws, once the services that it added are closed
  */
 export async function serveUntilStopped(
   log: Logger,
   start: (add: (service: Service) => void) => Promise<void>,
+  asked?: Promise<string>,
 ): Promise<void> {
   const services: Service[] = [];
   let isEnding = false;
@@ -45,13 +47,14 @@ export async function serveUntilStopped(
     log.fatal({ err }, "an error that nobody caught ends the server");
     void end(1, FAILURE_SECONDS, 0);
   });
-  const stop = (signal: NodeJS.Signals) => {
+  const stop = (reason: string) => {
     process.off("SIGTERM", stop).off("SIGINT", stop);
     if (isEnding) return;
-    log.info(`${signal}: stopping`);
+    log.info(`${reason}: stopping`);
     void end(0, STOP_SECONDS);
   };
   process.on("SIGTERM", stop).on("SIGINT", stop);
+  void asked?.then(stop);
 
   try {
     await start((service) => services.push(service));

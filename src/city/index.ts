@@ -13,8 +13,8 @@ import { EmbeddedGame } from "./simulation/embedded-game.js";
 
 const SECONDS_PER_MINUTE = 60;
 const DEFAULT_SEED = 1;
-/** A city whose parent was killed saves and ends in this time; the next one goes on with what it saved. */
-const LOCK_PATIENCE_MS = 5000;
+/** A city whose parent was killed saves and ends in less (process.ts); the next one goes on with what it saved. */
+const LOCK_PATIENCE_MS = 8000;
 
 export type CityBridge = BridgeServer;
 

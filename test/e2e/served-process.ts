@@ -1,6 +1,7 @@
 /** `carillon serve` as a process of its own, to be stopped and killed. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -65,6 +66,7 @@ export class ServedProcess {
     private readonly child: ChildProcess,
     readonly client: Client,
     private readonly lines: readonly string[],
+    readonly cityUrl: string,
   ) {}
 
   /** Resolves once it serves. */
@@ -93,9 +95,11 @@ export class ServedProcess {
     after(() => child.kill("SIGKILL"));
     const log: string[] = [];
     child.stderr?.setEncoding("utf8").on("data", (text: string) => log.push(text));
+    let cityUrl = "";
     for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
-      const url = /^music on (http:\S+)$/.exec(line)?.[1];
-      if (url !== undefined) return new ServedProcess(child, new Client(url), log);
+      const [, service, url] = /^(city|music) on (http:\S+)$/.exec(line) ?? [];
+      if (service === "city") cityUrl = url as string;
+      if (service === "music") return new ServedProcess(child, new Client(url as string), log, cityUrl);
     }
     throw new Error(`the server ended before it served:\n${log.join("")}`);
   }
@@ -108,6 +112,13 @@ export class ServedProcess {
   /** What this process sees at an absolute path, also on a disk of its own. */
   seen(path: string): string {
     return `/proc/${this.child.pid}/root${path}`;
+  }
+
+  /** The process of the city, which is a child of this one. */
+  cityProcessId(): number {
+    const { pid } = this.child;
+    const [id] = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ");
+    return Number(id);
   }
 
   /** Sends the signal; resolves with the exit code, or null where the signal ended it. */

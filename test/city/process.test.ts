@@ -1,0 +1,139 @@
+/** The city in a process of its own: the real one, started from this process as `carillon serve` starts it. */
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import type { CityBridge } from "../../src/city/index.js";
+import { startCityProcess } from "../../src/city/process.js";
+import { createLogger } from "../../src/log.js";
+import { type Answer, BridgeClient, eventually } from "./bridge.js";
+
+const cli = fileURLToPath(new URL("../../src/cli.ts", import.meta.url));
+const command = [cli, "city", "--for-parent"] as const;
+
+describe("the city in a process of its own", function () {
+  this.timeout(120_000);
+  let directory: string;
+  let city: CityBridge | undefined;
+
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), "carillon-city-"));
+    city = undefined;
+  });
+  afterEach(async () => {
+    await city?.close();
+    rmSync(directory, { recursive: true });
+  });
+
+  async function start(settings: Record<string, string> = {}): Promise<BridgeClient> {
+    const environment = {
+      ...process.env,
+      CITY_SAVES_DIR: directory,
+      CITY_BRIDGE_PORT: "0",
+      SVC_LOG_LEVEL: "silent",
+      ...settings,
+    };
+    city = await startCityProcess({ command, environment, log: createLogger("silent") });
+    return new BridgeClient(city.url);
+  }
+
+  const roads = async (client: BridgeClient) =>
+    (await client.state("/state/networks?service=Road")).segments.map(({ name }: Answer) => name as string);
+
+  /** That of the child which serves the city. */
+  function processId(): number {
+    const children = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, "utf8");
+    const found = children
+      .trim()
+      .split(" ")
+      .map(Number)
+      .find((id) => readFileSync(`/proc/${id}/cmdline`, "utf8").includes("--for-parent"));
+    if (found === undefined) throw new Error("the city has no process");
+    return found;
+  }
+
+  const answers = (client: BridgeClient) =>
+    client.get("/health").then(
+      () => true,
+      () => false,
+    );
+
+  it("starts again at its address whenever it dies, with its last save, and begins anew once only", async () => {
+    const client = await start({ CITY_NEW: "true" });
+    await client.run("set-simulation-speed", { paused: true });
+    for (const life of [1, 2]) {
+      await client.road(0, life * 100, 80, life * 100, { name: `Agent Kept ${life}` });
+      const { saveName } = await client.run("save", { name: `Life ${life}` });
+      await eventually(
+        () => client.state("/state/saves"),
+        ({ saves }) => saves.some(({ name }: Answer) => name === saveName),
+      );
+      await client.road(0, 1000, 80, 1000, { name: "Agent Lost" });
+      const killed = processId();
+      process.kill(killed, "SIGKILL");
+      await eventually(
+        () => answers(client),
+        (isUp) => !isUp,
+      );
+      await eventually(
+        () => answers(client),
+        (isUp) => isUp,
+      );
+      expect(processId()).to.not.equal(killed);
+      expect(await roads(client))
+        .to.include(`Agent Kept ${life}`)
+        .and.not.include("Agent Lost");
+    }
+  });
+
+  it("says why it cannot start, in one line", async () => {
+    const taken = createServer().listen(0, "127.0.0.1");
+    await once(taken, "listening");
+    const { port } = taken.address() as AddressInfo;
+    for (const [settings, complaint] of [
+      [{ CITY_BRIDGE_PORT: String(port) }, /^CITY_BRIDGE_PORT: port \d+ is taken, .*$/],
+      [{ CITY_GAME_URL: "ftp://127.0.0.1" }, /^CITY_GAME_URL must begin with .*$/],
+    ] as const) {
+      const failure = await start(settings).catch((error: Error) => error);
+      expect(failure).to.be.instanceOf(Error);
+      expect((failure as Error).message).to.match(complaint);
+    }
+    taken.close();
+    await start();
+    const second = await start().catch((error: Error) => error);
+    expect((second as Error).message).to.match(/^\S+ is in use by another Carillon\. .*CITY_SAVES_DIR.*$/);
+  });
+
+  it("saves and ends when it is told to, over a half-sent request", async () => {
+    const client = await start();
+    await client.road(0, 0, 80, 0, { name: "Agent Last" });
+    const { hostname, port } = new URL(client.url);
+    const half = connect(Number(port), hostname);
+    half.on("error", () => {});
+    const cut = new Promise((resolve) => half.on("close", resolve));
+    await once(half, "connect");
+    half.write("POST /commands/save HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{");
+    await city?.close();
+    await cut;
+    expect(await roads(await start())).to.include("Agent Last");
+  });
+
+  it("saves and ends by itself when its parent is killed", async () => {
+    const parent = fork(fileURLToPath(new URL("./city-parent.ts", import.meta.url)), [], {
+      env: { ...process.env, CITY_SAVES_DIR: directory, CITY_BRIDGE_PORT: "0", SVC_LOG_LEVEL: "silent" },
+    });
+    const [url] = (await once(parent, "message")) as [string];
+    const client = new BridgeClient(url);
+    await client.road(0, 0, 80, 0, { name: "Agent Orphan" });
+    parent.kill("SIGKILL");
+    // Waits for the other to end.
+    expect(await roads(await start())).to.include("Agent Orphan");
+    expect(await answers(client)).to.equal(false);
+    expect(readdirSync(directory).filter((name) => name.endsWith(".part"))).to.deep.equal([]);
+  });
+});

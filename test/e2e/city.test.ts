@@ -1,0 +1,60 @@
+import { connect } from "node:net";
+import { expect } from "chai";
+import { type Answer, BridgeClient, eventually } from "../city/bridge.js";
+import { shortSong } from "../music/live-server.js";
+import { temporaryDirectory } from "../music/tasks.js";
+import { ServedProcess } from "./served-process.js";
+
+describe("the city beside the music", () => {
+  const segmentNames = async (city: BridgeClient) =>
+    (await city.state("/state/networks")).segments.map(({ name }: Answer) => name as string);
+  const answers = (city: BridgeClient) =>
+    city.get("/health").then(
+      () => true,
+      () => false,
+    );
+
+  it("dies without the music noticing, and comes back at its address", async () => {
+    const server = await ServedProcess.start(temporaryDirectory());
+    const city = new BridgeClient(server.cityUrl);
+    await city.run("set-simulation-speed", { paused: true });
+    const song = await server.client.submit(shortSong);
+    await server.client.begun(song);
+    process.kill(server.cityProcessId(), "SIGKILL");
+    await eventually(
+      () => answers(city),
+      (isUp) => !isUp,
+    );
+    expect((await server.client.get("/health")).status).to.equal(200);
+    expect((await server.client.finished(song)).item.status).to.equal(1);
+    await eventually(
+      () => answers(city),
+      (isUp) => isUp,
+    );
+    await city.road(0, 0, 80, 0, { name: "Agent Again" });
+    expect(await server.end("SIGTERM")).to.equal(0);
+    expect(await answers(city)).to.equal(false);
+  });
+
+  it("is whole again after either process was killed or stopped over a half-sent request", async () => {
+    const directory = temporaryDirectory();
+    const first = await ServedProcess.start(directory);
+    await new BridgeClient(first.cityUrl).road(0, 0, 80, 0, { name: "Agent Killed" });
+    await first.end("SIGKILL");
+    const second = await ServedProcess.start(directory);
+    const city = new BridgeClient(second.cityUrl);
+    expect(await segmentNames(city)).to.include("Agent Killed");
+    await city.road(0, 200, 80, 200, { name: "Agent Stopped" });
+    const half = connect(Number(new URL(second.cityUrl).port), "127.0.0.1");
+    half.on("error", () => {});
+    await new Promise((resolve) => half.on("connect", resolve));
+    half.write("POST /commands/save HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{");
+    expect(await second.end("SIGTERM")).to.equal(0);
+    const third = await ServedProcess.start(directory);
+    expect(await segmentNames(new BridgeClient(third.cityUrl))).to.include.members([
+      "Agent Killed",
+      "Agent Stopped",
+    ]);
+    expect(await third.end("SIGINT")).to.equal(0);
+  });
+});
