@@ -288,9 +288,7 @@ export class Engine implements MusicEngine {
 
   /** Null: as configured. */
   #languageCheckpoint(name: string | null): Checkpoint {
-    return this.#checkpoints.languageModel(
-      name ?? this.#checkpoints.configured(this.#options.languageModel),
-    );
+    return this.#checkpoints.languageModel(name ?? this.#checkpoints.configured(this.#options.languageModel));
   }
 
   /** The codes a language model may write are those its renderer reads, so slot 1 loads first. Null: as configured. */
