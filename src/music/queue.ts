@@ -138,6 +138,8 @@ export class TaskQueue {
           "the interruption of a task could not be recorded and is not counted",
         );
       }
+    }
+    for (const task of this.#waiting) {
       if (task.interruptions > 1) this.#hold(task, task.interruptions - 2);
     }
   }

@@ -310,6 +310,18 @@ describe("TaskQueue", () => {
     expect(bench.ends).to.deep.equal([]);
   });
 
+  it("lets others go before a task that was interrupted twice, in every life of the process", async () => {
+    await queue.stop(0);
+    const suspect = makeTask({ sequence: 1, state: "running", interruptions: 1 });
+    const other = makeTask({ sequence: 2 });
+    for (const task of [suspect, other]) await store.add(task);
+    for (let life = 0; life < 2; life++) {
+      await openQueue();
+      expect((await bench.startedAtLeast(1)).task.id).to.equal(other.id);
+      await queue.stop(0);
+    }
+  });
+
   it("lets a task that was interrupted before run alone", async () => {
     const suspect = makeTask({ sequence: 1, interruptions: 1 });
     const others = [makeTask({ sequence: 2 }), makeTask({ sequence: 3 })];

@@ -1,0 +1,212 @@
+/**
+ * Wears a server down for as long as one likes and watches what it keeps:
+ *
+ *     node --import tsx scripts/soak.ts --minutes 30 [--engine]
+ *
+ * Tasks, cancellations, clients that hang up, idle connections, and where the machine allows it a disk that is
+ * full now and then. Prints memory, descriptors and orphans once a minute, and a verdict. Without --engine a stand-in
+ * makes the songs, so that there are thousands of them.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+
+const song = { prompt: "a short song", audio_duration: 10, inference_steps: 1, batch_size: 1 };
+const SONG_MS = 100;
+const DISK_MIB = 512;
+/** More waiting tasks are not needed to keep the server busy. */
+const MAX_WAITING = 20;
+/** What a server may have gained between the first minute and the last. */
+const MAX_GROWTH_MIB = 64;
+const MAX_GROWTH_DESCRIPTORS = 30;
+
+const { values } = parseArgs({
+  options: { minutes: { type: "string", default: "30" }, engine: { type: "boolean", default: false } },
+});
+const endMs = performance.now() + Number(values.minutes) * 60_000;
+const directory = realpathSync(mkdtempSync(join(tmpdir(), "carillon-soak-")));
+const counts = { accepted: 0, cancelled: 0, refused: 0, hangUps: 0, fullDisks: 0, failed: 0 };
+const accepted: string[] = [];
+
+const path = (file: string) => fileURLToPath(new URL(file, import.meta.url));
+const script = values.engine
+  ? [path("../src/cli.ts"), "serve", "--port", "0"]
+  : [path("../test/e2e/stub-server.ts"), String(SONG_MS)];
+const serve = `exec "$@"`;
+const onDisk = `mount -t tmpfs -o size=${DISK_MIB}m tmpfs "$0" && ${serve}`;
+
+const server = await start(["unshare", "--user", "--map-root-user", "--mount"], onDisk).catch(() => null);
+const hasDisk = server !== null;
+const { child, url } = server ?? (await start([], serve));
+console.log(`${url}, ${hasDisk ? `a disk of ${DISK_MIB} MiB` : "no disk of its own: it will not be filled"}`);
+
+const samples: { memoryMiB: number; descriptors: number; orphans: number }[] = [];
+const workload = [submit, cancel, hangUp, idle, ...(hasDisk ? [fillDisk] : [])].map((action) =>
+  repeat(action),
+);
+await repeat(sample);
+await Promise.all(workload);
+await verdict();
+
+/** Starts the server behind `wrapper`; rejects where it does not serve. */
+async function start(
+  wrapper: readonly string[],
+  shell: string,
+): Promise<{ child: ChildProcess; url: string }> {
+  const [program, ...args] = [
+    ...wrapper,
+    "bash",
+    "-c",
+    shell,
+    directory,
+    process.execPath,
+    "--import",
+    "tsx",
+    ...script,
+  ];
+  const env = {
+    ...process.env,
+    SVC_DEVICE: "cpu",
+    SVC_TMPDIR: directory,
+    SVC_API_PORT: "0",
+    SVC_LOG_LEVEL: "error",
+    SVC_AUDIO_MAX_TOTAL_MB: "64",
+    CITY_BRIDGE_PORT: "0",
+    CITY_SAVES_DIR: join(directory, "saves"),
+  };
+  const child = spawn(program as string, args, { env, stdio: ["ignore", "pipe", "inherit"] });
+  for await (const line of createInterface({ input: child.stdout })) {
+    const url = /^music on (http:\S+)$/.exec(line)?.[1];
+    if (url !== undefined) return { child, url };
+  }
+  throw new Error("the server ended before it served");
+}
+
+/** A path as the server sees it. */
+function seen(name: string): string {
+  return join(`/proc/${child.pid}/root`, directory, name);
+}
+
+async function repeat(action: () => Promise<void>): Promise<void> {
+  while (performance.now() < endMs && child.exitCode === null) {
+    await action().catch((error: Error) => console.error(`${action.name}: ${error.message}`));
+  }
+}
+
+async function post(route: string, body: object): Promise<{ status: number; data: never }> {
+  const headers = { "Content-Type": "application/json" };
+  const response = await fetch(url + route, { method: "POST", headers, body: JSON.stringify(body) });
+  return { status: response.status, data: ((await response.json()) as { data: never }).data };
+}
+
+async function stats(): Promise<{ jobs: Record<string, number>; queue_size: number }> {
+  const response = await fetch(`${url}/v1/stats`);
+  return ((await response.json()) as { data: { jobs: Record<string, number>; queue_size: number } }).data;
+}
+
+async function submit(): Promise<void> {
+  await sleep(SONG_MS);
+  if ((await stats()).queue_size >= MAX_WAITING) return;
+  const { status, data } = await post("/release_task", song);
+  if (status !== 200) {
+    counts.refused++;
+    return;
+  }
+  accepted.push((data as { task_id: string }).task_id);
+  counts.accepted++;
+}
+
+async function cancel(): Promise<void> {
+  await sleep(1000);
+  const id = accepted.at(-1);
+  if (id !== undefined && (await post("/cancel_task", { task_id: id })).status === 200) counts.cancelled++;
+}
+
+/** A client that goes in the middle of its request. */
+async function hangUp(): Promise<void> {
+  const socket = connect(Number(new URL(url).port), "127.0.0.1");
+  socket.on("error", () => {});
+  socket.write("POST /release_task HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n{");
+  await sleep(500);
+  socket.destroy();
+  counts.hangUps++;
+}
+
+/** Clients that connect and say nothing. */
+async function idle(): Promise<void> {
+  const sockets = Array.from({ length: 50 }, () => connect(Number(new URL(url).port), "127.0.0.1"));
+  for (const socket of sockets) socket.on("error", () => {});
+  await sleep(5000);
+  for (const socket of sockets) socket.destroy();
+  await sleep(5000);
+}
+
+async function fillDisk(): Promise<void> {
+  await sleep(20_000);
+  const filler = seen("filler");
+  const file = openSync(filler, "w");
+  try {
+    for (;;) writeSync(file, Buffer.alloc(2 ** 16));
+  } catch {
+    counts.fullDisks++;
+  } finally {
+    closeSync(file);
+  }
+  await sleep(5000);
+  rmSync(filler);
+}
+
+async function sample(): Promise<void> {
+  await sleep(Math.min(60_000, Math.max(endMs - performance.now(), 1)));
+  const status = readFileSync(`/proc/${child.pid}/status`, "utf8");
+  const memoryMiB = Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024);
+  const descriptors = readdirSync(`/proc/${child.pid}/fd`).length;
+  const { jobs } = await stats();
+  // A song under way has a file that no record names yet.
+  const songs = readdirSync(seen("api_audio")).length;
+  const orphans = Math.max(songs - (jobs.succeeded as number) - (jobs.running as number), 0);
+  samples.push({ memoryMiB, descriptors, orphans });
+  console.log(JSON.stringify({ memoryMiB, descriptors, songs, orphans, jobs, ...counts }));
+}
+
+async function verdict(): Promise<void> {
+  const faults: string[] = [];
+  if (child.exitCode !== null) faults.push(`the server ended with ${child.exitCode}`);
+  for (const id of accepted) {
+    const { data } = await post("/query_result", { task_id_list: [id] });
+    const [{ status, error, result }] = data as [{ status: number; error?: string; result: string }];
+    if (status === 2 && error !== "Cancelled by user") faults.push(`task ${id} failed: ${error}`);
+    if (status === 0 && result !== "[]" && (await stats()).queue_size === 0) await sleep(SONG_MS);
+  }
+  const [first, last] = [samples[0], samples.at(-1)];
+  if (first !== undefined && last !== undefined) {
+    if (last.memoryMiB - first.memoryMiB > MAX_GROWTH_MIB) faults.push("its memory grew");
+    if (last.descriptors - first.descriptors > MAX_GROWTH_DESCRIPTORS) faults.push("its descriptors grew");
+    if (last.orphans > 0) faults.push(`${last.orphans} files have no task`);
+  }
+  const ended = once(child, "exit");
+  child.kill("SIGTERM");
+  const [code] = await ended;
+  if (code !== 0) faults.push(`SIGTERM ended it with ${code}`);
+  rmSync(directory, { recursive: true, force: true });
+  console.log(
+    faults.length === 0 ? "verdict: sound" : `verdict: ${faults.length} faults\n${faults.join("\n")}`,
+  );
+  process.exitCode = faults.length === 0 ? 0 : 1;
+}
