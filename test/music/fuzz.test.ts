@@ -8,7 +8,7 @@ import fc from "fast-check";
 import { RequestError } from "../../src/music/errors.js";
 import type { Fields } from "../../src/music/request/fields.js";
 import { namesOf } from "../../src/music/request/names.js";
-import { generationSchema, NESTED_NAMES } from "../../src/music/request/schema.js";
+import { generationSchema, LIST_NAMES, NESTED_NAMES } from "../../src/music/request/schema.js";
 import {
   parseFormatInput,
   parseModelSwitch,
@@ -187,6 +187,30 @@ describe("request bodies under random input", () => {
     fc.json().map((text) => Buffer.from(text)),
     fc.webQueryParameters().map((text) => Buffer.from(text)),
   );
+
+  it("in forms are read as URLSearchParams reads them", async () => {
+    const piece = fc.oneof(
+      fc.constantFrom("%", "+", "&", "=", "%4", "%41", "%e4%bd%a0", "%7E", "%C3%A9", "%zz", "%C3", "a"),
+      fc.string(),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(piece, { maxLength: 30 }), async (pieces) => {
+        const form = `x=1&${pieces.join("")}`;
+        const { body } = await post(
+          "/command",
+          { authorization: "k1", "content-type": "application/x-www-form-urlencoded" },
+          [Buffer.from(form)],
+        );
+        const parameters = new URLSearchParams(Buffer.from(form).toString());
+        parameters.delete("ai_token");
+        const { fields } = body as { fields?: Record<string, unknown> };
+        for (const name of parameters.keys()) {
+          if (!LIST_NAMES.has(name)) expect(fields?.[name], name).to.equal(parameters.getAll(name).at(-1));
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
 
   it("of any type and content get an answer and leave nothing behind", async () => {
     await fc.assert(

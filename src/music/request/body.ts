@@ -44,6 +44,10 @@ const TYPE_NAMES: Readonly<Record<BodyType, string>> = {
   multipart: "multipart/form-data",
 };
 
+const PERCENT = 0x25;
+const PLUS = 0x2b;
+const SPACE = 0x20;
+
 export interface BodyLimits {
   /** Bytes of a body, uploaded files not counted. */
   maxBytes: number;
@@ -177,17 +181,44 @@ function parseJson(text: string, hint = ""): Fields {
 
 /** The last value wins where a name is repeated, but for names of lists. */
 function parseForm(text: string): Fields {
-  if (text.split("&", MAX_FIELDS + 1).length > MAX_FIELDS) {
-    throw new RequestError(`The request holds more than ${MAX_FIELDS} fields`);
-  }
-  // URLSearchParams would do the same to a plus, but takes a second for a million of them.
-  const parameters = new URLSearchParams(text.replaceAll("+", " "));
+  const pairs = text.split("&", MAX_FIELDS + 1);
+  if (pairs.length > MAX_FIELDS) throw new RequestError(`The request holds more than ${MAX_FIELDS} fields`);
   const fields: Record<string, unknown> = Object.create(null);
-  for (const [name, value] of parameters) {
-    const values = LIST_NAMES.has(name) ? parameters.getAll(name) : [];
-    fields[name] = values.length > 1 ? values : value;
+  for (const pair of pairs.filter((text) => text !== "")) {
+    const [name = ""] = pair.split("=", 1);
+    const value = decodeFormText(pair.slice(name.length + 1));
+    const key = decodeFormText(name);
+    const earlier = LIST_NAMES.has(key) ? fields[key] : undefined;
+    if (earlier === undefined) fields[key] = value;
+    else fields[key] = Array.isArray(earlier) ? [...earlier, value] : [earlier, value];
   }
   return fields;
+}
+
+/** What URLSearchParams does, which takes a second for a million plus signs. */
+function decodeFormText(text: string): string {
+  if (!/[%+]/.test(text)) return text;
+  const bytes = Buffer.from(text);
+  let end = 0;
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at] as number;
+    const high = byte === PERCENT ? hexDigit(bytes[at + 1]) : -1;
+    const low = high < 0 ? -1 : hexDigit(bytes[at + 2]);
+    if (low >= 0) {
+      bytes[end++] = 16 * high + low;
+      at += 2;
+    } else {
+      bytes[end++] = byte === PLUS ? SPACE : byte;
+    }
+  }
+  return bytes.toString("utf8", 0, end);
+}
+
+/** Below 0 where the character is none. */
+function hexDigit(code = 0): number {
+  if (code >= 0x30 && code <= 0x39) return code - 0x30;
+  const letter = (code | 0x20) - 0x61;
+  return letter >= 0 && letter <= 5 ? 10 + letter : -1;
 }
 
 function decode(bytes: Buffer, request: Request): string {
