@@ -18,7 +18,10 @@ async function hearOne(client: Client, parameters: object): Promise<string> {
   return song?.bytes ?? "";
 }
 
-describe("the same request", () => {
+describe("the same request", function () {
+  // Many songs, on whatever machine.
+  this.timeout(600_000);
+
   for (const initLanguageModel of ["false", "true"]) {
     it(`is the same song whatever came before it, with SVC_INIT_LLM=${initLanguageModel}`, async () => {
       const directory = temporaryDirectory();
