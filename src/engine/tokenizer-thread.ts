@@ -13,6 +13,7 @@ export class TokenizerThread {
   readonly ready: Promise<unknown>;
   readonly #worker: Worker;
   readonly #calls = new Map<number, Call>();
+  readonly #outbox: { call: number; text: string }[] = [];
   #lastCall = 0;
   #failure: EngineError | null = null;
 
@@ -22,9 +23,12 @@ export class TokenizerThread {
       workerData: document,
       execArgv: [],
     });
-    this.#worker.on("message", ({ call, ids }: { call: number; ids: Int32Array }) => {
-      this.#calls.get(call)?.resolve(ids);
-      this.#ended(call);
+    this.#worker.on("message", (answers: { call: number; ids: Int32Array }[]) => {
+      for (const { call, ids } of answers) {
+        this.#calls.get(call)?.resolve(ids);
+        this.#calls.delete(call);
+      }
+      if (this.#calls.size === 0) this.#worker.unref();
     });
     this.#worker.on("error", (cause) => this.#fail(`The tokenizer failed: ${cause.message}`, cause));
     this.#worker.on("exit", () => this.#fail("The tokenizer is closed."));
@@ -37,9 +41,11 @@ export class TokenizerThread {
     const call = ++this.#lastCall;
     // The process stays for as long as something is awaited.
     this.#worker.ref();
-    const answer = this.#answerTo(call);
-    this.#worker.postMessage({ call, text });
-    return answer;
+    // Texts that are asked for at a time travel together: a message costs more than most texts do.
+    if (this.#outbox.push({ call, text }) === 1) {
+      queueMicrotask(() => this.#worker.postMessage(this.#outbox.splice(0)));
+    }
+    return this.#answerTo(call);
   }
 
   async close(): Promise<void> {
@@ -48,11 +54,6 @@ export class TokenizerThread {
 
   #answerTo(call: number): Promise<Int32Array> {
     return new Promise((resolve, reject) => this.#calls.set(call, { resolve, reject }));
-  }
-
-  #ended(call: number): void {
-    this.#calls.delete(call);
-    if (this.#calls.size === 0) this.#worker.unref();
   }
 
   #fail(message: string, cause?: Error): void {

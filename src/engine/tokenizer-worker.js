@@ -8,9 +8,10 @@ import { Tokenizer } from "@huggingface/tokenizers";
 const tokenizer = new Tokenizer(workerData, {});
 
 // The first answer, to no call: the tokenizer is one.
-parentPort?.postMessage({ call: 0, ids: new Int32Array(0) });
+parentPort?.postMessage([{ call: 0, ids: new Int32Array(0) }]);
 
-parentPort?.on("message", (/** @type {{ call: number, text: string }} */ { call, text }) => {
-  const { ids } = tokenizer.encode(text, { add_special_tokens: false });
-  parentPort?.postMessage({ call, ids: Int32Array.from(ids) });
+parentPort?.on("message", (/** @type {{ call: number, text: string }[]} */ calls) => {
+  const encode = (/** @type {string} */ text) =>
+    Int32Array.from(tokenizer.encode(text, { add_special_tokens: false }).ids);
+  parentPort?.postMessage(calls.map(({ call, text }) => ({ call, ids: encode(text) })));
 });

@@ -67,9 +67,8 @@ export class DataSet {
 
   /** Records of pieces that are not rendered: the text encoder learns to read from them. */
   async writeWords(pieces: Iterable<Piece>, tokenizer: Tokenizer): Promise<void> {
-    const records: PieceRecord[] = [];
-    for (const piece of pieces) records.push(await recordOf(piece, tokenizer, []));
-    this.#writeLines(wordsName, records);
+    const records = Array.from(pieces, (piece) => recordOf(piece, tokenizer, []));
+    this.#writeLines(wordsName, await Promise.all(records));
   }
 
   #writeLines(name: string, records: PieceRecord[]): void {

@@ -41,15 +41,20 @@ export async function encodeRequest(tokenizer: Tokenizer, description: Descripti
   const conditions = { ...description, instruction: instruction("text2music") };
   const bare = { ...conditions, metadata: withoutMusicalFacts(metadata) };
   const yaml = serializeThinkFields({ ...toThinkFields(metadata, language), caption });
-  const prompt = await tokenizer.encode(metadataPrompt(caption, lyrics));
-  const answered = await tokenizer.encode(codesPrompt(caption, lyrics, yaml));
+  const [text, bareText, lyricText, prompt, answered] = await Promise.all([
+    encodeTextPrompt(tokenizer, conditions),
+    encodeTextPrompt(tokenizer, bare),
+    encodeLyricPrompt(tokenizer, conditions),
+    tokenizer.encode(metadataPrompt(caption, lyrics)),
+    tokenizer.encode(codesPrompt(caption, lyrics, yaml)),
+  ]);
   return {
     caption,
     lyrics,
     language,
-    textTokenIds: [...(await encodeTextPrompt(tokenizer, conditions))],
-    bareTextTokenIds: [...(await encodeTextPrompt(tokenizer, bare))],
-    lyricTokenIds: [...(await encodeLyricPrompt(tokenizer, conditions))],
+    textTokenIds: [...text],
+    bareTextTokenIds: [...bareText],
+    lyricTokenIds: [...lyricText],
     lmPromptTokenIds: [...prompt],
     lmThinkTokenIds: [...answered.subarray(prompt.length)],
   };
