@@ -7,6 +7,7 @@ import { Command, Option } from "commander";
 import { startCity } from "./city/index.js";
 import { serveParent, startCityProcess } from "./city/process.js";
 import {
+  type Config,
   createEngine,
   createMusicServer,
   loadConfig,
@@ -14,17 +15,22 @@ import {
   makeSongs,
   parseGenerationRequest,
 } from "./index.js";
-import { createLogger } from "./log.js";
+import { createLogger, type Logger } from "./log.js";
 import { publishedModels } from "./models/published.js";
 import { TAG_POSITIONS } from "./music/dataset/data-set.js";
 import { plansUnasked } from "./music/lm-policy.js";
 import { type PreprocessOptions, preprocess } from "./preprocess.js";
 import { ProgressDisplay } from "./progress-display.js";
-import { serveUntilStopped } from "./service-process.js";
+import { type Service, serveUntilStopped } from "./service-process.js";
+import { checkCitySettings, checkDevices, checkMusicSettings } from "./start-checks.js";
 
 interface ServeOptions {
   apiKey?: string;
+  city?: boolean;
+  cityPort?: string;
+  home?: string;
   host?: string;
+  music?: boolean;
   port?: string;
 }
 
@@ -63,9 +69,13 @@ const program = new Command("carillon").description(
 program
   .command("serve")
   .description("serve music and the city over HTTP until stopped")
+  .option("--music", "serve music alone")
+  .option("--city", "serve the city alone")
   .option("--api-key <key>", "same as SVC_API_KEY")
   .option("--host <host>", "same as SVC_API_HOST")
-  .option("--port <port>", "same as SVC_API_PORT")
+  .option("--port <port>", "same as SVC_API_PORT; 0 takes any free one")
+  .option("--city-port <port>", "same as CITY_BRIDGE_PORT; 0 takes any free one")
+  .option("--home <directory>", "same as SVC_HOME: a second server on the same machine needs one of its own")
   .action(serve);
 
 program
@@ -136,30 +146,50 @@ models
   });
 
 async function serve(options: ServeOptions): Promise<void> {
-  const environment = {
-    ...process.env,
-    ...(options.apiKey === undefined ? {} : { SVC_API_KEY: options.apiKey }),
-    ...(options.host === undefined ? {} : { SVC_API_HOST: options.host }),
-    ...(options.port === undefined ? {} : { SVC_API_PORT: options.port }),
+  const given = {
+    SVC_API_KEY: options.apiKey,
+    SVC_API_HOST: options.host,
+    SVC_API_PORT: options.port,
+    SVC_HOME: options.home,
+    CITY_BRIDGE_PORT: options.cityPort,
   };
+  const set = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  const environment = { ...process.env, ...set };
   const config = loadConfig(environment);
+  const servesMusic = options.music === true || options.city !== true;
+  const servesCity = options.city === true || options.music !== true;
+  if (servesMusic) await checkMusicSettings(config);
+  if (servesCity) await checkCitySettings(config);
   const log = createLogger(config.logLevel);
   await serveUntilStopped(log, async (add) => {
-    const engine = createEngine(config, (message) => log.info(message));
-    let music: MusicServer | undefined;
-    add({
-      close: async (graceSeconds) => {
-        await music?.close(graceSeconds);
-        await engine.close();
-      },
-    });
-    const command = [fileURLToPath(import.meta.url), "city", "--for-parent"] as const;
-    const city = await startCityProcess({ command, environment, log });
-    add(city);
-    console.log(`city on ${city.url}`);
-    music = await createMusicServer({ config, engine, log });
-    console.log(`music on ${music.url}`);
+    const music = servesMusic ? addMusic(config, log, add) : null;
+    if (servesCity) {
+      const command = [fileURLToPath(import.meta.url), "city", "--for-parent"] as const;
+      const city = await startCityProcess({ command, environment, log });
+      add(city);
+      console.log(`city on ${city.url}`);
+    }
+    if (music !== null) console.log(`music on ${await music.start()}`);
   });
+}
+
+/** The engine exists at once, to be closed last; the server starts when told to. */
+function addMusic(config: Config, log: Logger, add: (service: Service) => void) {
+  const engine = createEngine(config, (message) => log.info(message));
+  let server: MusicServer | undefined;
+  add({
+    close: async (graceSeconds) => {
+      await server?.close(graceSeconds);
+      await engine.close();
+    },
+  });
+  checkDevices(config, engine.runtimeInfo());
+  return {
+    start: async (): Promise<string> => {
+      server = await createMusicServer({ config, engine, log });
+      return server.url;
+    },
+  };
 }
 
 async function serveCity({ load, port, forParent }: CityOptions): Promise<void> {

@@ -2,7 +2,7 @@
  * Every setting, parsed once. The table below is the only place where a variable's name, default and
  * rule stand; the README's configuration table is rendered from it.
  */
-import { delimiter, resolve } from "node:path";
+import { delimiter, join, resolve } from "node:path";
 import { z } from "zod";
 
 interface Setting<S extends z.ZodType = z.ZodType> {
@@ -24,6 +24,7 @@ function setting<S extends z.ZodType>(
 }
 
 const TRUE_WORDS = ["1", "true", "yes", "y", "on"];
+const FALSE_WORDS = ["0", "false", "no", "n", "off"];
 const BYTES_PER_MEGABYTE = 2 ** 20;
 const SECONDS_PER_HOUR = 3600;
 
@@ -31,7 +32,10 @@ const isTrueWord = (text: string) => TRUE_WORDS.includes(text.toLowerCase());
 
 const text = (fallback: string) => z.string().default(fallback);
 const optionalText = z.string().nullable().default(null);
-const switchedOn = (fallback: boolean) => z.string().transform(isTrueWord).default(fallback);
+const trueOrFalse = z
+  .string()
+  .refine((word) => isTrueWord(word) || FALSE_WORDS.includes(word.toLowerCase()), "must be true or false");
+const switchedOn = (fallback: boolean) => trueOrFalse.transform(isTrueWord).default(fallback);
 const directory = (fallback: string) =>
   z
     .string()
@@ -70,6 +74,12 @@ function lowerCase(value: unknown): unknown {
 }
 
 const CACHE = ".cache/carillon";
+/** Its default lies in SVC_HOME. */
+const directoryAtHome = z
+  .string()
+  .transform((path) => resolve(path))
+  .nullable()
+  .default(null);
 const EMPTY = "empty";
 
 /** Settings in the order of the README's table; the key is the property of `Config`. */
@@ -139,7 +149,11 @@ const SETTINGS = {
   ),
   initLanguageModel: setting(
     "SVC_INIT_LLM",
-    z.string().transform(startUpChoice).default("auto"),
+    z
+      .preprocess(lowerCase, z.string())
+      .refine((word) => [...TRUE_WORDS, ...FALSE_WORDS, "auto"].includes(word), "must be auto, true or false")
+      .transform(startUpChoice)
+      .prefault("auto"),
     "auto",
     "whether the language model is loaded at start, and plans what a song leaves open without being asked: auto (decided by the device), true, or false (only requests that need it load it)",
   ),
@@ -199,9 +213,15 @@ const SETTINGS = {
     "clamp",
     "a number outside its range: clamp it and say so in `warnings`, as clients of other servers expect, or refuse it (status 400)",
   ),
+  homeDirectory: setting(
+    "SVC_HOME",
+    directory(CACHE),
+    CACHE,
+    "directory of what one server keeps: SVC_TMPDIR and CITY_SAVES_DIR lie there unless they are set. A second server on the same machine needs its own; checkpoints are shared",
+  ),
   temporaryDirectory: setting(
     "SVC_TMPDIR",
-    directory(`${CACHE}/tmp`),
+    directoryAtHome,
     `${CACHE}/tmp`,
     "directory of generated audio, uploads and the task store",
   ),
@@ -270,7 +290,7 @@ const SETTINGS = {
   ),
   citySavesDirectory: setting(
     "CITY_SAVES_DIR",
-    directory(`${CACHE}/saves`),
+    directoryAtHome,
     `${CACHE}/saves`,
     "directory of saved cities",
   ),
@@ -297,8 +317,12 @@ const SETTINGS = {
 type Settings = typeof SETTINGS;
 type Parsed = { readonly [K in keyof Settings]: z.output<Settings[K]["schema"]> };
 
-export type Config = Omit<Parsed, "languageModelDevice" | "audioRoots"> & {
+type Derived = "languageModelDevice" | "audioRoots" | "temporaryDirectory" | "citySavesDirectory";
+
+export type Config = Omit<Parsed, Derived> & {
   readonly languageModelDevice: string;
+  readonly temporaryDirectory: string;
+  readonly citySavesDirectory: string;
   /** Only programs of this machine reach the music service. */
   readonly isLocal: boolean;
   /** Null: audio paths may point anywhere. */
@@ -330,6 +354,8 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
   return Object.freeze({
     ...values,
     languageModelDevice: languageModelDevice ?? device,
+    temporaryDirectory: values.temporaryDirectory ?? join(values.homeDirectory, "tmp"),
+    citySavesDirectory: values.citySavesDirectory ?? join(values.homeDirectory, "saves"),
     isLocal,
     audioRoots: audioRoots.length === 0 && isLocal ? null : audioRoots,
   });
@@ -357,7 +383,7 @@ function variableInUse(name: string, environment: NodeJS.ProcessEnv): string {
 }
 
 function startUpChoice(value: string): "auto" | "on" | "off" {
-  if (value.toLowerCase() === "auto") return "auto";
+  if (value === "auto") return "auto";
   return isTrueWord(value) ? "on" : "off";
 }
 

@@ -56,8 +56,8 @@ describe("configuration", () => {
     });
   }
 
-  it("reads every other word as false", () => {
-    for (const word of ["0", "false", "no", "off", "maybe"]) {
+  it("reads as many words as false", () => {
+    for (const word of ["0", "false", "No", "n", "off"]) {
       expect(loadConfig({ SVC_USE_FLASH_ATTENTION: word }).useFlashAttention).to.equal(false);
     }
   });
@@ -91,6 +91,16 @@ describe("configuration", () => {
       const { audioRoots } = loadConfig({ SVC_API_HOST: host, SVC_AUDIO_ROOTS: "/srv/a" });
       expect(audioRoots).to.deep.equal(["/srv/a"]);
     }
+  });
+
+  it("keeps what is a server's own in SVC_HOME, unless it is told where", () => {
+    const home = loadConfig({ SVC_HOME: "two" });
+    expect(home.temporaryDirectory).to.equal(resolve("two/tmp"));
+    expect(home.citySavesDirectory).to.equal(resolve("two/saves"));
+    expect(home.checkpointsDirectory).to.equal(loadConfig({}).checkpointsDirectory);
+    const told = loadConfig({ SVC_HOME: "two", SVC_TMPDIR: "/elsewhere" });
+    expect(told.temporaryDirectory).to.equal("/elsewhere");
+    expect(told.citySavesDirectory).to.equal(resolve("two/saves"));
   });
 
   it("reads SVC_INIT_LLM as auto, on or off", () => {
@@ -137,6 +147,8 @@ describe("configuration", () => {
     ["SVC_DEVICE", "gpu"],
     ["SVC_LM_DEVICE", "cuda:x"],
     ["SVC_LM_BACKEND", "onnx"],
+    ["SVC_INIT_LLM", "maybe"],
+    ["SVC_OFFLOAD_TO_CPU", "perhaps"],
     ["SVC_RANGE_POLICY", "ignore"],
     ["SVC_UPLOAD_MAX_MB", "-5"],
     ["CITY_GAME_URL", "not a url"],

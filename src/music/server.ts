@@ -244,7 +244,7 @@ async function listen(server: Server, port: number, host: string): Promise<void>
     if (code === "EADDRINUSE") {
       throw new ConfigError(
         "SVC_API_PORT",
-        `SVC_API_PORT: port ${port} of ${host} is taken, set it to another`,
+        `SVC_API_PORT: port ${port} of ${host} is taken. Set another, or 0 for any free one, as --port does`,
       );
     }
     throw new ConfigError("SVC_API_HOST", `SVC_API_HOST, SVC_API_PORT: ${message}`);

@@ -1,7 +1,8 @@
-import { execFileSync } from "node:child_process";
+import { type ChildProcess, execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import { writeLora } from "../music/adapter-files.js";
@@ -25,8 +26,29 @@ async function carillon(args: readonly string[], settings: Record<string, string
   return { code, stdout, stderr };
 }
 
+/** Where a process that serves nothing but music does so, once it does. */
+async function servedUrl(child: ChildProcess): Promise<string> {
+  const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
+  for await (const line of lines) {
+    expect(line).to.match(/^music on http:/);
+    return line.slice("music on ".length);
+  }
+  throw new Error("the server ended before it served");
+}
+
 describe("the command line", () => {
   const directory = temporaryDirectory();
+  const servers: ChildProcess[] = [];
+
+  afterEach(() => {
+    for (const child of servers) child.kill("SIGKILL");
+  });
+
+  function server(args: readonly string[]): ChildProcess {
+    const child = spawnCli(args);
+    servers.push(child);
+    return child;
+  }
 
   it("generates a song into a file whose name chooses the format", async () => {
     const out = join(directory, "song.flac");
@@ -89,6 +111,62 @@ describe("the command line", () => {
       expect(code).to.equal(1);
       expect(stderr).to.include(complaint).and.not.include("Generating");
     }
+  });
+
+  for (const [variable, value] of [
+    ["SVC_TMPDIR", "/proc/x"],
+    ["CITY_SAVES_DIR", "/proc/x"],
+    ["SVC_CONFIG_PATH", "/no/model"],
+    ["SVC_CONFIG_PATH2", "no-model"],
+    ["SVC_LM_MODEL_PATH", "/no/model"],
+    ["SVC_TRAINING_ROOT", "/no/where"],
+    ["SVC_LM_DEVICE", "cuda:99"],
+    ["SVC_OFFLOAD_TO_CPU", "perhaps"],
+  ] as const) {
+    it(`refuses to serve with ${variable}=${value}, in one line that names it`, async () => {
+      const home = temporaryDirectory();
+      const settings = { SVC_HOME: home, SVC_LOG_LEVEL: "warn", [variable]: value };
+      const { code, stdout, stderr } = await carillon(["serve", "--port", "0"], settings);
+      expect(code).to.equal(1);
+      expect(stdout).to.equal("");
+      expect(stderr.trim())
+        .to.match(new RegExp(`^carillon: ${variable}\\b.*$`))
+        .and.include(value.slice(0, 5));
+    });
+  }
+
+  it("serves twice on one machine, each with a home and a port of its own", async () => {
+    const [one, two] = [temporaryDirectory(), temporaryDirectory()];
+    const serve = (home: string) => ["serve", "--music", "--port", "0", "--home", home];
+    const first = server(serve(one));
+    const url = await servedUrl(first);
+    const port = new URL(url).port;
+
+    const sameHome = await carillon(serve(one));
+    expect(sameHome.code).to.equal(1);
+    expect(sameHome.stderr).to.include("is in use by another Carillon").and.include("--home");
+    const samePort = await carillon(["serve", "--music", "--port", port, "--home", two]);
+    expect(samePort.code).to.equal(1);
+    expect(samePort.stderr).to.include(`port ${port}`).and.include("is taken").and.include("--port");
+
+    const second = server(serve(two));
+    const health = await fetch(`${await servedUrl(second)}/health`);
+    expect(health.status).to.equal(200);
+    for (const child of [first, second]) {
+      child.kill("SIGTERM");
+      await once(child, "exit");
+    }
+  });
+
+  it("serves the city alone where it is told so", async () => {
+    const child = server(["serve", "--city", "--city-port", "0", "--home", temporaryDirectory()]);
+    const lines: string[] = [];
+    for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
+      lines.push(line);
+      child.kill("SIGTERM");
+    }
+    expect(lines).to.have.length(1);
+    expect(lines[0]).to.match(/^city on http:/);
   });
 
   it("prepares a folder of music for training, and goes on where it ended", async () => {

@@ -1,0 +1,70 @@
+/** Settings that only this machine can judge: directories, models, devices. Asked before anything starts. */
+import { constants } from "node:fs";
+import { access, stat } from "node:fs/promises";
+import { type Config, ConfigError } from "./config.js";
+import { makeDirectory } from "./directory-lock.js";
+import type { RuntimeInfo } from "./engine/addon.js";
+import { Checkpoints } from "./engine/checkpoints.js";
+
+/** @throws ConfigError naming the variable at fault */
+export async function checkMusicSettings(config: Config): Promise<void> {
+  await checkWritable(config.temporaryDirectory, "SVC_TMPDIR");
+  await checkDirectory(config.trainingRoot, "SVC_TRAINING_ROOT");
+  for (const root of config.audioRoots ?? []) await checkDirectory(root, "SVC_AUDIO_ROOTS");
+  checkModels(config);
+}
+
+/** @throws ConfigError naming the variable at fault */
+export async function checkCitySettings(config: Config): Promise<void> {
+  await checkWritable(config.citySavesDirectory, "CITY_SAVES_DIR");
+}
+
+/** @throws ConfigError where a device was asked for that is not there */
+export function checkDevices(config: Config, { devices }: RuntimeInfo): void {
+  const names = devices.map(({ name }) => name);
+  for (const [variable, device] of [
+    ["SVC_DEVICE", config.device],
+    ["SVC_LM_DEVICE", config.languageModelDevice],
+  ] as const) {
+    const isThere = device === "auto" || device === "cpu" || names.some((name) => name.startsWith(device));
+    if (!isThere) {
+      throw new ConfigError(variable, `${variable} is ${device}, but there is only ${names.join(", ")}`);
+    }
+  }
+}
+
+async function checkWritable(directory: string, variable: string): Promise<void> {
+  await makeDirectory(directory, variable);
+  await access(directory, constants.W_OK | constants.X_OK).catch((error: Error) => {
+    throw new ConfigError(variable, `${variable}: ${directory} cannot be written to: ${error.message}`);
+  });
+}
+
+async function checkDirectory(path: string, variable: string): Promise<void> {
+  const isDirectory = await stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+  if (!isDirectory) throw new ConfigError(variable, `${variable}: there is no directory ${path}`);
+}
+
+function checkModels(config: Config): void {
+  const { slot1Model, slot2Model, slot3Model, languageModel } = config;
+  const configured = [slot1Model, slot2Model, slot3Model, languageModel].flatMap((name) => name ?? []);
+  const checkpoints = new Checkpoints(config.checkpointsDirectory, configured);
+  const find = (variable: string, search: () => unknown) => {
+    try {
+      search();
+    } catch (error) {
+      throw new ConfigError(variable, `${variable}: ${(error as Error).message}`);
+    }
+  };
+  for (const [variable, name] of [
+    ["SVC_CONFIG_PATH", slot1Model],
+    ["SVC_CONFIG_PATH2", slot2Model],
+    ["SVC_CONFIG_PATH3", slot3Model],
+  ] as const) {
+    if (name !== null) find(variable, () => checkpoints.renderer(checkpoints.configured(name)));
+  }
+  find("SVC_LM_MODEL_PATH", () => checkpoints.languageModel(checkpoints.configured(languageModel)));
+}
