@@ -217,7 +217,7 @@ const SETTINGS = {
     "SVC_HOME",
     directory(CACHE),
     CACHE,
-    "directory of what one server keeps: SVC_TMPDIR and CITY_SAVES_DIR lie there unless they are set. A second server on the same machine needs its own; checkpoints are shared",
+    "directory of what one server keeps: SVC_TMPDIR, SVC_TRAINING_ROOT and CITY_SAVES_DIR lie there unless they are set. A second server on the same machine needs its own; checkpoints are shared",
   ),
   temporaryDirectory: setting(
     "SVC_TMPDIR",
@@ -233,7 +233,7 @@ const SETTINGS = {
   ),
   trainingRoot: setting(
     "SVC_TRAINING_ROOT",
-    directory(`${CACHE}/training`),
+    directoryAtHome,
     `${CACHE}/training`,
     "directory that all paths of training requests must lie in (songs, tensors, outputs, exports, data sets); relative ones start there. Adapters are loaded from there, and from any absolute path where SVC_API_HOST is a loopback address. Made at start",
   ),
@@ -317,11 +317,17 @@ const SETTINGS = {
 type Settings = typeof SETTINGS;
 type Parsed = { readonly [K in keyof Settings]: z.output<Settings[K]["schema"]> };
 
-type Derived = "languageModelDevice" | "audioRoots" | "temporaryDirectory" | "citySavesDirectory";
+type Derived =
+  | "languageModelDevice"
+  | "audioRoots"
+  | "temporaryDirectory"
+  | "trainingRoot"
+  | "citySavesDirectory";
 
 export type Config = Omit<Parsed, Derived> & {
   readonly languageModelDevice: string;
   readonly temporaryDirectory: string;
+  readonly trainingRoot: string;
   readonly citySavesDirectory: string;
   /** Only programs of this machine reach the music service. */
   readonly isLocal: boolean;
@@ -355,6 +361,7 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
     ...values,
     languageModelDevice: languageModelDevice ?? device,
     temporaryDirectory: values.temporaryDirectory ?? join(values.homeDirectory, "tmp"),
+    trainingRoot: values.trainingRoot ?? join(values.homeDirectory, "training"),
     citySavesDirectory: values.citySavesDirectory ?? join(values.homeDirectory, "saves"),
     isLocal,
     audioRoots: audioRoots.length === 0 && isLocal ? null : audioRoots,

@@ -9,7 +9,7 @@ import { Checkpoints } from "./engine/checkpoints.js";
 /** @throws ConfigError naming the variable at fault */
 export async function checkMusicSettings(config: Config): Promise<void> {
   await checkWritable(config.temporaryDirectory, "SVC_TMPDIR");
-  await checkDirectory(config.trainingRoot, "SVC_TRAINING_ROOT");
+  await checkWritable(config.trainingRoot, "SVC_TRAINING_ROOT");
   for (const root of config.audioRoots ?? []) await checkDirectory(root, "SVC_AUDIO_ROOTS");
   checkModels(config);
 }
