@@ -13,6 +13,9 @@ const MEMORY_BYTES = 512 * 2 ** 20;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2000;
 
+/** What a program needs to be found and to run. The rest of our environment, keys among it, is none of its business. */
+const INHERITED_VARIABLES = ["PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SystemRoot", "TMPDIR", "LANG"];
+
 /** What the system lacks where an attempt fails that may succeed a little later. */
 const SHORTAGES: Readonly<Record<string, string>> = {
   EMFILE: "too many files are open",
@@ -113,6 +116,7 @@ async function launch<Input extends Writable | null, Output extends Readable | n
   const timeout = timeoutSeconds === undefined ? undefined : AbortSignal.timeout(timeoutSeconds * 1000);
   const spawnOptions: SpawnOptions = {
     stdio: [stdin, stdout, "pipe"],
+    env: Object.fromEntries(INHERITED_VARIABLES.map((name) => [name, process.env[name]])),
     killSignal: "SIGKILL",
     signal: AbortSignal.any([signal, timeout].filter((one) => one !== undefined)),
   };

@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync, truncateSync } from "node:fs";
+import { existsSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -79,6 +79,24 @@ describe("starting ffmpeg", () => {
     const failure = await failureOf(exited);
     expect(failure).to.be.instanceOf(FfmpegError).and.include({ code: "FFMPEG_FAILED" });
     expect((failure as FfmpegError).complaint).to.include("No such file or directory");
+  });
+
+  it("tells it nothing of our environment but how to run", async function () {
+    if (process.platform === "win32") this.skip();
+    await ffmpegConfinement();
+    const folder = temporaryDirectory();
+    writeFileSync(join(folder, "ffmpeg"), "#!/bin/sh\nenv >&2\nexit 1\n", { mode: 0o755 });
+    const { PATH } = process.env;
+    process.env.PATH = `${folder}:${PATH}`;
+    process.env.SVC_API_KEY = "a secret";
+    try {
+      const { exited } = await startFfmpeg([], { ...START, signal: undefined });
+      const { complaint } = (await failureOf(exited)) as FfmpegError;
+      expect(complaint).to.include(`PATH=${folder}`).and.not.include("secret");
+    } finally {
+      process.env.PATH = PATH;
+      delete process.env.SVC_API_KEY;
+    }
   });
 
   it("is done for as long as it may take", async () => {
