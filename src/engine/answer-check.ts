@@ -87,11 +87,11 @@ async function textFault(text: string, kind: "caption" | "lyrics"): Promise<stri
 
 /** The lyrics without their section tags. */
 function sung(lyrics: string): string {
-  return lyrics.replace(/\[[^\]\n]*\]/g, "\n");
+  return lyrics.replace(/\[[^[\]\n]*\]/g, "\n");
 }
 
 function tagsOf(lyrics: string): string[] {
-  return Array.from(lyrics.matchAll(/\[([^\]\n]*)\]/g), ([, tag = ""]) => tag.trim().toLowerCase());
+  return Array.from(lyrics.matchAll(/\[([^[\]\n]*)\]/g), ([, tag = ""]) => tag.trim().toLowerCase());
 }
 
 /** "verse 2", "guitar solo", "chorus - loud, with choir". */

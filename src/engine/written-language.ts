@@ -2,7 +2,7 @@
 import { languages } from "./think-fields.js";
 
 /** Section tags say nothing of the language that is sung. */
-const tags = /\[[^\]\n]*\]/g;
+const tags = /\[[^[\]\n]*\]/g;
 
 /** A code of `languages`, or null where the text is too short or too mixed to tell. */
 export async function writtenLanguage(text: string): Promise<string | null> {

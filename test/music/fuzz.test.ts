@@ -461,6 +461,18 @@ describe("a live server under attack", () => {
     });
   }
 
+  it("answers to a conversation whose tags never close, and to more unknown fields than it compares", async () => {
+    for (const content of ["<prompt>".repeat(100_000), "</lyrics>".repeat(90_000)]) {
+      await survives(
+        await postJson("/v1/chat/completions", JSON.stringify({ messages: [{ role: "user", content }] })),
+      );
+    }
+    const fields = Array.from({ length: 29_000 }, (_, i) => [`prompt_${i}`, 1]);
+    await survives(
+      await postJson("/release_task", JSON.stringify({ bpm: 1, ...Object.fromEntries(fields) })),
+    );
+  });
+
   it("answers to compressed bodies that never end well", async () => {
     const bomb = Buffer.alloc(30_000_000, " ");
     for (const [encoding, encode] of [

@@ -44,6 +44,9 @@ const TYPE_NAMES: Readonly<Record<BodyType, string>> = {
   multipart: "multipart/form-data",
 };
 
+/** Of recordings in JSON. They stand in memory four times while they are read; files are better sent as files. */
+const MAX_SPELLED_BYTES = 32 * 2 ** 20;
+
 const PERCENT = 0x25;
 const PLUS = 0x2b;
 const SPACE = 0x20;
@@ -105,7 +108,7 @@ export class BodyReader {
   private maxBytes(request: Request, { holdsRecordings = false }: BodyRule): number {
     const { maxBytes, uploads } = this.limits;
     const isLong = holdsRecordings && this.authenticator.acceptsHeaders(request);
-    return isLong ? maxBytes + Math.ceil((uploads.maxBytes * 4) / 3) : maxBytes;
+    return isLong ? maxBytes + Math.min(Math.ceil((uploads.maxBytes * 4) / 3), MAX_SPELLED_BYTES) : maxBytes;
   }
 }
 

@@ -125,7 +125,18 @@ function tagged(text: string, tag: "prompt" | "lyrics"): string | null {
 }
 
 function untagged(text: string): string {
-  return text.replace(/<(prompt|lyrics)>[\s\S]*?<\/\1>/gi, "").trim();
+  return without(without(text, "prompt"), "lyrics").trim();
+}
+
+/** The text without what stands between `tag` and its end; in linear time, which a pattern would not keep to. */
+function without(text: string, tag: "prompt" | "lyrics"): string {
+  const pieces = text.split(new RegExp(`</${tag}>`, "i"));
+  const last = pieces.pop() ?? "";
+  const outside = pieces.map((piece) => {
+    const start = piece.toLowerCase().indexOf(`<${tag}>`);
+    return start < 0 ? `${piece}</${tag}>` : piece.slice(0, start);
+  });
+  return outside.join("") + last;
 }
 
 const SECTION = /\[(verse|chorus|bridge|intro|outro|hook|pre-chorus|refrain|inst)/i;

@@ -39,9 +39,12 @@ export function parseClientJson(text: string, what: string): unknown {
 
 /** Where the quote stands that ends the string begun at `start`; the end of the text if none does. */
 function endOfString(text: string, start: number): number {
-  let at = start + 1;
-  while (at < text.length && text.charCodeAt(at) !== QUOTE) at += text.charCodeAt(at) === BACKSLASH ? 2 : 1;
-  return at;
+  for (let at = text.indexOf('"', start + 1); at >= 0; at = text.indexOf('"', at + 1)) {
+    let escapes = 0;
+    while (text.charCodeAt(at - escapes - 1) === BACKSLASH) escapes++;
+    if (escapes % 2 === 0) return at;
+  }
+  return text.length;
 }
 
 /** As `parseClientJson`, but undefined where the text is no JSON. */

@@ -8,6 +8,8 @@ import { describe } from "./values.js";
 
 /** More are counted. */
 const MAX_SHOWN = 8;
+/** More are not compared with the known names, which takes a while. */
+const MAX_COMPARED = 100;
 /** Letters wrong, missing or too many. */
 const MAX_TYPOS = 2;
 
@@ -25,8 +27,9 @@ const KNOWN_NAMES: ReadonlySet<string> = new Set([...PARAMETER_NAMES, ...OTHER_N
 export function warnOfUnknownFields(fields: Fields, warnings: string[]): void {
   const unknown = Object.keys(fields).filter((name) => !KNOWN_NAMES.has(name));
   if (unknown.length === 0) return;
+  const compared = unknown.slice(0, MAX_COMPARED);
   const isMeant = (name: string) => meantName(name) !== undefined;
-  const ordered = [...unknown.filter(isMeant), ...unknown.filter((name) => !isMeant(name))];
+  const ordered = [...compared.filter(isMeant), ...compared.filter((name) => !isMeant(name))];
   const shown = ordered.slice(0, MAX_SHOWN).map(withSuggestion).join(", ");
   const rest = unknown.length > MAX_SHOWN ? `, and ${unknown.length - MAX_SHOWN} more` : "";
   warnings.push(`unknown fields were ignored: ${shown}${rest}`);
