@@ -2,7 +2,10 @@
  * Errors of the music service's HTTP face: what a failure means to a client. Its text stands in `detail`, which the
  * interface names, and in `error`, where some clients look for it.
  */
+import { dirname, isAbsolute } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { ErrorRequestHandler, RequestHandler, Response } from "express";
+import type { Config } from "../config.js";
 import type { NativeErrorCode } from "../engine/addon.js";
 import type { EngineErrorCode } from "../engine/errors.js";
 import { StoreError } from "./store.js";
@@ -92,8 +95,14 @@ function firstLine(message: string): string {
   return message.split("\n", 1)[0] as string;
 }
 
-/** The last handler of the application. Server faults go to `log` with their cause; the client gets one line. */
-export function errorHandler(log: (message: string, error: unknown) => void): ErrorRequestHandler {
+/**
+ * The last handler of the application. Server faults go to `log` with their cause; the client gets one line, as `shown`
+ * has it.
+ */
+export function errorHandler(
+  log: (message: string, error: unknown) => void,
+  shown: (detail: string) => string = (detail) => detail,
+): ErrorRequestHandler {
   return (error, request, response, next) => {
     const failure = toHttpError(error);
     if (failure.status >= 500) {
@@ -103,10 +112,33 @@ export function errorHandler(log: (message: string, error: unknown) => void): Er
       next(error);
       return;
     }
-    const { detail } = failure;
-    const body = response.locals.speaksOpenAi === true ? openAiError(failure) : detail;
+    const detail = shown(failure.detail);
+    const body = response.locals.speaksOpenAi === true ? openAiError(failure.status, detail) : detail;
     response.set(failure.headers).status(failure.status).json({ detail, error: body });
   };
+}
+
+/**
+ * What clients are shown of a message. Whoever needs a key is a guest: the server's directories go by the names of
+ * their settings there.
+ */
+export function detailFor(config: Config): (detail: string) => string {
+  if (config.apiKey === "") return (detail) => detail;
+  const { slot1Model, slot2Model, slot3Model, languageModel } = config;
+  const models = [slot1Model, slot2Model, slot3Model, languageModel].flatMap((path) => path ?? []);
+  const directories: [path: string, name: string][] = [
+    [config.temporaryDirectory, "SVC_TMPDIR"],
+    [config.checkpointsDirectory, "SVC_CHECKPOINTS"],
+    [config.trainingRoot, "SVC_TRAINING_ROOT"],
+    [config.homeDirectory, "SVC_HOME"],
+    ...models.filter((path) => isAbsolute(path)).map((path): [string, string] => [dirname(path), "models"]),
+    [fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, ""), "carillon"],
+    [process.cwd(), "."],
+  ];
+  const longestFirst = directories
+    .filter(([path]) => path.length > 1)
+    .sort(([a], [b]) => b.length - a.length);
+  return (detail) => longestFirst.reduce((text, [path, name]) => text.replaceAll(path, name), detail);
 }
 
 /** From then on errors have the shape that clients of chat models read. */
@@ -114,7 +146,7 @@ export function speakOpenAi(response: Response): void {
   response.locals.speaksOpenAi = true;
 }
 
-function openAiError({ status, detail }: HttpError) {
+function openAiError(status: number, detail: string) {
   const types: Readonly<Record<number, string>> = { 401: "authentication_error", 429: "rate_limit_error" };
   const type = types[status] ?? (status < 500 ? "invalid_request_error" : "server_error");
   return { message: detail, type, param: null, code: status };

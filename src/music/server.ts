@@ -10,7 +10,7 @@ import type { MusicEngine } from "../engine/types.js";
 import type { Logger } from "../log.js";
 import { Authenticator } from "./auth.js";
 import { CONNECTION_TIMEOUTS, connectionLimits, limitConnections } from "./connections.js";
-import { errorHandler, methodNotAllowed, notFound } from "./errors.js";
+import { detailFor, errorHandler, methodNotAllowed, notFound } from "./errors.js";
 import { checkHost, checkOrigin } from "./origin.js";
 import { RandomSamples } from "./random-samples.js";
 import { BodyReader } from "./request/body.js";
@@ -176,7 +176,7 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
   app.use(OPENROUTER_BASE, endpoints(OPENROUTER_ROUTES, context));
   app.use(endpoints(ROUTES, context));
   app.use(notFound);
-  app.use(errorHandler((message, err) => log.error({ err }, message)));
+  app.use(errorHandler((message, err) => log.error({ err }, message), detailFor(config)));
   return app;
 }
 

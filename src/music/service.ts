@@ -14,7 +14,7 @@ import { type Caller, ConcurrencyLimit } from "./concurrency-limit.js";
 import { DataSetEditor } from "./dataset/editor.js";
 import { LabelTasks } from "./dataset/label-tasks.js";
 import { PreparationTasks } from "./dataset/preparation-tasks.js";
-import { HttpError, RequestError } from "./errors.js";
+import { detailFor, HttpError, RequestError } from "./errors.js";
 import { ffmpegConfinement } from "./ffmpeg.js";
 import { makeSongs } from "./job.js";
 import { checkWords, plansUnasked } from "./lm-policy.js";
@@ -73,6 +73,8 @@ export class MusicService {
   readonly #statistics: JobStatistics;
   readonly #retention: Retention;
   readonly #clock: ServiceClock;
+  /** What clients are shown of a message. */
+  readonly #detail: (detail: string) => string;
   /** Emits the id of every task that has ended. */
   readonly #endings = new EventEmitter();
   /** Ends what is done for requests that have no task yet. */
@@ -88,6 +90,7 @@ export class MusicService {
     private readonly log: Logger,
   ) {
     this.audioFiles = new AudioFiles(join(config.temporaryDirectory, "api_audio"));
+    this.#detail = detailFor(config);
     this.trainingRoot = new PermittedRoot(config.trainingRoot);
     this.adapters = new Adapters(engine, this.trainingRoot, config.isLocal);
     this.training = new Training(engine, this.trainingRoot, log);
@@ -274,7 +277,8 @@ export class MusicService {
       const task = await this.store.get(id);
       if (task === undefined) return unknownTask(id);
       const live = { progress: this.#queue.progressOf(id), position: this.#queue.positionOf(id) };
-      return taskStatus(task, live, this.audioFiles);
+      const error = task.error === null ? null : this.#detail(task.error);
+      return taskStatus({ ...task, error }, live, this.audioFiles);
     } catch (error) {
       if (error instanceof DamagedRecordError) return damagedTask(id, error.message);
       throw error;

@@ -203,13 +203,22 @@ describe("a server with a key", () => {
     "/cancel_task",
     "/format_input",
     "/create_random_sample",
+    "/v1/create_sample",
+    "/v1/chat/completions",
     "/v1/init",
     "/v1/lora/load",
     "/v1/lora/unload",
     "/v1/lora/toggle",
     "/v1/lora/scale",
   ];
-  const gets = ["/v1/models", "/v1/model_inventory", "/v1/stats", "/v1/audio", "/v1/lora/status"];
+  const gets = [
+    "/v1/models",
+    "/openrouter/v1/models",
+    "/v1/model_inventory",
+    "/v1/stats",
+    "/v1/audio",
+    "/v1/lora/status",
+  ];
 
   before(async () => {
     server = await startLiveServer(temporaryDirectory(), { SVC_API_KEY: "k1" });
@@ -241,6 +250,18 @@ describe("a server with a key", () => {
     expect((await client.post("/query_result", { task_id_list: [] }, header)).status).to.equal(200);
     expect((await client.get("/v1/audio?path=absent.mp3&ai_token=k1")).status).to.equal(404);
     expect((await client.get("/v1/stats?ai_token=k1")).status).to.equal(401);
+  });
+
+  it("names no directory of the server in its refusals, but the settings that do", async () => {
+    const { checkpointsDirectory } = server.service.config;
+    const { status, body } = await client.post("/v1/init", { model: "absent", ai_token: "k1" });
+    expect(status).to.equal(400);
+    expect(body.detail).to.include("absent was not found").and.include("SVC_CHECKPOINTS/absent");
+    expect(body.detail).to.not.include(checkpointsDirectory).and.not.include(process.cwd());
+    const outside = { audio_dir: "../elsewhere", ai_token: "k1" };
+    const refused = await client.post("/v1/dataset/scan", outside);
+    expect(refused.status).to.equal(400);
+    expect(refused.body.detail).to.include("SVC_TRAINING_ROOT").and.not.include(process.cwd());
   });
 
   it("tells its health to anyone without a key, but not to a wrong one", async () => {
