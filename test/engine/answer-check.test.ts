@@ -5,6 +5,10 @@ const own =
   "[Verse]\nI left the key beneath the stone\nwhere the ivy learned to climb\n\n[Chorus]\nLeave a light on";
 
 describe("what a language model wrote", () => {
+  it("may hold brackets that never close, however many", async () => {
+    expect(await lyricsFault(own, "[".repeat(400_000))).to.equal(await lyricsFault(own, ""));
+  });
+
   const goodCaptions: [asked: string, caption: string][] = [
     [
       "heavy metal",
