@@ -127,12 +127,13 @@ describe("the page of the city", function () {
 
   it("goes on by itself with a city that was away", async () => {
     const { port } = new URL(bridge.client.url);
+    const status = () => page.locator("#status").textContent();
     await bridge.restart(Number(port), async () => {
-      await page.waitForFunction('document.getElementById("status").textContent !== ""');
+      await eventually(status, (text) => text !== "");
     });
     await bridge.client.refusal("place-building", { buildingPrefab: "after the return" });
     await page.getByText("API FAIL: Place building after the return").waitFor();
-    await page.waitForFunction('document.getElementById("status").textContent === ""');
+    await eventually(status, (text) => text === "");
     complaints = complaints.filter((text) => !text.includes("net::ERR_"));
   });
 
