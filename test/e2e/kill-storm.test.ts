@@ -77,7 +77,7 @@ async function expectNothingLost(
 }
 
 describe("a storm of kills", function () {
-  this.timeout(300_000);
+  this.timeout(600_000);
 
   it("loses no task and no song of a server with a stand-in for the engine", async () => {
     const directory = temporaryDirectory();
