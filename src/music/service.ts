@@ -379,23 +379,28 @@ export class MusicService {
     // Clients send "en" without meaning it; in a wish it counts as no preference.
     const language = isPreference(wish.language) ? wish.language : hints.language;
     await readyLanguageModel(this.engine, { signal });
-    const sheet = await this.engine.createSample(
-      {
-        query: wish.query,
-        instrumental: wish.instrumental || hints.instrumental,
-        language,
-        metadata: { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null },
-        sampling: {
-          temperature: wish.temperature,
-          topK: 0,
-          topP: 1,
-          repetitionPenalty: 1,
-          constrained: true,
+    const sheet = await this.engine
+      .createSample(
+        {
+          query: wish.query,
+          instrumental: wish.instrumental || hints.instrumental,
+          language,
+          metadata: { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null },
+          sampling: {
+            temperature: wish.temperature,
+            topK: 0,
+            topP: 1,
+            repetitionPenalty: 1,
+            constrained: true,
+          },
+          seed: drawSeed(),
         },
-        seed: drawSeed(),
-      },
-      { signal },
-    );
+        { signal },
+      )
+      .catch((error: unknown) => {
+        asRefusal(error);
+        throw error;
+      });
     return {
       caption: sheet.caption,
       lyrics: sheet.lyrics,
@@ -406,6 +411,7 @@ export class MusicService {
       timesignature: sheet.timeSignature,
       duration: sheet.durationSeconds,
       vocal_language: sheet.language,
+      warnings: [...wish.warnings, ...sheet.warnings],
     };
   }
 

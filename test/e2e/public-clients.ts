@@ -211,6 +211,7 @@ const daw: PublicClient = {
     expect(sheet.body.data).to.include.keys(
       ...["caption", "lyrics", "bpm", "keyscale", "timesignature", "duration", "vocal_language"],
     );
+    expect(sheet.body.data.caption).to.not.equal("");
     // A fresh project, a short clip in it, and a slow one.
     const fresh = { task_type: "text2music", prompt: "drums", thinking: "true", shift: "3", batch_size: "1" };
     await isAdjusted(

@@ -111,14 +111,15 @@ const sampleWishSchema = z.object({
   temperature: parameter("temperature", within(finiteNumber, 0, 2).default(0.85)),
 });
 
-export type SampleWish = z.output<typeof sampleWishSchema>;
+export type SampleWish = z.output<typeof sampleWishSchema> & { warnings: string[] };
 
 /**
  * The body of POST /v1/create_sample (reference/music-http.md 8.1).
  * @throws RequestError naming the field at fault
  */
 export function parseSampleWish(fields: Fields, policy: RangePolicy): SampleWish {
-  return parseObject(sampleWishSchema, new FieldSources(fields), policy, []);
+  const warnings: string[] = [];
+  return { ...parseObject(sampleWishSchema, new FieldSources(fields), policy, warnings), warnings };
 }
 
 const sampleType = parameter("sample_type", trimmed.default("simple_mode"));
