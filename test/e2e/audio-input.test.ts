@@ -38,7 +38,7 @@ describe("audio that clients send and name", () => {
 
   function expectRefusal({ status, body }: Answer, detail: RegExp, what = ""): void {
     expect(status, what).to.equal(400);
-    expect(Object.keys(body), what).to.deep.equal(["detail"]);
+    expect(body, what).to.deep.equal({ detail: body.detail, error: body.detail });
     expect(body.detail, what).to.match(detail);
   }
 
@@ -89,7 +89,7 @@ describe("audio that clients send and name", () => {
     expect((await sendUpload(recording)).status).to.equal(429);
     expect(readdirSync(uploads)).to.deep.equal([]);
     for (const id of ids.reverse()) await cancel(id);
-    expectRefusal(await sendUpload(recording, undefined, { batch_size: 9 }), /batch_size/);
+    expectRefusal(await sendUpload(recording, undefined, { batch_size: "many" }), /batch_size/);
     expect(readdirSync(uploads)).to.deep.equal([]);
     const ignored = await client.submit({ ...longSong, src_audio: uploadOf(recording) });
     expect(readdirSync(uploads)).to.deep.equal([]);
