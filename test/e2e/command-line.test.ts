@@ -119,7 +119,7 @@ describe("the command line", () => {
     ["SVC_CONFIG_PATH", "/no/model"],
     ["SVC_CONFIG_PATH2", "no-model"],
     ["SVC_LM_MODEL_PATH", "/no/model"],
-    ["SVC_TRAINING_ROOT", "/no/where"],
+    ["SVC_TRAINING_ROOT", "/proc/x"],
     ["SVC_LM_DEVICE", "cuda:99"],
     ["SVC_OFFLOAD_TO_CPU", "perhaps"],
   ] as const) {
