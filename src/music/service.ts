@@ -2,15 +2,12 @@
 import { EventEmitter, once } from "node:events";
 import { join } from "node:path";
 import type { Config } from "../config.js";
-import { EngineError } from "../engine/errors.js";
-import { parseQueryHints } from "../engine/query-hints.js";
 import type { MusicEngine } from "../engine/types.js";
-import { writtenLanguage } from "../engine/written-language.js";
 import type { Logger } from "../log.js";
 import { Adapters } from "./adapters.js";
 import { AudioFiles } from "./audio-files.js";
 import { AudioInputs, ownFiles, removeOwnFiles } from "./audio-inputs.js";
-import { type Caller, ConcurrencyLimit } from "./concurrency-limit.js";
+import type { Caller } from "./concurrency-limit.js";
 import { DataSetEditor } from "./dataset/editor.js";
 import { LabelTasks } from "./dataset/label-tasks.js";
 import { PreparationTasks } from "./dataset/preparation-tasks.js";
@@ -19,40 +16,25 @@ import { ffmpegConfinement } from "./ffmpeg.js";
 import { makeSongs } from "./job.js";
 import { checkWords, plansUnasked } from "./lm-policy.js";
 import { selectSlot } from "./model-selection.js";
-import { readyLanguageModel } from "./models.js";
 import { PermittedRoot } from "./permitted-root.js";
 import { type JobControl, TaskQueue } from "./queue.js";
-import { DEFAULT_LANGUAGE, type GenerationRequest } from "./request/schema.js";
+import type { GenerationRequest } from "./request/schema.js";
 import type { FormatInput, SampleWish } from "./request/service.js";
 import { Retention } from "./retention.js";
-import { drawSeed } from "./seeds.js";
 import { ServiceClock } from "./service-clock.js";
 import { JobStatistics } from "./statistics.js";
 import { DamagedRecordError, type SongResult, type Task, type TaskStore } from "./store.js";
 import { encodeTask } from "./task-record.js";
 import { damagedTask, type TaskStatusItem, taskStatus, unknownTask } from "./task-status.js";
+import { refusalOf, TextWriter, type WrittenText } from "./text-writer.js";
 import { Training } from "./training/training.js";
 import { removeOrphanUploads } from "./uploads.js";
 
 const SWEEP_INTERVAL_MS = 5 * 60 * 1000;
-/** Texts written for requests that are no tasks. A job that needs the language model too then waits for one at most. */
-const WRITERS = { places: 1, placesPerAddress: 1, waitingPerAddress: 64, retryAfterSeconds: 10 };
 /** What the records of finished tasks may take together. */
 const MAX_RECORD_BYTES = 256 * 2 ** 20;
 /** Of the time that the service did not run this much counts as age at most: the clock may have been set. */
 const MAX_CLOCK_GAP_SECONDS = 24 * 60 * 60;
-
-export interface FormattedInput {
-  caption: string;
-  lyrics: string;
-  bpm: number | null;
-  key_scale: string;
-  time_signature: string;
-  duration: number | null;
-  vocal_language: string;
-  /** What was not taken literally, and what the language model could not do. */
-  warnings: string[];
-}
 
 export class MusicService {
   readonly audioFiles: AudioFiles;
@@ -68,7 +50,7 @@ export class MusicService {
   /** Settled once: what is loaded meanwhile does not change what a request means. */
   readonly #plansUnasked: boolean;
   readonly #inputs: AudioInputs;
-  readonly #writers = new ConcurrencyLimit(WRITERS);
+  readonly #writer: TextWriter;
   readonly #queue: TaskQueue;
   readonly #statistics: JobStatistics;
   readonly #retention: Retention;
@@ -106,6 +88,7 @@ export class MusicService {
     });
     const { initLanguageModel, languageModelDevice } = config;
     this.#plansUnasked = plansUnasked(initLanguageModel, languageModelDevice, engine.runtimeInfo());
+    this.#writer = new TextWriter(engine);
     this.#statistics = new JobStatistics(config.averageJobSeconds, config.averageWindow);
     const limits = {
       maxAgeSeconds: config.audioMaxAgeSeconds,
@@ -224,7 +207,11 @@ export class MusicService {
     caller: Caller,
   ): Promise<{ task_id: string; status: "queued"; queue_position: number; warnings: string[] }> {
     this.#queue.assertRoom();
-    await checkWords(this.engine, request).catch(asRefusal);
+    await checkWords(this.engine, request).catch((error: unknown) => {
+      const refusal = refusalOf(error);
+      // All else shows when the task runs.
+      if (refusal instanceof RequestError) throw refusal;
+    });
     const admitted = await this.#inputs.admit(request, this.#whileServing(caller));
     const { task, position } = await this.#queue.submit(admitted);
     return { task_id: task.id, status: "queued", queue_position: position, warnings: request.warnings };
@@ -312,107 +299,14 @@ export class MusicService {
     return selectSlot(this.engine.slots(), model).isTurbo;
   }
 
-  /**
-   * Rewrites caption and lyrics beside the queue of tasks, one request at a time; loads the language model if need be.
-   * @throws HttpError 429 where too many of the caller wait, 500 where the language model cannot be loaded or the
-   * service stops, the reason of the caller's signal, else what the engine throws
-   */
-  async formatInput(input: FormatInput, caller: Caller): Promise<FormattedInput> {
-    const served = this.#whileServing(caller);
-    return this.#writers.run(served, () => this.#formatInput(input, served.signal));
+  /** See `TextWriter.formatInput`. */
+  formatInput(input: FormatInput, caller: Caller): Promise<WrittenText> {
+    return this.#writer.formatInput(input, this.#whileServing(caller));
   }
 
-  async #formatInput(input: FormatInput, signal: AbortSignal): Promise<FormattedInput> {
-    const language = input.language === "unknown" ? null : input.language;
-    await readyLanguageModel(this.engine, { signal });
-    const sheet = await this.engine
-      .formatInput(
-        {
-          caption: input.prompt,
-          lyrics: input.lyrics,
-          language,
-          metadata: {
-            bpm: input.bpm,
-            keyScale: input.keyScale,
-            timeSignature: input.timeSignature,
-            durationSeconds: input.durationSeconds,
-          },
-          sampling: {
-            temperature: input.temperature,
-            topK: 0,
-            topP: 1,
-            repetitionPenalty: 1,
-            constrained: true,
-          },
-          seed: drawSeed(),
-        },
-        { signal },
-      )
-      .catch((error: unknown) => {
-        asRefusal(error);
-        throw error;
-      });
-    return {
-      caption: sheet.caption,
-      lyrics: sheet.lyrics,
-      bpm: sheet.bpm,
-      key_scale: sheet.keyScale,
-      time_signature: sheet.timeSignature,
-      duration: sheet.durationSeconds,
-      vocal_language:
-        sheet.language === "unknown" ? ((await writtenLanguage(sheet.lyrics)) ?? "unknown") : sheet.language,
-      warnings: [...input.warnings, ...sheet.warnings],
-    };
-  }
-
-  /**
-   * Makes a song's description of a wish, as `formatInput` does of words.
-   * @throws as `formatInput`
-   */
-  async createSample(wish: SampleWish, caller: Caller) {
-    const served = this.#whileServing(caller);
-    return this.#writers.run(served, () => this.#createSample(wish, served.signal));
-  }
-
-  async #createSample(wish: SampleWish, signal: AbortSignal) {
-    const hints = parseQueryHints(wish.query);
-    // Clients send "en" without meaning it; in a wish it counts as no preference.
-    const language = isPreference(wish.language) ? wish.language : hints.language;
-    await readyLanguageModel(this.engine, { signal });
-    const sheet = await this.engine
-      .createSample(
-        {
-          query: wish.query,
-          instrumental: wish.instrumental || hints.instrumental,
-          language,
-          metadata: { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null },
-          sampling: {
-            temperature: wish.temperature,
-            topK: 0,
-            topP: 1,
-            repetitionPenalty: 1,
-            constrained: true,
-          },
-          seed: drawSeed(),
-        },
-        { signal },
-      )
-      .catch((error: unknown) => {
-        asRefusal(error);
-        throw error;
-      });
-    return {
-      caption: sheet.caption,
-      lyrics: sheet.lyrics,
-      bpm: sheet.bpm,
-      key_scale: sheet.keyScale,
-      keyscale: sheet.keyScale,
-      time_signature: sheet.timeSignature,
-      timesignature: sheet.timeSignature,
-      duration: sheet.durationSeconds,
-      vocal_language: sheet.language,
-      warnings: [...wish.warnings, ...sheet.warnings],
-    };
+  /** See `TextWriter.createSample`. */
+  createSample(wish: SampleWish, caller: Caller): Promise<WrittenText> {
+    return this.#writer.createSample(wish, this.#whileServing(caller));
   }
 
   get statistics() {
@@ -423,13 +317,4 @@ export class MusicService {
       avg_job_seconds: Math.round(this.#statistics.averageJobSeconds * 100) / 100,
     };
   }
-}
-
-/** Words that are too long are the client's mistake; all else shows when the task runs. */
-function asRefusal(error: unknown): void {
-  if (error instanceof EngineError && error.code === "PROMPT_TOO_LONG") throw new RequestError(error.message);
-}
-
-function isPreference(language: string | null): language is string {
-  return language !== null && language !== "unknown" && language !== DEFAULT_LANGUAGE;
 }

@@ -12,7 +12,9 @@ export const createSample: Route =
     const { fields } = await bodies.read(request, BODY_RULES.textService);
     const wish = parseSampleWish(fields, config.rangePolicy);
     try {
-      sendEnvelope(response, await service.createSample(wish, caller));
+      const sample = await service.createSample(wish, caller);
+      // Clients of other servers read these names.
+      sendEnvelope(response, { ...sample, keyscale: sample.key_scale, timesignature: sample.time_signature });
     } catch (error) {
       // Nobody is there to be told of it.
       if (!caller.signal.aborted) throw error;
