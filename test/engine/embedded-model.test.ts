@@ -49,7 +49,8 @@ describe("the model in the package", () => {
   after(() => engine.close());
 
   it("is what an absent default stands for, and fits into 48 MB", () => {
-    expect(new Checkpoints("absent").renderer(defaultModel).directory).to.equal(folder);
+    const checkpoints = new Checkpoints("absent");
+    expect(checkpoints.renderer(checkpoints.configured(defaultModel)).directory).to.equal(folder);
     const sizes = readdirSync(folder, { recursive: true }).map((name) => statSync(join(folder, `${name}`)));
     const bytes = sizes.reduce((sum, entry) => sum + (entry.isFile() ? entry.size : 0), 0);
     expect(bytes).to.be.at.most(48_000_000);
