@@ -4,90 +4,22 @@ import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import express, { type Express, type RequestHandler, type Router } from "express";
+import express, { type Express, type RequestHandler } from "express";
 import { type Config, ConfigError } from "../config.js";
 import type { MusicEngine } from "../engine/types.js";
 import type { Logger } from "../log.js";
 import { Authenticator } from "./auth.js";
 import { CONNECTION_TIMEOUTS, connectionLimits, limitConnections } from "./connections.js";
-import { detailFor, errorHandler, methodNotAllowed, notFound } from "./errors.js";
+import { detailFor, errorHandler, notFound } from "./errors.js";
 import { checkHost, checkOrigin } from "./origin.js";
 import { RandomSamples } from "./random-samples.js";
 import { BodyReader } from "./request/body.js";
-import { audio } from "./routes/audio.js";
-import { cancelTask } from "./routes/cancel-task.js";
-import { chatCompletions } from "./routes/chat-completions.js";
-import { createRandomSample } from "./routes/create-random-sample.js";
-import { createSample } from "./routes/create-sample.js";
-import * as dataset from "./routes/dataset.js";
-import { formatInput } from "./routes/format-input.js";
-import { health } from "./routes/health.js";
-import { init, reinitialize } from "./routes/init.js";
-import * as lora from "./routes/lora.js";
-import { chatModels, inventory, models } from "./routes/models.js";
-import { queryResult } from "./routes/query-result.js";
-import { releaseTask } from "./routes/release-task.js";
-import type { Route, RouteContext } from "./routes/route.js";
-import { stats } from "./routes/stats.js";
-import * as training from "./routes/training.js";
+import { endpoints } from "./routes/endpoints.js";
 import { MusicService } from "./service.js";
 import type { TaskStore } from "./store.js";
 
 /** How long a running job may go on once the server is told to stop. */
 const SHUTDOWN_GRACE_SECONDS = 4;
-
-type Method = "get" | "post" | "put";
-
-const ROUTES: readonly [method: Method, path: string, route: Route][] = [
-  ["post", "/release_task", releaseTask],
-  ["post", "/query_result", queryResult],
-  ["post", "/cancel_task", cancelTask],
-  ["post", "/format_input", formatInput],
-  ["post", "/create_random_sample", createRandomSample],
-  ["post", "/v1/create_sample", createSample],
-  ["post", "/v1/chat/completions", chatCompletions],
-  ["get", "/v1/models", models],
-  ["get", "/v1/model_inventory", inventory],
-  ["post", "/v1/init", init],
-  ["post", "/v1/reinitialize", reinitialize],
-  ["post", "/v1/lora/load", lora.load],
-  ["post", "/v1/lora/unload", lora.unload],
-  ["post", "/v1/lora/toggle", lora.toggle],
-  ["post", "/v1/lora/scale", lora.scale],
-  ["get", "/v1/lora/status", lora.status],
-  ["post", "/v1/training/start", training.start],
-  ["post", "/v1/training/start_lokr", training.startLokr],
-  ["post", "/v1/training/stop", training.stop],
-  ["get", "/v1/training/status", training.status],
-  ["post", "/v1/training/load_tensor_info", training.loadTensorInfo],
-  ["post", "/v1/training/export", training.exportTrained],
-  ["post", "/v1/dataset/scan", dataset.scan],
-  ["post", "/v1/dataset/load", dataset.load],
-  ["post", "/v1/dataset/save", dataset.save],
-  ["get", "/v1/dataset/samples", dataset.samples],
-  ["get", "/v1/dataset/sample/:index", dataset.sample],
-  ["put", "/v1/dataset/sample/:index", dataset.updateSample],
-  ["post", "/v1/dataset/auto_label", dataset.autoLabel],
-  ["post", "/v1/dataset/auto_label_async", dataset.autoLabelAsync],
-  ["get", "/v1/dataset/auto_label_status", dataset.autoLabelStatus],
-  ["get", "/v1/dataset/auto_label_status/:taskId", dataset.autoLabelStatus],
-  ["post", "/v1/dataset/preprocess", dataset.preprocess],
-  ["post", "/v1/dataset/preprocess_async", dataset.preprocessAsync],
-  ["get", "/v1/dataset/preprocess_status", dataset.preprocessStatus],
-  ["get", "/v1/dataset/preprocess_status/:taskId", dataset.preprocessStatus],
-  ["get", "/v1/stats", stats],
-  ["get", "/v1/audio", audio],
-  ["get", "/health", health],
-];
-
-/**
- * Clients of chat models read another list at the path of ours. Those that are given this base address find it there,
- * beside everything else.
- */
-const OPENROUTER_BASE = "/openrouter";
-const OPENROUTER_ROUTES = ROUTES.map((entry): (typeof ROUTES)[number] =>
-  entry[1] === "/v1/models" ? ["get", "/v1/models", chatModels] : entry,
-);
 
 export interface MusicServerOptions {
   config: Config;
@@ -167,31 +99,15 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
       maxFiles: config.uploadMaxFiles,
     },
   });
-  const context: RouteContext = { config, service, authenticator, bodies, samples: RandomSamples.load() };
 
   const app = express().disable("x-powered-by");
   app.use(logRequest(log));
   if (config.isLocal) app.use(checkHost(config.allowedHosts));
   app.use(checkOrigin(config.allowedOrigins));
-  app.use(OPENROUTER_BASE, endpoints(OPENROUTER_ROUTES, context));
-  app.use(endpoints(ROUTES, context));
+  app.use(endpoints({ config, service, authenticator, bodies, samples: RandomSamples.load() }));
   app.use(notFound);
   app.use(errorHandler((message, err) => log.error({ err }, message), detailFor(config)));
   return app;
-}
-
-function endpoints(routes: typeof ROUTES, context: RouteContext): Router {
-  const router = express.Router();
-  for (const [method, path, route] of routes) router[method](path, route(context));
-  for (const path of new Set(routes.map(([, path]) => path))) {
-    router.all(path, methodNotAllowed(...allowedMethods(path)));
-  }
-  return router;
-}
-
-function allowedMethods(path: string): string[] {
-  const methods = ROUTES.filter((route) => route[1] === path).map(([method]) => method.toUpperCase());
-  return methods.includes("GET") ? [...methods, "HEAD"] : methods;
 }
 
 /**

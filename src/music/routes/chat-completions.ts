@@ -7,9 +7,9 @@ import { BODY_RULES } from "../request/body.js";
 import { parseChatRequest, type Recording } from "../request/chat.js";
 import type { SongResult } from "../store.js";
 import { NO_UPLOADS, storeUpload, type Uploads, uploadPath } from "../uploads.js";
-import { callerOf } from "./hang-up.js";
-import { accept } from "./release-task.js";
-import type { Route, RouteContext } from "./route.js";
+
+import { callerOf, type Route, type RouteContext } from "./route.js";
+import { accept } from "./tasks.js";
 
 /** How often a stream shows that it lives. */
 const HEARTBEAT_MS = 2000;

@@ -1,27 +1,47 @@
+/** The endpoints of the service's health and of its models. */
 import { sendEnvelope } from "../envelope.js";
-import { listModels, modelInventory, openRouterModels } from "../models.js";
-import type { Route } from "./route.js";
+import { listModels, modelInventory, openRouterModels, reloadModels, switchModels } from "../models.js";
+import { parseModelSwitch } from "../request/service.js";
+import { command, type Endpoints, type Route, reading } from "./route.js";
 
-/** GET /v1/models: the models that a task can name. */
-export const models: Route =
-  ({ authenticator, service }) =>
+/** The version of the interface, not of the package. */
+const API_VERSION = "1.0";
+
+/** Needs no key unless configured so, because readiness probes have none; a wrong key is refused. */
+const health: Route =
+  ({ config, authenticator, service }) =>
   (request, response) => {
-    authenticator.authorize(request);
-    sendEnvelope(response, listModels(service.engine));
+    if (config.healthRequiresKey) authenticator.authorize(request);
+    else authenticator.authorizeIfPresented(request);
+    const { engine } = service;
+    const loadedModel = engine.slots()[0]?.model ?? null;
+    sendEnvelope(response, {
+      status: "ok",
+      service: "Carillon",
+      version: API_VERSION,
+      models_initialized: loadedModel !== null,
+      llm_initialized: engine.loadedLanguageModel() !== null,
+      loaded_model: loadedModel,
+      loaded_lm_model: engine.loadedLanguageModel(),
+    });
   };
 
-/** GET /v1/model_inventory: all that is installed, and what of it is loaded. */
-export const inventory: Route =
-  ({ authenticator, service }) =>
-  (request, response) => {
-    authenticator.authorize(request);
-    sendEnvelope(response, modelInventory(service.engine));
-  };
-
-/** GET /openrouter/v1/models: as `models`, in the shape of chat model servers. */
+/** The list of models in the shape of chat model servers. */
 export const chatModels: Route =
   ({ authenticator, service }) =>
   (request, response) => {
     authenticator.authorize(request);
     response.json(openRouterModels(service.engine));
   };
+
+export const MODEL_ENDPOINTS: Endpoints = {
+  "GET /health": health,
+  /** The models that a task can name. */
+  "GET /v1/models": reading(({ service }) => listModels(service.engine)),
+  /** All that is installed, and what of it is loaded. */
+  "GET /v1/model_inventory": reading(({ service }) => modelInventory(service.engine)),
+  /** Loads or switches models. */
+  "POST /v1/init": command(({ service }, fields) => switchModels(service.engine, parseModelSwitch(fields))),
+  /** Loads what should be loaded and is not. */
+  "POST /v1/reinitialize": command(({ service }) => reloadModels(service.engine)),
+};

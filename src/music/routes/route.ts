@@ -1,9 +1,12 @@
-/** What every endpoint is given. */
-import type { RequestHandler } from "express";
+/** What endpoints are given, and the ways in which most of them answer. */
+import type { Request, RequestHandler, Response } from "express";
 import type { Config } from "../../config.js";
 import type { Authenticator } from "../auth.js";
+import type { Caller } from "../concurrency-limit.js";
+import { sendEnvelope } from "../envelope.js";
 import type { RandomSamples } from "../random-samples.js";
-import type { BodyReader } from "../request/body.js";
+import { BODY_RULES, type BodyReader, type BodyRule, type RequestBody } from "../request/body.js";
+import type { Fields } from "../request/fields.js";
 import type { MusicService } from "../service.js";
 
 export interface RouteContext {
@@ -14,5 +17,53 @@ export interface RouteContext {
   samples: RandomSamples;
 }
 
-/** An endpoint: from what it works with to its handler. */
+/** From what an endpoint works with to its handler. */
 export type Route = (context: RouteContext) => RequestHandler;
+
+/** Routes by method and path. */
+export type Endpoints = Readonly<Record<`${"GET" | "POST" | "PUT"} /${string}`, Route>>;
+
+/** Checks the key and answers in the envelope. */
+export function reading(answer: (context: RouteContext, request: Request) => unknown): Route {
+  return (context) => (request, response) => {
+    context.authenticator.authorize(request);
+    sendEnvelope(response, answer(context, request));
+  };
+}
+
+/** Reads a body and answers in the envelope; what was asked for goes on where the client hangs up. */
+export function command(
+  answer: (context: RouteContext, fields: Fields, request: Request) => unknown,
+  rule: BodyRule = BODY_RULES.command,
+): Route {
+  return (context) => async (request, response) => {
+    const { fields } = await context.bodies.read(request, rule);
+    sendEnvelope(response, await answer(context, fields, request));
+  };
+}
+
+/** As `command`, for what is of use only to a client that waits: it ends where the client hangs up. */
+export function whileHeld(
+  rule: BodyRule,
+  answer: (context: RouteContext, body: RequestBody, caller: Caller) => Promise<unknown>,
+): Route {
+  return (context) => async (request, response) => {
+    const caller = callerOf(request, response);
+    try {
+      sendEnvelope(response, await answer(context, await context.bodies.read(request, rule), caller));
+    } catch (error) {
+      // Nobody is there to be told of it.
+      if (!caller.signal.aborted) throw error;
+    }
+  };
+}
+
+/**
+ * Whoever sent the request; the signal fires once it has hung up, and when all of the answer is sent. Ask for it before
+ * anything takes long. Behind a proxy all clients have one address.
+ */
+export function callerOf(request: Request, response: Response): Caller {
+  const gone = new AbortController();
+  response.on("close", () => gone.abort());
+  return { address: request.socket.remoteAddress ?? "", signal: gone.signal };
+}

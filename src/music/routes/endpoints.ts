@@ -1,0 +1,45 @@
+/** All endpoints of the music service. */
+import { Router } from "express";
+import { methodNotAllowed } from "../errors.js";
+import { ADAPTER_ENDPOINTS } from "./adapters.js";
+import { audio } from "./audio.js";
+import { chatCompletions } from "./chat-completions.js";
+import { chatModels, MODEL_ENDPOINTS } from "./models.js";
+import type { Endpoints, RouteContext } from "./route.js";
+import { TASK_ENDPOINTS } from "./tasks.js";
+
+const ENDPOINTS: Endpoints = {
+  ...TASK_ENDPOINTS,
+  "GET /v1/audio": audio,
+  "POST /v1/chat/completions": chatCompletions,
+  ...MODEL_ENDPOINTS,
+  ...ADAPTER_ENDPOINTS,
+};
+
+/**
+ * Clients of chat models read another list at the path of ours. Those that are given this base address find it there,
+ * beside everything else.
+ */
+const OPENROUTER_BASE = "/openrouter";
+const OPENROUTER_ENDPOINTS: Endpoints = { ...ENDPOINTS, "GET /v1/models": chatModels };
+
+export function endpoints(context: RouteContext): Router {
+  return Router()
+    .use(OPENROUTER_BASE, routerOf(OPENROUTER_ENDPOINTS, context))
+    .use(routerOf(ENDPOINTS, context));
+}
+
+/** Answers other methods of its paths with 405. */
+function routerOf(endpoints: Endpoints, context: RouteContext): Router {
+  const router = Router();
+  const allowed = new Map<string, string[]>();
+  for (const [endpoint, route] of Object.entries(endpoints)) {
+    const [method = "", path = ""] = endpoint.split(" ");
+    router[method.toLowerCase() as "get" | "post" | "put"](path, route(context));
+    allowed.set(path, [...(allowed.get(path) ?? []), method]);
+  }
+  for (const [path, methods] of allowed) {
+    router.all(path, methodNotAllowed(...methods, ...(methods.includes("GET") ? ["HEAD"] : [])));
+  }
+  return router;
+}
