@@ -1,18 +1,76 @@
 /** The endpoints of a game inside this process. */
 import { type RequestHandler, type Response, Router } from "express";
+import { batch } from "./commands/batch.js";
+import { buildNetwork, buildRoad } from "./commands/build-network.js";
+import {
+  bulldoze,
+  disableBlockedAssets,
+  moveBuilding,
+  placeBuilding,
+  setBuildingActive,
+} from "./commands/buildings.js";
+import { save, setSimulationSpeed, setTaxRate } from "./commands/rules.js";
+import { repairZoneClusters, repairZonesToGrowables, setZone } from "./commands/zones.js";
 import { BridgeError } from "./errors.js";
 import type { City, Game } from "./game.js";
-import type { Overlay } from "./overlay.js";
-import { showOverlay, streamOverlay } from "./overlay-routes.js";
-import { COMMAND_ROUTES, READ_ROUTES } from "./routes.js";
-import { parseBody } from "./wire/body.js";
-import type { Body } from "./wire/fields.js";
+import { type Overlay, showOverlay, streamOverlay } from "./overlay.js";
+import type { CommandRoute, ReadRoute } from "./route.js";
+import { buildingAnomalies, roadAnomalies, zoneAnomalies } from "./state/anomalies.js";
+import { facilities } from "./state/buildings.js";
+import { growables } from "./state/growables.js";
+import { terrain, zoneBlocks, zones } from "./state/land.js";
+import { externalConnections, networks } from "./state/networks.js";
+import { buildingPrefabs, networkPrefabs, roadPrefabs } from "./state/prefabs.js";
+import { problems } from "./state/problems.js";
+import { chirps, demand, economy, saves, summary } from "./state/summary.js";
+import { type Body, parseBody } from "./wire/body.js";
 import { type JsonObject, writeJson } from "./wire/json.js";
 import { Query } from "./wire/query.js";
 import { sendJson, sendJsonText } from "./wire/reply.js";
 
 /** What clients know the bridge by. */
 export const BRIDGE_NAME = "Skylines Agent Bridge";
+
+/** What can be read of a loaded city. */
+export const READ_ROUTES: readonly ReadRoute[] = [
+  summary,
+  demand,
+  chirps,
+  zones,
+  zoneBlocks,
+  terrain,
+  growables,
+  roadPrefabs,
+  networkPrefabs,
+  buildingPrefabs,
+  problems,
+  economy,
+  facilities,
+  networks,
+  roadAnomalies,
+  externalConnections,
+  buildingAnomalies,
+  zoneAnomalies,
+  saves,
+];
+
+/** What can be asked of a loaded city. */
+export const COMMAND_ROUTES: readonly CommandRoute[] = [
+  buildNetwork,
+  buildRoad,
+  setZone,
+  repairZonesToGrowables,
+  repairZoneClusters,
+  placeBuilding,
+  moveBuilding,
+  setBuildingActive,
+  disableBlockedAssets,
+  bulldoze,
+  save,
+  setSimulationSpeed,
+  setTaxRate,
+  batch,
+];
 
 /** @param closing ends what would otherwise stay open */
 export function embeddedRoutes(game: Game, overlay: Overlay, closing: AbortSignal): Router {

@@ -1,6 +1,6 @@
 /** What an endpoint of the bridge is: a path, the line that the overlay shows for it, and the work. */
 import type { City, Game } from "./game.js";
-import type { Body } from "./wire/fields.js";
+import type { Body } from "./wire/body.js";
 import type { JsonObject } from "./wire/json.js";
 import type { Query } from "./wire/query.js";
 

@@ -3,6 +3,9 @@
  * stand for them on the wire. Everything in city/ takes these words from here.
  */
 
+/** The name of a save whose command gives none. */
+export const DEFAULT_SAVE_NAME = "AgentAutoSave";
+
 /** Zone types a cell can hold. The position in this list is the value stored per cell and the wire integer. */
 export const ZONES = [
   "Unzoned",
@@ -94,6 +97,18 @@ export type SubService = (typeof SUB_SERVICES)[number];
 /** The services of growable buildings, which are also the taxed ones. */
 export const GROWABLE_SERVICES = ["Residential", "Commercial", "Industrial", "Office"] as const;
 export type GrowableService = (typeof GROWABLE_SERVICES)[number];
+
+/** The services of buildings that a builder places to serve the city. */
+export const FACILITY_SERVICES = [
+  "Water",
+  "Electricity",
+  "Garbage",
+  "HealthCare",
+  "PoliceDepartment",
+  "FireDepartment",
+  "Education",
+  "Disaster",
+] as const satisfies readonly Service[];
 
 /** The twenty taxed sub-services, in the order of the tax table. */
 export const TAXED_SUB_SERVICES: Readonly<Record<GrowableService, readonly SubService[]>> = {

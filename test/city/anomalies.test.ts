@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { RoadIndex } from "../../src/city/anomalies/road-index.js";
-import { findRoadPairs } from "../../src/city/anomalies/road-pairs.js";
+import { findRoadPairs } from "../../src/city/anomalies/road-network.js";
 import { findTerrainMismatches } from "../../src/city/anomalies/road-terrain.js";
 import type { City } from "../../src/city/game.js";
 import { type Answer, bridgeForEach } from "./bridge.js";

@@ -16,7 +16,7 @@ import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { READ_ROUTES } from "../../src/city/routes.js";
+import { READ_ROUTES } from "../../src/city/embedded-routes.js";
 import { loadWorld } from "../../src/city/simulation/saves/save-files.js";
 import { type Answer, BridgeClient, eventually } from "./bridge.js";
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { READ_ROUTES } from "../../src/city/routes.js";
+import { READ_ROUTES } from "../../src/city/embedded-routes.js";
 import { findFaults } from "../../src/city/simulation/saves/integrity.js";
 import { bridgeForEach } from "./bridge.js";
 import { advance, fingerprint, smallTown } from "./simulation/towns.js";

@@ -1,11 +1,9 @@
-import { isFacility } from "../building-kinds.js";
 import type { Building, City, NetSegment } from "../game.js";
-import { position } from "../places.js";
-import type { Anomaly } from "./anomaly.js";
-import { squareAround, touchesRectangle } from "./plane.js";
+import { CELL_METERS, intoFootprint, type Line, position, squareAround } from "../geometry.js";
+import { isFacility } from "../state/buildings.js";
+import type { Anomaly } from "../state/listing.js";
 import type { RoadIndex } from "./road-index.js";
 
-const CELL_METERS = 8;
 /** A footprint may come this near to a road before the two count as overlapping. */
 const TOLERANCE_METERS = 1.5;
 
@@ -25,29 +23,38 @@ export function findBuildingOverlaps(city: City, roads: RoadIndex): Anomaly[] {
 }
 
 /** Heights do not count: a bridge over a building is reported too. */
-function roadUnder(
-  { prefab, position: at, angleDegrees }: Building,
-  roads: RoadIndex,
-): NetSegment | undefined {
-  const halfWidth = halfExtent(prefab.width);
-  const halfLength = halfExtent(prefab.length);
-  const angle = (angleDegrees * Math.PI) / 180;
-  const cos = Math.cos(angle);
-  const sin = Math.sin(angle);
-  const toFootprint = ({ x, z }: { x: number; z: number }) => {
-    const dx = x - at.x;
-    const dz = z - at.z;
-    return { x: dx * cos + dz * sin, z: -dx * sin + dz * cos };
-  };
+function roadUnder(building: Building, roads: RoadIndex): NetSegment | undefined {
+  const halfWidth = halfExtent(building.prefab.width);
+  const halfLength = halfExtent(building.prefab.length);
+  const inside = intoFootprint(building);
   return roads
-    .near(squareAround(at, Math.hypot(halfWidth, halfLength)))
+    .near(squareAround(building.position, Math.hypot(halfWidth, halfLength)))
     .map((index) => roads.segments[index] as NetSegment)
     .find(({ start, end }) => {
-      const line = { start: toFootprint(start), end: toFootprint(end) };
-      return touchesRectangle(line, halfWidth, halfLength);
+      return touchesRectangle({ start: inside(start), end: inside(end) }, halfWidth, halfLength);
     });
 }
 
 function halfExtent(cells: number): number {
   return Math.max(1, (cells * CELL_METERS) / 2 - TOLERANCE_METERS);
+}
+
+/** Whether a line touches the rectangle `|x| <= halfWidth`, `|z| <= halfLength`: the line is clipped side by side. */
+function touchesRectangle({ start, end }: Line, halfWidth: number, halfLength: number): boolean {
+  let entry = 0;
+  let exit = 1;
+  for (const [from, to, half] of [
+    [start.x, end.x, halfWidth],
+    [start.z, end.z, halfLength],
+  ] as const) {
+    const step = to - from;
+    if (step === 0) {
+      if (Math.abs(from) > half) return false;
+      continue;
+    }
+    const [near, far] = step > 0 ? [-half, half] : [half, -half];
+    entry = Math.max(entry, (near - from) / step);
+    exit = Math.min(exit, (far - from) / step);
+  }
+  return entry <= exit;
 }

@@ -1,7 +1,7 @@
 /** The roads of a city as the detectors look at them: by id, by place, and by how they meet. */
 import Flatbush from "flatbush";
 import type { City, NetSegment } from "../game.js";
-import { type Box, boxAround } from "./plane.js";
+import { type Box, boxAround, position } from "../geometry.js";
 
 export class RoadIndex {
   /** Segments of service Road, by id. */
@@ -45,6 +45,10 @@ function treeOf(segments: readonly NetSegment[]): Flatbush {
   }
   tree.finish();
   return tree;
+}
+
+export function segmentEnds({ startNodeId, endNodeId, start, end }: NetSegment) {
+  return { startNodeId, endNodeId, start: position(start), end: position(end) };
 }
 
 /** Built through the bridge, as far as a segment can tell: its name says so. */

@@ -1,10 +1,8 @@
 /** Ground roads that do not fit the ground: far below the town's grade, or beside a cliff. */
 import type { City, NetSegment, Position } from "../game.js";
-import { middle, position } from "../places.js";
-import type { Anomaly } from "./anomaly.js";
-import { type Box, boxAround, boxesTouch, lengthOf } from "./plane.js";
-import { isAgentNamed, isLocalRoad, nameHas, type RoadIndex } from "./road-index.js";
-import { segmentEnds } from "./road-pairs.js";
+import { type Box, boxAround, boxesTouch, lengthOf, middle, position } from "../geometry.js";
+import type { Anomaly } from "../state/listing.js";
+import { isAgentNamed, isLocalRoad, nameHas, type RoadIndex, segmentEnds } from "./road-index.js";
 
 const AREA_MARGIN_METERS = 700;
 const BELOW_GRADE_METERS = 24;
@@ -99,7 +97,7 @@ function sampleRelief(city: City, { start, end }: NetSegment, length: number): R
     roadToTerrain: 0,
     sideToSide: 0,
     adjacent: 0,
-    samplePosition: middle(start, end),
+    samplePosition: middle({ start, end }),
   };
   const across = { x: -(end.z - start.z) / length, z: (end.x - start.x) / length };
   for (const t of SAMPLES_ALONG) {

@@ -1,6 +1,7 @@
 /** Zoning that looks unintended: several zones mixed, or one zone full of holes, by block and by cluster of blocks. */
 import type { City, ZoneBlock } from "../game.js";
-import { position } from "../places.js";
+import { position } from "../geometry.js";
+import type { Anomaly } from "../state/listing.js";
 import {
   clusterBlocks,
   isMixed,
@@ -12,7 +13,6 @@ import {
   type ZoneTally,
   type ZoneThresholds,
 } from "../zone-tally.js";
-import type { Anomaly } from "./anomaly.js";
 
 const CLUSTER_METERS = 80;
 

@@ -2,11 +2,11 @@ import { z } from "zod";
 import { FieldError, toBridgeError } from "../errors.js";
 import type { City } from "../game.js";
 import type { CommandRoute } from "../route.js";
-import { isObject } from "../wire/body.js";
-import { type Body, flag, parseFields, shown } from "../wire/fields.js";
+
+import { type Body, flag, isObject, parseFields, shown } from "../wire/body.js";
 import type { JsonObject } from "../wire/json.js";
 import { buildRoad } from "./build-network.js";
-import { setZone } from "./set-zone.js";
+import { setZone } from "./zones.js";
 
 const MAX_COMMANDS = 32;
 

@@ -1,12 +1,11 @@
-import type { Anomaly } from "../anomalies/anomaly.js";
 import { findBuildingOverlaps } from "../anomalies/building-overlaps.js";
 import { RoadIndex } from "../anomalies/road-index.js";
-import { findRoadPairs } from "../anomalies/road-pairs.js";
-import { findDeadEnds, findShortStubs } from "../anomalies/road-stubs.js";
+import { findDeadEnds, findRoadPairs, findShortStubs } from "../anomalies/road-network.js";
 import { findTerrainMismatches } from "../anomalies/road-terrain.js";
 import { findMottledZones } from "../anomalies/zone-mottling.js";
 import type { City } from "../game.js";
 import type { ReadRoute } from "../route.js";
+import type { Anomaly } from "./listing.js";
 import { countBy, PROBLEM_LIMIT, paginate } from "./listing.js";
 
 /** GET /state/road-anomalies: stubs, pairs, terrain, dead ends, in this order. */

@@ -1,8 +1,7 @@
-import { isActive, isGrowable } from "../building-kinds.js";
 import type { Building } from "../game.js";
 import type { ReadRoute } from "../route.js";
 import { flagBit, levelName } from "../terms.js";
-import { countServices, flagText, siteOf } from "./building-rows.js";
+import { countServices, flagText, isActive, isGrowable, siteOf } from "./buildings.js";
 import { ENTITY_LIMIT, paginate } from "./listing.js";
 
 const ABANDONED = flagBit("Abandoned");

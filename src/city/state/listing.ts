@@ -1,6 +1,7 @@
 /** What the lists of the bridge have in common: limits, counts, and how problems and times are written. */
 import type { Problems } from "../game.js";
 import { PROBLEMS_1 } from "../terms.js";
+import type { JsonObject } from "../wire/json.js";
 import type { Query } from "../wire/query.js";
 
 export interface Page {
@@ -18,6 +19,11 @@ export interface LimitRule {
 export const ENTITY_LIMIT: LimitRule = { fallback: 500, max: 5000 };
 export const PROBLEM_LIMIT: LimitRule = { fallback: 200, max: 1000 };
 export const SHORT_LIMIT: LimitRule = { fallback: 50, max: 200 };
+
+/** Something that looks unintended, as clients get it; the other keys depend on the type. */
+export interface Anomaly extends JsonObject {
+  readonly type: string;
+}
 
 /** The rows that a request gets, and the numbers that go with them; the total counts past the limit. */
 export function paginate<T>(items: readonly T[], query: Query, rule: LimitRule): { page: Page; rows: T[] } {
@@ -50,9 +56,4 @@ export function problemNames({ names, severity }: Problems): string[] {
 /** Empty when all is well. */
 export function problemText(problems: Problems): string {
   return problemNames(problems).join(", ");
-}
-
-/** `yyyy-MM-ddTHH:mm:ss`, without a zone. */
-export function timestamp(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 19);
 }

@@ -1,7 +1,10 @@
-import type { NetSegment } from "../game.js";
-import { middle, position } from "../places.js";
+/** Networks, and whether the roads of the town reach the map edge. */
+
+import { isAgentNamed, isLocalRoad, RoadIndex } from "../anomalies/road-index.js";
+import type { NetNode, NetSegment } from "../game.js";
+import { middle, position } from "../geometry.js";
 import type { ReadRoute } from "../route.js";
-import { countBy, ENTITY_LIMIT, paginate, problemText } from "./listing.js";
+import { countBy, ENTITY_LIMIT, paginate, problemText, SHORT_LIMIT } from "./listing.js";
 
 /** GET /state/networks */
 export const networks: ReadRoute = {
@@ -16,12 +19,12 @@ export const networks: ReadRoute = {
       ...page,
       serviceFilter: service,
       countsByService: countBy(found, ({ prefab }) => prefab.service),
-      segments: rows.map(row),
+      segments: rows.map(segmentRow),
     };
   },
 };
 
-function row({ id, prefab, name, problems, startNodeId, endNodeId, start, end }: NetSegment) {
+function segmentRow({ id, prefab, name, problems, startNodeId, endNodeId, start, end }: NetSegment) {
   return {
     id,
     prefab: prefab.name,
@@ -34,6 +37,129 @@ function row({ id, prefab, name, problems, startNodeId, endNodeId, start, end }:
     endNodeId,
     start: position(start),
     end: position(end),
-    middle: position(middle(start, end)),
+    middle: position(middle({ start, end })),
   };
+}
+
+/** Beyond this, x or z, a node counts as outside even if it is not marked so. */
+const OUTSIDE_METERS = 8600;
+
+interface Component {
+  readonly componentId: number;
+  readonly segments: readonly NetSegment[];
+  readonly agentNamedSegments: number;
+  readonly nonHighwaySegments: number;
+  readonly outsideNodes: number;
+  readonly isLocal: boolean;
+}
+
+/** GET /state/external-connections: whether the roads of the town reach the map edge. */
+export const externalConnections: ReadRoute = {
+  path: "/state/external-connections",
+  label: "Inspect external connections",
+  read: ({ city, query }) => {
+    const outside = new Set(
+      city
+        .nodes()
+        .filter(isOutside)
+        .map(({ id }) => id),
+    );
+    const roads = new RoadIndex(city);
+    const components = findComponents(roads, outside);
+    const { page, rows } = paginate(components, query, SHORT_LIMIT);
+    const local = components.filter(({ isLocal }) => isLocal);
+    const cityComponent = largestComponent(components);
+    return {
+      ok: true,
+      roadComponents: components.length,
+      returned: page.returned,
+      limit: page.limit,
+      outsideRoadNodes: outside.size,
+      outsideRoadSegments: roads.segments.filter((segment) => endsOf(segment).some((id) => outside.has(id)))
+        .length,
+      localRoadComponents: local.length,
+      disconnectedLocalRoadComponents: local.filter(({ outsideNodes }) => outsideNodes === 0).length,
+      cityComponentId: cityComponent?.componentId ?? -1,
+      cityConnectedToOutside: (cityComponent?.outsideNodes ?? 0) > 0,
+      components: rows.map(componentRow),
+    };
+  },
+};
+
+function isOutside({ outside, position: { x, z } }: NetNode): boolean {
+  return outside || Math.abs(x) >= OUTSIDE_METERS || Math.abs(z) >= OUTSIDE_METERS;
+}
+
+/** Roads joined through shared nodes, numbered from 1 in the order of their lowest segment ids. */
+function findComponents(roads: RoadIndex, outside: ReadonlySet<number>): Component[] {
+  const components: Component[] = [];
+  const visited = new Set<number>();
+  for (const first of roads.segments) {
+    if (visited.has(first.id)) continue;
+    const segments = reach(first, roads, visited).sort((a, b) => a.id - b.id);
+    const nodeIds = new Set(segments.flatMap(endsOf));
+    components.push({
+      componentId: components.length + 1,
+      segments,
+      agentNamedSegments: segments.filter(isAgentNamed).length,
+      nonHighwaySegments: segments.filter(({ prefab }) => !prefab.name.includes("Highway")).length,
+      outsideNodes: [...nodeIds].filter((id) => outside.has(id)).length,
+      isLocal: segments.some(isLocalRoad),
+    });
+  }
+  return components;
+}
+
+/** All segments joined to the first one; notes them as visited. */
+function reach(first: NetSegment, roads: RoadIndex, visited: Set<number>): NetSegment[] {
+  const found = [first];
+  const passedNodes = new Set<number>();
+  visited.add(first.id);
+  for (const segment of found) {
+    for (const nodeId of endsOf(segment)) {
+      if (passedNodes.has(nodeId)) continue;
+      passedNodes.add(nodeId);
+      for (const next of roads.attachedTo(nodeId)) {
+        if (visited.has(next.id)) continue;
+        visited.add(next.id);
+        found.push(next);
+      }
+    }
+  }
+  return found;
+}
+
+/** The town: most of all what was built through the bridge. The first of equals wins. */
+function largestComponent(components: readonly Component[]): Component | undefined {
+  const score = (component: Component) => 4 * component.agentNamedSegments + component.nonHighwaySegments;
+  return components.reduce<Component | undefined>(
+    (best, component) => (best && score(best) >= score(component) ? best : component),
+    undefined,
+  );
+}
+
+function componentRow(component: Component) {
+  const { componentId, segments, agentNamedSegments, nonHighwaySegments, outsideNodes, isLocal } = component;
+  return {
+    componentId,
+    segmentCount: segments.length,
+    agentNamedSegments,
+    nonHighwaySegments,
+    outsideNodes,
+    outsideConnected: outsideNodes > 0,
+    isLocalRoadComponent: isLocal,
+    sampleSegmentId: (segments[0] as NetSegment).id,
+    sampleName: segments.find(({ name }) => name !== "")?.name ?? "",
+    center: centerOf(segments),
+  };
+}
+
+function centerOf(segments: readonly NetSegment[]) {
+  const middles = segments.map(middle);
+  const mean = (axis: "x" | "y" | "z") => middles.reduce((sum, at) => sum + at[axis], 0) / middles.length;
+  return { x: mean("x"), y: mean("y"), z: mean("z") };
+}
+
+function endsOf({ startNodeId, endNodeId }: NetSegment): [number, number] {
+  return [startNodeId, endNodeId];
 }

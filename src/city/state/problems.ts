@@ -1,9 +1,9 @@
 import type { Building, City, Position, Problems } from "../game.js";
-import { middle, position } from "../places.js";
+import { middle, position } from "../geometry.js";
 import type { ReadRoute } from "../route.js";
 import { type BuildingFlag, flagBit, problemMasks } from "../terms.js";
 import type { JsonObject } from "../wire/json.js";
-import { flagText } from "./building-rows.js";
+import { flagText } from "./buildings.js";
 import { countBy, PROBLEM_LIMIT, paginate, problemNames } from "./listing.js";
 
 /** Building states that are listed as if they were problems. */
@@ -22,7 +22,7 @@ interface Trouble {
   readonly names: readonly string[];
   readonly problems: Problems;
   readonly position: Position;
-  /** Of buildings only. */
+  /** Absent from nodes and segments. */
   readonly flags?: number;
 }
 
@@ -59,7 +59,7 @@ function* findTroubles(city: City): Generator<Trouble> {
   }
   for (const { id, problems: own, start, end } of city.segments()) {
     if (own.names.length === 0) continue;
-    const at = middle(start, end);
+    const at = middle({ start, end });
     yield { entityType: "netSegment", id, names: problemNames(own), problems: own, position: at };
   }
 }

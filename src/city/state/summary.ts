@@ -1,6 +1,19 @@
-import type { City } from "../game.js";
+/** The city at a glance: clock, size and demand, what citizens say, tax rates, saves. */
+import type { City, Message } from "../game.js";
 import type { ReadRoute } from "../route.js";
-import { timestamp } from "./listing.js";
+import {
+  GROWABLE_SERVICES,
+  LEVELS,
+  levelName,
+  SERVICES,
+  type Service,
+  SLIDER_SUB_SERVICES,
+  SUB_SERVICES,
+  type SubService,
+  TAXED_SUB_SERVICES,
+} from "../terms.js";
+import type { JsonObject } from "../wire/json.js";
+import { paginate, SHORT_LIMIT } from "./listing.js";
 
 /** GET /state/summary */
 export const summary: ReadRoute = {
@@ -43,4 +56,84 @@ function demandOf(city: City) {
 function speedOf(city: City) {
   const { paused, selectedSpeed, finalSpeed } = city.clock;
   return { paused, selectedSpeed, finalSpeed };
+}
+
+/** GET /state/chirps: newest first. */
+export const chirps: ReadRoute = {
+  path: "/state/chirps",
+  label: "Read citizen chirps",
+  read: ({ city, query }) => {
+    const newestFirst = city
+      .messages()
+      .map((message, index) => ({ message, index }))
+      .reverse();
+    const { page, rows } = paginate(newestFirst, query, SHORT_LIMIT);
+    return { ok: true, ...page, chirps: rows.map(({ message, index }) => row(message, index)) };
+  },
+};
+
+function row(message: Message, index: number): JsonObject {
+  const { type, senderName, senderId, text, messageId } = message;
+  const common = { index, type, senderName, senderId, text, messageId };
+  return message.type === "CitizenMessage"
+    ? { ...common, keyId: message.keyId, tag: message.tag }
+    : { ...common, senderKey: message.senderKey, randomId: message.randomId };
+}
+
+/** GET /state/economy: the six sliders show level 1 of their sub-service; the table shows all. */
+export const economy: ReadRoute = {
+  path: "/state/economy",
+  label: "Read economy state",
+  read: ({ city }) => ({
+    ok: true,
+    aggregateTaxRates: SLIDER_SUB_SERVICES.map(({ service, subService }) => ({
+      ...names(service, subService),
+      level: levelName(0),
+      levelValue: -1,
+      source: "uiTaxSlider",
+      rate: city.taxRate(subService, 1),
+    })),
+    taxRates: GROWABLE_SERVICES.flatMap((service) =>
+      TAXED_SUB_SERVICES[service].flatMap((subService) => levelRows(city, service, subService)),
+    ),
+  }),
+};
+
+function levelRows(city: City, service: Service, subService: SubService) {
+  return LEVELS.map((level) => ({
+    ...names(service, subService),
+    level: levelName(level),
+    levelValue: level - 1,
+    rate: city.taxRate(subService, level),
+  }));
+}
+
+function names(service: Service, subService: SubService) {
+  return {
+    service,
+    serviceValue: SERVICES.indexOf(service),
+    subService,
+    subServiceValue: SUB_SERVICES.indexOf(subService),
+  };
+}
+
+/** GET /state/saves: whole files only, newest first. */
+export const saves: ReadRoute = {
+  path: "/state/saves",
+  label: "List saves",
+  read: async ({ game }) => {
+    const { directory, saves: files } = await game.listSaves();
+    const rows = files.map(({ name, path, lastWriteTimeMs, lengthBytes }) => ({
+      name,
+      path,
+      lastWriteTimeUtc: timestamp(lastWriteTimeMs),
+      length: lengthBytes,
+    }));
+    return { ok: true, directory, saves: rows };
+  },
+};
+
+/** `yyyy-MM-ddTHH:mm:ss`, without a zone. */
+export function timestamp(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 19);
 }

@@ -1,6 +1,11 @@
-/** Request bodies: bytes to the fields of a command. */
-import { BridgeError } from "../errors.js";
-import type { Body } from "./fields.js";
+/**
+ * Request bodies: bytes to the fields of a command. A missing field has its default; a field of the wrong type is
+ * refused, because a command must not run on defaults by accident. Numbers may be written as text. Unknown fields are
+ * ignored.
+ */
+
+import { z } from "zod";
+import { BridgeError, FieldError } from "../errors.js";
 
 /** Commands need four; what goes deeper is no command, and reading it costs more the deeper it is. */
 const MAX_DEPTH = 32;
@@ -48,4 +53,51 @@ function parseJson(text: string): unknown {
   } catch (error) {
     throw new BridgeError(400, `The body is not valid JSON: ${(error as Error).message}`);
   }
+}
+
+export type Body = Readonly<Record<string, unknown>>;
+
+/** Every digit can match in one way only, so that a megabyte of them is judged in one pass. */
+const NUMBER_TEXT = /^\s*[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?\s*$/i;
+/** The city keeps names for ever, and answers and messages repeat them. */
+const MAX_TEXT_CHARACTERS = 1000;
+const MAX_SHOWN_CHARACTERS = 80;
+
+export const flag = (fallback: boolean) => z.boolean("must be true or false").default(fallback);
+export const text = (fallback: string) =>
+  z
+    .string("must be text")
+    .max(MAX_TEXT_CHARACTERS, `must have at most ${MAX_TEXT_CHARACTERS} characters`)
+    .default(fallback);
+
+const plainNumber = z.preprocess(fromText, z.number("must be a number"));
+export const number = (fallback: number) => plainNumber.default(fallback);
+export const optionalNumber = plainNumber.nullable().default(null);
+
+/** A missing axis is 0; the ground's own height replaces `y`. */
+export const point = z
+  .object({ x: number(0), y: number(0), z: number(0) }, "must be an object with x and z")
+  .default({ x: 0, y: 0, z: 0 });
+
+function fromText(value: unknown): unknown {
+  return typeof value === "string" && NUMBER_TEXT.test(value) ? Number(value) : value;
+}
+
+/** @throws FieldError naming the first field at fault and its value */
+export function parseFields<S extends z.ZodType>(schema: S, body: Body): z.output<S> {
+  const result = schema.safeParse(body);
+  if (result.success) return result.data;
+  const { path, message } = result.error.issues[0] as z.core.$ZodIssue;
+  const value = path.reduce<unknown>((object, key) => (object as Record<PropertyKey, unknown>)[key], body);
+  throw new FieldError(`${path.join(".")} ${message}, not ${shorten(JSON.stringify(value))}`);
+}
+
+function shorten(value: string): string {
+  return value.length > MAX_SHOWN_CHARACTERS ? `${value.slice(0, MAX_SHOWN_CHARACTERS - 3)}...` : value;
+}
+
+/** A field for a person to read, as it was sent unless it is long: in what the overlay says. */
+export function shown(value: unknown, whenAbsent: string): string {
+  const isPlain = typeof value === "string" || typeof value === "number" || typeof value === "boolean";
+  return isPlain && value !== "" ? shorten(String(value)) : whenAbsent;
 }

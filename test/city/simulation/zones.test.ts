@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { CommandRefusedError, type RepairZoneClusters, type SetZone } from "../../../src/city/game.js";
-import { distanceToSegment } from "../../../src/city/simulation/state/geometry.js";
+import { distanceToLine } from "../../../src/city/geometry.js";
 import { ZONES } from "../../../src/city/terms.js";
 import { advance, fingerprint, layLattice, newCity, place, road, smallTown, zone } from "./towns.js";
 
@@ -120,7 +120,7 @@ describe("the embedded city's zones", () => {
         const shortSide = Math.min(a.prefab.width, a.prefab.length, b.prefab.width, b.prefab.length) * 8;
         expect(apart, `${a.id} and ${b.id}`).to.be.at.least(shortSide - 0.01);
       }
-      const toRoads = city.segments().map(({ start, end }) => distanceToSegment(a.position, start, end));
+      const toRoads = city.segments().map((segment) => distanceToLine(a.position, segment));
       expect(Math.min(...toRoads), `building ${a.id}`).to.be.at.least(8 + 4 - 0.01);
     }
   });

@@ -15,6 +15,7 @@ import {
   type SetBuildingActive,
   type SetBuildingActiveResult,
 } from "../../game.js";
+import { CELL_METERS, distance } from "../../geometry.js";
 import { flagNames } from "../../terms.js";
 import type { SimBuildingPrefab } from "../catalogue/building-prefab.js";
 import { findBuildingPrefab } from "../catalogue/building-prefabs.js";
@@ -40,7 +41,6 @@ import {
 import { setProblem } from "../fabric/problems.js";
 import { reportFirstRoad, reportOpening } from "../life/messages.js";
 import type { SimBuilding, SimNode } from "../state/entities.js";
-import { CELL_METERS, distance } from "../state/geometry.js";
 import type { World } from "../state/world.js";
 
 const MIN_SEGMENT_METERS = 4;

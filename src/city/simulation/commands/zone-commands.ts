@@ -7,13 +7,19 @@ import {
   type SetZone,
   type SetZoneResult,
 } from "../../game.js";
-import { PAINTABLE_ZONES, type Service, ZONES, type Zone } from "../../terms.js";
+import { distance, squareAround } from "../../geometry.js";
+import {
+  FACILITY_SERVICES,
+  GROWABLE_SERVICES,
+  PAINTABLE_ZONES,
+  type Service,
+  ZONES,
+  type Zone,
+} from "../../terms.js";
 import { clusterBlocks, isMixed, isPatchy, tallyCells } from "../../zone-tally.js";
 import { zoneOf } from "../fabric/buildings.js";
 import { blockCentroid } from "../fabric/zone-blocks.js";
 import type { SimBuilding, SimZoneBlock } from "../state/entities.js";
-import { distance } from "../state/geometry.js";
-import { boundsAround } from "../state/grid.js";
 import { BLOCK_REACH_METERS, type World } from "../state/world.js";
 
 const MAX_PAINT_RADIUS_METERS = 256;
@@ -27,18 +33,8 @@ const MAX_GRID_METERS = 160;
 
 /** Buildings that `preserveOccupied` keeps the paint away from. */
 const PROTECTED_SERVICES: ReadonlySet<Service> = new Set<Service>([
-  "Residential",
-  "Commercial",
-  "Industrial",
-  "Office",
-  "Water",
-  "Electricity",
-  "Garbage",
-  "HealthCare",
-  "PoliceDepartment",
-  "FireDepartment",
-  "Education",
-  "Disaster",
+  ...GROWABLE_SERVICES,
+  ...FACILITY_SERVICES,
   "Beautification",
   "Monument",
 ]);
@@ -60,7 +56,7 @@ export function setZone(world: World, command: SetZone): SetZoneResult {
     );
   }
   const matching = world.blockGrid
-    .near(boundsAround(center, radius + BLOCK_REACH_METERS))
+    .near(squareAround(center, radius + BLOCK_REACH_METERS))
     .map((id) => world.blocks.at(id))
     .filter(
       (block) => Math.min(distance(block.position, center), distance(blockCentroid(block), center)) <= radius,
@@ -152,7 +148,7 @@ function buildingsNear(world: World, block: SimZoneBlock): SimBuilding[] {
     Math.max(prefab.width, prefab.length) * 4 + BLOCK_NEIGHBOURHOOD_METERS;
   const farthest = LARGEST_FOOTPRINT_CELLS * 4 + BLOCK_NEIGHBOURHOOD_METERS;
   return world.buildingGrid
-    .near(boundsAround(block.position, farthest))
+    .near(squareAround(block.position, farthest))
     .map((id) => world.buildings.at(id))
     .filter((building) => distance(building.position, block.position) <= reachOf(building));
 }

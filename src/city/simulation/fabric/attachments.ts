@@ -2,9 +2,9 @@
  * What a building is within reach of: the road it opens to and the pipes that can serve it. Kept up to date when
  * either comes or goes; a pure function of where things are.
  */
+
+import { boxAround, CELL_METERS, distanceToLine, squareAround } from "../../geometry.js";
 import type { SimBuilding, SimSegment } from "../state/entities.js";
-import { CELL_METERS, distanceToSegment } from "../state/geometry.js";
-import { boundsAround, boxOf } from "../state/grid.js";
 import type { World } from "../state/world.js";
 
 /** A pipe serves buildings up to this far away. */
@@ -22,10 +22,10 @@ export function attach(world: World, building: SimBuilding): void {
   building.waterPipeIds = [];
   building.heatPipeIds = [];
   let nearestRoad = Number.POSITIVE_INFINITY;
-  for (const id of world.segmentGrid.near(boundsAround(building.position, reach))) {
+  for (const id of world.segmentGrid.near(squareAround(building.position, reach))) {
     const segment = world.segments.at(id);
     const { prefab } = segment;
-    const away = distanceToSegment(building.position, segment.start, segment.end);
+    const away = distanceToLine(building.position, segment);
     if (prefab.carries === "water" && away <= PIPE_REACH_METERS) building.waterPipeIds.push(id);
     else if (prefab.carries === "heat" && away <= PIPE_REACH_METERS) building.heatPipeIds.push(id);
     else if (prefab.frontage && away < nearestRoad && away <= roadReach(segment, halfExtent)) {
@@ -39,7 +39,7 @@ export function attach(world: World, building: SimBuilding): void {
 export function reattachNear(world: World, segment: SimSegment): void {
   const largest = (LARGEST_FOOTPRINT_CELLS / 2) * CELL_METERS;
   const grow = Math.max(PIPE_REACH_METERS, largest + DRIVEWAY_METERS + WIDEST_ROAD_METERS / 2);
-  for (const id of world.buildingGrid.near(boxOf(segment.start, segment.end, grow))) {
+  for (const id of world.buildingGrid.near(boxAround(segment, grow))) {
     attach(world, world.buildings.at(id));
   }
 }

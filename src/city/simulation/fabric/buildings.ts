@@ -1,10 +1,9 @@
 /** Buildings: how they come into being, what they hold, whether they work, and how they go. */
 import { CommandRefusedError, type GroundPoint } from "../../game.js";
+import { footprintRadius, squareAround } from "../../geometry.js";
 import { flagBit, type Zone } from "../../terms.js";
 import type { SimBuildingPrefab } from "../catalogue/building-prefab.js";
 import { NO_PROBLEMS, type SimBuilding } from "../state/entities.js";
-import { footprintRadius } from "../state/geometry.js";
-import { boundsAround } from "../state/grid.js";
 import type { World } from "../state/world.js";
 import { attach } from "./attachments.js";
 import { moveOut } from "./citizens.js";
@@ -81,7 +80,7 @@ export function createBuilding(
   world.putBuilding(building);
   world.buildIndex += 1;
   attach(world, building);
-  occupyNear(world, boundsAround(point, footprintRadius(building)), building);
+  occupyNear(world, squareAround(point, footprintRadius(building)), building);
   return building;
 }
 
@@ -89,7 +88,7 @@ export function createBuilding(
 export function removeBuilding(world: World, building: SimBuilding): void {
   empty(world, building);
   world.dropBuilding(building);
-  forgetOccupiedNear(world, boundsAround(building.position, footprintRadius(building)));
+  forgetOccupiedNear(world, squareAround(building.position, footprintRadius(building)));
 }
 
 /** Sends everybody away. */

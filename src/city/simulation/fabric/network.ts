@@ -1,9 +1,8 @@
 /** Nodes and segments: how they come into being, share nodes, and go. */
 import { CommandRefusedError, type GroundPoint, type Position, type Problems } from "../../game.js";
+import { distance, squareAround } from "../../geometry.js";
 import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
 import { NO_PROBLEMS, type SimNode, type SimSegment } from "../state/entities.js";
-import { distance } from "../state/geometry.js";
-import { boundsAround } from "../state/grid.js";
 import type { World } from "../state/world.js";
 import { reattachNear } from "./attachments.js";
 import { streetName } from "./names.js";
@@ -23,7 +22,7 @@ export function findReusableNode(
   prefab: SimNetworkPrefab,
   point: GroundPoint,
 ): SimNode | undefined {
-  for (const id of world.nodeGrid.near(boundsAround(point, NODE_REUSE_METERS))) {
+  for (const id of world.nodeGrid.near(squareAround(point, NODE_REUSE_METERS))) {
     const node = world.nodes.at(id);
     const compatible =
       node.prefab === prefab || (node.prefab.service === "Road" && prefab.service === "Road");

@@ -1,7 +1,7 @@
 /** Whether a building stands at the water, as pumps and outlets must. */
 
 import type { GroundPoint } from "../../game.js";
-import { CELL_METERS } from "../state/geometry.js";
+import { CELL_METERS } from "../../geometry.js";
 import type { Terrain } from "../state/terrain.js";
 
 const SHORE_METERS = 24;

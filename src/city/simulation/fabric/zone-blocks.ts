@@ -5,16 +5,18 @@
  * Where blocks overlap, the older one owns the ground.
  */
 import type { GroundPoint } from "../../game.js";
-import type { SimSegment, SimZoneBlock } from "../state/entities.js";
 import {
+  type Box,
+  boxAround,
   CELL_METERS,
   distance,
-  distanceToSegment,
+  distanceToLine,
   type Footprint,
   footprintRadius,
-  insideFootprint,
-} from "../state/geometry.js";
-import { type Bounds, boundsAround, boxOf } from "../state/grid.js";
+  intoFootprint,
+  squareAround,
+} from "../../geometry.js";
+import type { SimSegment, SimZoneBlock } from "../state/entities.js";
 import { BLOCK_REACH_METERS, type World } from "../state/world.js";
 
 export const BLOCK_COLUMNS = 4;
@@ -54,7 +56,7 @@ export function createBlocks(world: World, segment: SimSegment): void {
 export function removeBlocks(world: World, segment: SimSegment): void {
   for (const id of segment.blockIds) {
     const block = world.blocks.at(id);
-    for (const buildingId of world.buildingGrid.near(boundsAround(block.position, BLOCK_REACH_METERS))) {
+    for (const buildingId of world.buildingGrid.near(squareAround(block.position, BLOCK_REACH_METERS))) {
       const building = world.buildings.at(buildingId);
       if (building.blockId === id) Object.assign(building, { blockId: 0, lotMask: 0 });
     }
@@ -66,18 +68,18 @@ export function removeBlocks(world: World, segment: SimSegment): void {
 /** After a road came or went: what can be built on beside it has to be worked out anew. */
 export function forgetUsableNear(world: World, segment: SimSegment): void {
   const grow = segment.prefab.widthMeters / 2 + 5 * CELL_METERS + BLOCK_REACH_METERS;
-  for (const id of world.blockGrid.near(boxOf(segment.start, segment.end, grow))) {
+  for (const id of world.blockGrid.near(boxAround(segment, grow))) {
     world.blocks.at(id).usable = null;
   }
 }
 
 /** After a building went: which cells are covered has to be worked out anew. */
-export function forgetOccupiedNear(world: World, bounds: Bounds): void {
+export function forgetOccupiedNear(world: World, bounds: Box): void {
   for (const id of world.blockGrid.near(bounds)) world.blocks.at(id).occupied = null;
 }
 
 /** After a building came: what is known to be covered now includes its cells. */
-export function occupyNear(world: World, bounds: Bounds, building: Footprint): void {
+export function occupyNear(world: World, bounds: Box, building: Footprint): void {
   for (const id of world.blockGrid.near(bounds)) {
     const block = world.blocks.at(id);
     if (block.occupied !== null) block.occupied |= coveredCells(block, building);
@@ -116,7 +118,7 @@ export function usableCells(world: World, block: SimZoneBlock): number {
 export function occupiedCells(world: World, block: SimZoneBlock): number {
   if (block.occupied === null) {
     block.occupied = 0;
-    for (const id of world.buildingGrid.near(boundsAround(block.position, BLOCK_REACH_METERS))) {
+    for (const id of world.buildingGrid.near(squareAround(block.position, BLOCK_REACH_METERS))) {
       block.occupied |= coveredCells(block, world.buildings.at(id));
     }
   }
@@ -126,13 +128,23 @@ export function occupiedCells(world: World, block: SimZoneBlock): number {
 function coveredCells(block: SimZoneBlock, building: Footprint): number {
   const away = distance(block.position, building.position);
   if (away > BLOCK_REACH_METERS + footprintRadius(building)) return 0;
-  return cellsWhere(block, (center) => insideFootprint(center, building, EDGE_TOLERANCE_METERS));
+  return cellsWhere(block, isUnder(building));
+}
+
+function isUnder(building: Footprint): (center: GroundPoint) => boolean {
+  const into = intoFootprint(building);
+  const halfWidth = (building.prefab.width * CELL_METERS) / 2 - EDGE_TOLERANCE_METERS;
+  const halfLength = (building.prefab.length * CELL_METERS) / 2 - EDGE_TOLERANCE_METERS;
+  return (center) => {
+    const { x, z } = into(center);
+    return Math.abs(x) <= halfWidth && Math.abs(z) <= halfLength;
+  };
 }
 
 function usabilityTest(world: World, block: SimZoneBlock): (center: GroundPoint) => boolean {
-  const bounds = boundsAround(block.position, BLOCK_REACH_METERS);
+  const bounds = squareAround(block.position, BLOCK_REACH_METERS);
   const roads = world.segmentGrid
-    .near(boundsAround(block.position, BLOCK_REACH_METERS + 2 * CELL_METERS))
+    .near(squareAround(block.position, BLOCK_REACH_METERS + 2 * CELL_METERS))
     .map((id) => world.segments.at(id))
     .filter(({ prefab }) => prefab.carries === "traffic" && prefab.elevation === "ground");
   const older = world.blockGrid
@@ -143,7 +155,7 @@ function usabilityTest(world: World, block: SimZoneBlock): (center: GroundPoint)
     !world.terrain.isWater(center.x, center.z) &&
     !roads.some((road) => {
       const halfWidth = road.prefab.widthMeters / 2;
-      return distanceToSegment(center, road.start, road.end) < halfWidth - EDGE_TOLERANCE_METERS;
+      return distanceToLine(center, road) < halfWidth - EDGE_TOLERANCE_METERS;
     }) &&
     !older.some((other) => ownsGround(other, center));
 }

@@ -1,9 +1,9 @@
 /** Services that reach buildings by distance: the nearest working provider serves, as well as its capacity allows. */
 
+import { distance } from "../../geometry.js";
 import type { Coverage } from "../catalogue/building-prefab.js";
 import { isWorking } from "../fabric/buildings.js";
 import type { SimBuilding } from "../state/entities.js";
-import { distance } from "../state/geometry.js";
 import type { World } from "../state/world.js";
 
 /**

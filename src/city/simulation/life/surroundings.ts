@@ -1,10 +1,9 @@
 /** What a place is worth: the services that reach it, less pollution, ruins, crime and taxes. */
 
+import { distance, squareAround } from "../../geometry.js";
 import type { Coverage } from "../catalogue/building-prefab.js";
 import { ABANDONED, isActive } from "../fabric/buildings.js";
 import type { SimBuilding } from "../state/entities.js";
-import { distance } from "../state/geometry.js";
-import { boundsAround } from "../state/grid.js";
 import type { World } from "../state/world.js";
 import { requestService } from "./services.js";
 
@@ -63,7 +62,7 @@ function demandOn(kind: Coverage, people: number): number {
 function nuisances(world: World, building: SimBuilding): { pollution: number; ruins: number } {
   let pollution = 0;
   let ruins = 0;
-  for (const id of world.nuisanceGrid.near(boundsAround(building.position, NUISANCE_METERS))) {
+  for (const id of world.nuisanceGrid.near(squareAround(building.position, NUISANCE_METERS))) {
     const other = world.buildings.at(id);
     const away = distance(other.position, building.position);
     if (id === building.id || away > NUISANCE_METERS) continue;

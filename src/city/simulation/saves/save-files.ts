@@ -7,6 +7,7 @@ import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promis
 import { join, resolve } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { CommandRefusedError, type SaveDirectory, type SaveFile, type SaveResult } from "../../game.js";
+import { DEFAULT_SAVE_NAME } from "../../terms.js";
 import type { World } from "../state/world.js";
 import { automaticSavesOf, isAutomaticName, newCityId, nextAutomaticName } from "./automatic-saves.js";
 import { packCity, SaveFileError, unpackCity } from "./crp.js";
@@ -14,9 +15,8 @@ import { restoreSnapshot, SNAPSHOT_VERSION, type Snapshot, takeSnapshot } from "
 
 const EXTENSION = ".crp";
 const PART_SUFFIX = ".part";
-const DEFAULT_NAME = "AgentAutoSave";
 const MAX_NAME_CHARACTERS = 64;
-/** Of a file name, on all common file systems. */
+/** All common file systems allow it. */
 const MAX_FILE_NAME_BYTES = 255;
 
 export class SaveFiles {
@@ -177,7 +177,7 @@ async function readSave(path: string): Promise<{ world: World; digest: string }>
 /** Letters, digits, `-`, `_` and spaces stay; everything else becomes `_`. No path can come of it. */
 export function fileNameFor(name: string): string {
   const safe = name.trim().replace(/[^\p{L}\p{Nd}\-_ ]/gu, "_");
-  return [...safe].slice(0, MAX_NAME_CHARACTERS).join("").trim() || DEFAULT_NAME;
+  return [...safe].slice(0, MAX_NAME_CHARACTERS).join("").trim() || DEFAULT_SAVE_NAME;
 }
 
 /** @throws CommandRefusedError */

@@ -3,16 +3,16 @@
  * only holds the records and the indexes that find them.
  */
 import type { ClockState } from "../../game.js";
+import { boxAround, footprintRadius, squareAround } from "../../geometry.js";
 import { flagBit } from "../../terms.js";
 import { COVERAGES, type Coverage } from "../catalogue/building-prefab.js";
 import { gameTimeMs } from "./calendar.js";
 import { Ledger, TaxTable } from "./economy.js";
 import type { Citizen, Household, SimBuilding, SimNode, SimSegment, SimZoneBlock } from "./entities.js";
-import { footprintRadius } from "./geometry.js";
-import { boundsAround, SpatialGrid } from "./grid.js";
 import { MessageBoard } from "./message-board.js";
 import { Pool, SortedById } from "./pool.js";
 import { Random } from "./random.js";
+import { SpatialIndex } from "./spatial-index.js";
 import { Terrain } from "./terrain.js";
 
 /** Where the game begins to refuse new entities of each kind. */
@@ -57,12 +57,12 @@ export class World {
   readonly citizens = new Pool<Citizen>(LIMITS.citizens);
   readonly households = new Pool<Household>(LIMITS.households);
 
-  readonly nodeGrid = new SpatialGrid();
-  readonly segmentGrid = new SpatialGrid();
-  readonly blockGrid = new SpatialGrid();
-  readonly buildingGrid = new SpatialGrid();
+  readonly nodeGrid = new SpatialIndex();
+  readonly segmentGrid = new SpatialIndex();
+  readonly blockGrid = new SpatialIndex();
+  readonly buildingGrid = new SpatialIndex();
   /** Only the buildings that spoil their surroundings: polluters and abandoned ones. */
-  readonly nuisanceGrid = new SpatialGrid();
+  readonly nuisanceGrid = new SpatialIndex();
 
   /** Rises with every change to nodes or segments. */
   networkRevision = 0;
@@ -89,55 +89,55 @@ export class World {
 
   putNode(node: SimNode): void {
     this.nodes.put(node);
-    this.nodeGrid.insert(node.id, boundsAround(node.position, 0));
+    this.nodeGrid.insert(node.id, squareAround(node.position, 0));
     this.networkRevision++;
   }
 
   dropNode(node: SimNode): void {
     this.nodes.remove(node.id);
-    this.nodeGrid.remove(node.id, boundsAround(node.position, 0));
+    this.nodeGrid.remove(node.id, squareAround(node.position, 0));
     this.networkRevision++;
   }
 
   putSegment(segment: SimSegment): void {
     this.segments.put(segment);
-    this.segmentGrid.insertLine(segment.id, segment.start, segment.end, 0);
+    this.segmentGrid.insert(segment.id, boxAround(segment, 0));
     this.networkRevision++;
   }
 
   dropSegment(segment: SimSegment): void {
     this.segments.remove(segment.id);
-    this.segmentGrid.removeLine(segment.id, segment.start, segment.end, 0);
+    this.segmentGrid.remove(segment.id, boxAround(segment, 0));
     this.networkRevision++;
   }
 
   putBlock(block: SimZoneBlock): void {
     this.blocks.put(block);
-    this.blockGrid.insert(block.id, boundsAround(block.position, BLOCK_REACH_METERS));
+    this.blockGrid.insert(block.id, squareAround(block.position, BLOCK_REACH_METERS));
   }
 
   dropBlock(block: SimZoneBlock): void {
     this.blocks.remove(block.id);
-    this.blockGrid.remove(block.id, boundsAround(block.position, BLOCK_REACH_METERS));
+    this.blockGrid.remove(block.id, squareAround(block.position, BLOCK_REACH_METERS));
   }
 
   putBuilding(building: SimBuilding): void {
     this.buildings.put(building);
-    this.buildingGrid.insert(building.id, boundsAround(building.position, footprintRadius(building)));
+    this.buildingGrid.insert(building.id, squareAround(building.position, footprintRadius(building)));
     for (const list of this.listsOf(building)) list.add(building);
-    if (isNuisance(building)) this.nuisanceGrid.insert(building.id, boundsAround(building.position, 0));
+    if (isNuisance(building)) this.nuisanceGrid.insert(building.id, squareAround(building.position, 0));
   }
 
   dropBuilding(building: SimBuilding): void {
     for (const list of this.listsOf(building)) list.remove(building);
-    if (isNuisance(building)) this.nuisanceGrid.remove(building.id, boundsAround(building.position, 0));
+    if (isNuisance(building)) this.nuisanceGrid.remove(building.id, squareAround(building.position, 0));
     this.buildings.remove(building.id);
-    this.buildingGrid.remove(building.id, boundsAround(building.position, footprintRadius(building)));
+    this.buildingGrid.remove(building.id, squareAround(building.position, footprintRadius(building)));
   }
 
   /** Changes flags that decide whether a building is a nuisance. */
   changeFlags(building: SimBuilding, flags: number): void {
-    const bounds = boundsAround(building.position, 0);
+    const bounds = squareAround(building.position, 0);
     if (isNuisance(building)) this.nuisanceGrid.remove(building.id, bounds);
     building.flags = flags;
     if (isNuisance(building)) this.nuisanceGrid.insert(building.id, bounds);

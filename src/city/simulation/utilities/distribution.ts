@@ -1,6 +1,7 @@
 /** Handing out what a connected network carries: to everybody if there is enough, else to the nearest first. */
+
+import { distance } from "../../geometry.js";
 import type { SimBuilding } from "../state/entities.js";
-import { distance } from "../state/geometry.js";
 
 export interface Supplier {
   readonly building: SimBuilding;

@@ -5,12 +5,12 @@
  */
 
 import type { GroundPoint } from "../../game.js";
+import { footprintRadius } from "../../geometry.js";
 import { ABANDONED, COMPLETED, DOWN, isActive } from "../fabric/buildings.js";
 import { setProblem } from "../fabric/problems.js";
 import { isAtShore } from "../fabric/shore.js";
 import { temperature } from "../state/calendar.js";
 import { NO_PROBLEMS, type SimBuilding } from "../state/entities.js";
-import { footprintRadius } from "../state/geometry.js";
 import { hash } from "../state/random.js";
 import { MAP_HALF_METERS } from "../state/terrain.js";
 import type { World } from "../state/world.js";

@@ -1,0 +1,88 @@
+/** Geometry on the ground plane: x to the east, z to the north. */
+import type { GroundPoint, Position } from "./game.js";
+
+/** Edge of a zoning cell and of a footprint cell. */
+export const CELL_METERS = 8;
+
+export interface Line {
+  readonly start: GroundPoint;
+  readonly end: GroundPoint;
+}
+
+export interface Box {
+  readonly minX: number;
+  readonly minZ: number;
+  readonly maxX: number;
+  readonly maxZ: number;
+}
+
+/** The rectangle that a building covers: width and length in cells. */
+export interface Footprint {
+  readonly position: GroundPoint;
+  readonly angleDegrees: number;
+  readonly prefab: { readonly width: number; readonly length: number };
+}
+
+/** The coordinates alone. */
+export function position({ x, y, z }: Position) {
+  return { x, y, z };
+}
+
+export function middle({ start, end }: { readonly start: Position; readonly end: Position }): Position {
+  return { x: (start.x + end.x) / 2, y: (start.y + end.y) / 2, z: (start.z + end.z) / 2 };
+}
+
+export function distance(a: GroundPoint, b: GroundPoint): number {
+  return Math.hypot(a.x - b.x, a.z - b.z);
+}
+
+export function lengthOf({ start, end }: Line): number {
+  return distance(start, end);
+}
+
+/** From a point to the nearest point of a line. */
+export function distanceToLine(point: GroundPoint, { start, end }: Line): number {
+  const dx = end.x - start.x;
+  const dz = end.z - start.z;
+  const along = ((point.x - start.x) * dx + (point.z - start.z) * dz) / (dx * dx + dz * dz || 1);
+  const t = Math.min(Math.max(along, 0), 1);
+  return Math.hypot(point.x - start.x - t * dx, point.z - start.z - t * dz);
+}
+
+/** The box of a line, grown on every side. */
+export function boxAround({ start, end }: Line, margin: number): Box {
+  return {
+    minX: Math.min(start.x, end.x) - margin,
+    minZ: Math.min(start.z, end.z) - margin,
+    maxX: Math.max(start.x, end.x) + margin,
+    maxZ: Math.max(start.z, end.z) + margin,
+  };
+}
+
+export function squareAround({ x, z }: GroundPoint, reach: number): Box {
+  return { minX: x - reach, minZ: z - reach, maxX: x + reach, maxZ: z + reach };
+}
+
+export function boxesTouch(a: Box, b: Box): boolean {
+  return a.minX <= b.maxX && b.minX <= a.maxX && a.minZ <= b.maxZ && b.minZ <= a.maxZ;
+}
+
+/** Half the diagonal of a footprint. */
+export function footprintRadius({ prefab: { width, length } }: Footprint): number {
+  return (Math.hypot(width, length) * CELL_METERS) / 2;
+}
+
+/** Tells where a point lies seen from a footprint: x along its width, z along its length, from its centre. */
+export function intoFootprint({
+  position: center,
+  angleDegrees,
+}: Footprint): (at: GroundPoint) => GroundPoint {
+  const angle = (angleDegrees * Math.PI) / 180;
+  const cos = Math.cos(angle);
+  const sin = Math.sin(angle);
+  return (at) => {
+    const dx = at.x - center.x;
+    const dz = at.z - center.z;
+    return { x: dx * cos + dz * sin, z: -dx * sin + dz * cos };
+  };
+}

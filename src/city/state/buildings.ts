@@ -1,0 +1,96 @@
+/** Which buildings the bridge calls what, what all lists of buildings have in common, and the list of facilities. */
+import type { Building } from "../game.js";
+import { position } from "../geometry.js";
+import type { ReadRoute } from "../route.js";
+import {
+  FACILITY_SERVICES,
+  flagBit,
+  flagNames,
+  GROWABLE_SERVICES,
+  levelName,
+  type Service,
+} from "../terms.js";
+import { countBy, ENTITY_LIMIT, paginate, problemText } from "./listing.js";
+
+const FACILITY: ReadonlySet<Service> = new Set(FACILITY_SERVICES);
+const GROWABLE: ReadonlySet<Service> = new Set(GROWABLE_SERVICES);
+const ACTIVE = flagBit("Active");
+
+/** A building that serves the city, pipe junctions excluded. */
+export function isFacility({ prefab }: Building): boolean {
+  return FACILITY.has(prefab.service) && !prefab.helper;
+}
+
+export function isGrowable({ prefab }: Building): boolean {
+  return GROWABLE.has(prefab.service);
+}
+
+export function isActive({ flags }: Building): boolean {
+  return (flags & ACTIVE) !== 0;
+}
+
+export function countServices(buildings: readonly Building[]) {
+  return {
+    countsByService: countBy(buildings, ({ prefab }) => prefab.service),
+    countsBySubService: countBy(buildings, ({ prefab }) => `${prefab.service}/${prefab.subService}`),
+  };
+}
+
+/** Few combinations of flags occur, in thousands of rows. */
+const FLAG_TEXTS = new Map<number, string>();
+
+/** Flag names in bit order, as one text. */
+export function flagText(flags: number): string {
+  const known = FLAG_TEXTS.get(flags);
+  if (known !== undefined) return known;
+  const text = flagNames(flags).join(", ");
+  FLAG_TEXTS.set(flags, text);
+  return text;
+}
+
+/** How large a building is, where it stands and what is wrong with it: the end of every row. */
+export function siteOf(building: Building) {
+  const { prefab, angleDegrees, problems } = building;
+  return {
+    width: prefab.width,
+    length: prefab.length,
+    angleDegrees,
+    problems: problemText(problems),
+    position: position(building.position),
+  };
+}
+
+/** GET /state/facilities: service buildings; with `service` that service alone, with map objects everything. */
+export const facilities: ReadRoute = {
+  path: "/state/facilities",
+  label: "Read facilities",
+  read: ({ city, query }) => {
+    const service = query.text("service");
+    const includeMapObjects = query.flag("includeMapObjects", false);
+    const isListed = (building: Building) => {
+      if (service === "") return includeMapObjects || isFacility(building);
+      return building.prefab.service === service && (includeMapObjects || !building.prefab.helper);
+    };
+    const found = city.buildings().filter(isListed);
+    const { page, rows } = paginate(found, query, ENTITY_LIMIT);
+    const filters = { serviceFilter: service, includeMapObjects };
+    return { ok: true, ...page, ...filters, ...countServices(found), facilities: rows.map(row) };
+  },
+};
+
+function row(building: Building) {
+  const { id, prefab, flags } = building;
+  return {
+    id,
+    prefab: prefab.name,
+    displayName: prefab.displayName,
+    blockedAsset: prefab.blocked,
+    active: isActive(building),
+    flags: flagText(flags),
+    service: prefab.service,
+    subService: prefab.subService,
+    level: prefab.level,
+    levelName: levelName(prefab.level),
+    ...siteOf(building),
+  };
+}
