@@ -1,19 +1,45 @@
 /**
- * npm run readme: writes the generated part of README.md, the configuration table.
- * With --check: exits 1 if the file is not up to date.
+ * npm run readme: writes the generated tables of the documents, settings and parameters.
+ * With --check: exits 1 if one is not up to date.
  */
 import { readFileSync, writeFileSync } from "node:fs";
+import type { z } from "zod";
 import { renderConfigTable } from "../src/config.js";
+import { namesOf } from "../src/music/request/names.js";
+import { generationSchema } from "../src/music/request/schema.js";
 
-const file = new URL("../README.md", import.meta.url);
-const before = readFileSync(file, "utf8");
-const after = before.replace(
-  /(<!-- configuration -->\n)[\s\S]*?(<!-- \/configuration -->)/,
-  (_, open: string, close: string) => `${open}${renderConfigTable().trim()}\n${close}`,
-);
-if (!process.argv.includes("--check")) {
-  writeFileSync(file, after);
-} else if (after !== before) {
-  process.stderr.write("README.md is not up to date: run npm run readme\n");
-  process.exitCode = 1;
+const TABLES = [
+  { file: "src/SETTINGS.md", name: "settings", render: renderConfigTable },
+  {
+    file: "src/music/request/PARAMETERS.md",
+    name: "generation",
+    render: () => parameterTable(generationSchema.shape),
+  },
+];
+
+function parameterTable(parameters: Record<string, z.ZodType>): string {
+  const rows = Object.values(parameters).map((type) => {
+    const [name, ...others] = namesOf(type).map((text) => `\`${text}\``);
+    const fallback = type.safeParse(undefined);
+    return `| ${name} | ${fallback.success ? shown(fallback.data) : "required"} | ${others.join(" ")} |`;
+  });
+  return ["| Parameter | Default | Other names |", "|---|---|---|", ...rows].join("\n");
+}
+
+function shown(value: unknown): string {
+  if (value === null || value === "") return "";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+for (const { file, name, render } of TABLES) {
+  const url = new URL(`../${file}`, import.meta.url);
+  const before = readFileSync(url, "utf8");
+  const marks = new RegExp(`(<!-- ${name} -->\\n)[\\s\\S]*?(<!-- /${name} -->)`);
+  const after = before.replace(marks, (_, open: string, close: string) => `${open}${render()}\n${close}`);
+  if (!process.argv.includes("--check")) {
+    writeFileSync(url, after);
+  } else if (after !== before) {
+    process.stderr.write(`${file} is not up to date: run npm run readme\n`);
+    process.exitCode = 1;
+  }
 }

@@ -1,6 +1,6 @@
 /**
  * Every setting, parsed once. The table below is the only place where a variable's name, default and
- * rule stand; the README's configuration table is rendered from it.
+ * rule stand; the table in SETTINGS.md is rendered from them.
  */
 import { delimiter, join, resolve } from "node:path";
 import { z } from "zod";
@@ -9,7 +9,7 @@ interface Setting<S extends z.ZodType = z.ZodType> {
   /** The environment variable. */
   name: string;
   schema: S;
-  /** What the README shows as default. */
+  /** What SETTINGS.md shows as default. */
   shownDefault: string;
   meaning: string;
 }
@@ -82,7 +82,7 @@ const directoryAtHome = z
   .default(null);
 const EMPTY = "empty";
 
-/** Settings in the order of the README's table; the key is the property of `Config`. */
+/** Settings in the order of the table in SETTINGS.md; the key is the property of `Config`. */
 const SETTINGS = {
   apiHost: setting("SVC_API_HOST", text("127.0.0.1"), "127.0.0.1", "bind host of the music service"),
   apiPort: setting("SVC_API_PORT", integer(8001, 0, 65535), "8001", "bind port; 0 takes any free one"),
@@ -394,7 +394,7 @@ function startUpChoice(value: string): "auto" | "on" | "off" {
   return isTrueWord(value) ? "on" : "off";
 }
 
-/** The configuration table of the README, in Markdown. */
+/** The table of SETTINGS.md, in Markdown. */
 export function renderConfigTable(): string {
   const rows = Object.values(SETTINGS).map(
     ({ name, shownDefault, meaning }) => `| \`${name}\` | ${shownDefault} | ${meaning} |`,

@@ -1,0 +1,23 @@
+/**
+ * The engine inside another program, without any server: one song to one file. In an application of your own the
+ * package is installed by `npm install carillon`; here `npm start` or `npm run setup` has built it.
+ *
+ *   node examples/embed.mjs "slow bossa nova, nylon guitar" song.mp3
+ */
+import { createEngine, loadConfig, makeSongs, parseGenerationRequest } from "carillon";
+
+const [prompt, file] = process.argv.slice(2);
+const config = loadConfig(process.env);
+const engine = createEngine(config, console.error);
+try {
+  const parameters = { prompt, audio_duration: 10, batch_size: 1, audio_format: "mp3" };
+  const song = await makeSongs(engine, parseGenerationRequest(parameters, engine), {
+    destination: () => ({ name: file, path: file }),
+    maxSourceSeconds: config.sourceMaxSeconds,
+    signal: AbortSignal.timeout(600_000),
+    report: ({ value, stage }) => console.log(`${stage} ${Math.round(value * 100)} %`),
+  });
+  console.log(`seed ${song.seeds[0]}, ${song.metas.bpm} bpm, ${song.metas.keyscale}`);
+} finally {
+  await engine.close();
+}

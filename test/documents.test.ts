@@ -1,0 +1,58 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const files = execFileSync("git", ["ls-files", "-z"], { cwd: root, encoding: "utf8", maxBuffer: 1e8 })
+  .split("\0")
+  .filter((file) => /\.(md|ts|js|mjs|cjs|py|cpp|h|cu|cmake|txt|html|css|yml|json|sh)$/.test(file));
+/** Documents that programs write, and one of a package. */
+const ELSEWHERE = new Set(["table.md", "tasks.md", "FluidR3Mono_License.md"]);
+
+function exists(path: string): boolean {
+  return existsSync(join(root, path));
+}
+
+/** What a file says of documents that are not there, as `file: document`. */
+function dangling(file: string, pattern: RegExp, find: (target: string) => string[]): string[] {
+  const text = readFileSync(join(root, file), "utf8");
+  return [...text.matchAll(pattern)]
+    .map(([, target]) => target as string)
+    .filter((target) => !ELSEWHERE.has(target) && !find(target).some(exists))
+    .map((target) => `${file}: ${target}`);
+}
+
+describe("documents", () => {
+  it("have links to files that are there", () => {
+    const links = /\]\((?!https?:|#|mailto:)([^)#\s]+)(?:#[^)]*)?\)/g;
+    const documents = files.filter((file) => file.endsWith(".md"));
+    expect(
+      documents.flatMap((file) => dangling(file, links, (link) => [join(dirname(file), link)])),
+    ).to.deep.equal([]);
+  });
+
+  it("are there wherever the sources cite them", () => {
+    const citations = /(?<![\w./{}[-])((?:\.{1,2}\/)*[\w./-]*\w\.md)\b/g;
+    const sources = files.filter((file) => !/(^|\/)test\//.test(file));
+    const places = (file: string) => (name: string) => [join(dirname(file), name), name];
+    expect(sources.flatMap((file) => dangling(file, citations, places(file)))).to.deep.equal([]);
+  });
+
+  it("lead from the front page to every room", () => {
+    const reached = new Set(["README.md"]);
+    for (const file of reached) {
+      const text = readFileSync(join(root, file), "utf8");
+      for (const [, link] of text.matchAll(/\]\(([^)#\s]+\.md)[^)]*\)/g)) {
+        if (!/^https?:/.test(link as string)) reached.add(join(dirname(file), link as string));
+      }
+    }
+    const rooms = files.filter((file) => file.endsWith("README.md") && !/(^|\/)test\//.test(file));
+    expect(rooms.filter((room) => !reached.has(room))).to.deep.equal([]);
+  });
+
+  it("have a front page that is read in a few minutes", () => {
+    expect(readFileSync(join(root, "README.md")).byteLength).to.be.at.most(9 * 1024);
+  });
+});

@@ -1,0 +1,46 @@
+import { execFile } from "node:child_process";
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { expect } from "chai";
+import { BridgeClient, eventually } from "./city/bridge.js";
+import { ServedProcess } from "./e2e/served-process.js";
+import { temporaryDirectory } from "./music/tasks.js";
+
+const examples = fileURLToPath(new URL("../examples", import.meta.url));
+
+async function run(example: string, ...args: string[]): Promise<string> {
+  const options = { env: { ...process.env, SVC_DEVICE: "cpu" } };
+  return (await promisify(execFile)(process.execPath, [join(examples, example), ...args], options)).stdout;
+}
+
+describe("examples", () => {
+  it("are all run here", () => {
+    const names = readdirSync(examples).filter((name) => name !== "README.md");
+    expect(names).to.have.members(["build-town.mjs", "client.mjs", "embed.mjs"]);
+  });
+
+  it("make a song without a server", async () => {
+    const file = join(temporaryDirectory(), "song.mp3");
+    expect(await run("embed.mjs", "a slow waltz", file)).to.match(/seed \d+, \d+ bpm/);
+    expect(statSync(file).size).to.be.above(100_000);
+  });
+
+  it("make a song with one, and build a town that people live in", async () => {
+    const directory = temporaryDirectory();
+    const server = await ServedProcess.start(directory);
+    const file = join(directory, "song.mp3");
+    const song = run("client.mjs", "a slow waltz", file, server.client.url);
+    const town = await run("build-town.mjs", "30", server.cityUrl);
+    expect(await song).to.contain("succeeded 100 %");
+    expect(statSync(file).size).to.be.above(100_000);
+    expect(town).to.contain("zoned ResidentialLow");
+    const city = new BridgeClient(server.cityUrl);
+    await eventually(
+      () => city.state("/state/summary"),
+      ({ citizens }) => citizens.count > 0,
+    );
+    await server.end("SIGTERM");
+  });
+});
