@@ -4,6 +4,7 @@
  */
 import { delimiter, join, resolve } from "node:path";
 import { z } from "zod";
+import { isLoopbackName } from "./http/origins.js";
 
 interface Setting<S extends z.ZodType = z.ZodType> {
   /** The environment variable. */
@@ -356,7 +357,7 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
     Object.entries(SETTINGS).map(([key, entry]) => [key, parseSetting(entry, environment)]),
   ) as Parsed;
   const { apiHost, audioRoots, device, languageModelDevice } = values;
-  const isLocal = isLoopback(apiHost);
+  const isLocal = isLoopbackName(apiHost);
   return Object.freeze({
     ...values,
     languageModelDevice: languageModelDevice ?? device,
@@ -366,11 +367,6 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
     isLocal,
     audioRoots: audioRoots.length === 0 && isLocal ? null : audioRoots,
   });
-}
-
-/** Whether only programs of this machine reach what is bound to `host`. */
-function isLoopback(host: string): boolean {
-  return /^(localhost|127(\.\d{1,3}){3}|::1)$/i.test(host);
 }
 
 function parseSetting({ name, schema }: Setting, environment: NodeJS.ProcessEnv): unknown {

@@ -2,8 +2,8 @@
 import type { Config } from "../config.js";
 import { ConfigError } from "../config.js";
 import { lockDirectory } from "../directory-lock.js";
+import { isLoopbackName } from "../http/origins.js";
 import type { Logger } from "../log.js";
-import { isLoopbackHost } from "./access.js";
 import { BRIDGE_NAME, embeddedRoutes } from "./embedded-routes.js";
 import type { Game } from "./game.js";
 import { forwardingRoutes } from "./live/forward.js";
@@ -124,7 +124,7 @@ function gameAddress(text: string, ownPort: number): URL {
       `CITY_GAME_URL must begin with http:// or https://, got "${text}"`,
     );
   }
-  if (isLoopbackHost(game.hostname) && Number(game.port) === ownPort) {
+  if (isLoopbackName(game.hostname) && Number(game.port) === ownPort) {
     throw new ConfigError(
       "CITY_GAME_URL",
       `CITY_GAME_URL names port ${ownPort}, where this bridge itself listens: set CITY_BRIDGE_PORT to another`,

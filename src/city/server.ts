@@ -1,16 +1,19 @@
-/** The bridge over HTTP: what holds for every request, whichever city answers it, and the listening itself. */
-import { createServer, type Server } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+/**
+ * The bridge over HTTP: what holds for every request, whichever city answers it. It has no authentication, so it listens
+ * on loopback only and answers only to names of this machine, and no page commands a city unless it is the city's own or
+ * a setting lists it.
+ */
 import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import express, { type ErrorRequestHandler, type Express, type RequestHandler, type Router } from "express";
 import { ConfigError } from "../config.js";
+import { hostName, isLoopbackName, isLoopbackOrigin, isOwnPage, SAFE_METHODS } from "../http/origins.js";
+import { answerUnread, type Listener, listen, logRequests } from "../http/server.js";
 import type { Logger } from "../log.js";
-import { checkOrigin, requireLoopbackHost } from "./access.js";
 import { BridgeError, toBridgeError } from "./errors.js";
 import { pageRoutes } from "./page.js";
 import { writeJson } from "./wire/json.js";
-import { JSON_TYPE, sendJson } from "./wire/reply.js";
+import { sendJson } from "./wire/reply.js";
 
 const MAX_BODY_BYTES = 4 * 2 ** 20;
 const MAX_HEADER_BYTES = 65_536;
@@ -22,11 +25,15 @@ const LOOPBACK = "127.0.0.1";
 const LOOPBACK_6 = "::1";
 /** What the system says where it has no IPv6 loopback. */
 const NO_LOOPBACK_6 = ["EADDRNOTAVAIL", "EAFNOSUPPORT", "EINVAL"];
+const CORS_HEADERS = {
+  "Access-Control-Allow-Methods": "GET, POST, OPTIONS",
+  "Access-Control-Allow-Headers": "Content-Type",
+};
 
 export interface BridgeServerOptions {
   /** 0 takes any free one. */
   readonly port: number;
-  /** Web origins that may command beside the bridge's own; "*" for all. See access.ts. */
+  /** Web origins that may command beside the bridge's own; "*" for all. */
   readonly allowedOrigins: readonly string[];
   readonly log: Logger;
 }
@@ -44,20 +51,23 @@ export interface BridgeServer {
  */
 export async function startServer(routes: Router, options: BridgeServerOptions): Promise<BridgeServer> {
   const app = buildApp(routes, options);
-  const main = await listen(app, options.port, LOOPBACK, options.log).catch(explainTakenPort);
-  const { port } = main.server.address() as AddressInfo;
-  const doors = [main, await listenOnLoopback6(app, port, options.log)].filter((door) => door !== null);
+  const main = await listenOn(LOOPBACK, options.port, app, options.log).catch(explainTakenPort);
+  const { url, port } = main;
+  const listeners = [main, await listenOnLoopback6(port, app, options.log)].filter(
+    (listener) => listener !== null,
+  );
   return {
-    url: `http://${LOOPBACK}:${port}`,
+    url,
     close: async () => {
-      await Promise.all(doors.map(closeDoor));
+      const grace = delay(CLOSING_GRACE_MS, undefined, { ref: false });
+      await Promise.all(listeners.map((listener) => listener.close(grace)));
     },
   };
 }
 
 function buildApp(routes: Router, { allowedOrigins, log }: BridgeServerOptions): Express {
   const app = express().disable("x-powered-by").disable("etag").set("query parser", false);
-  app.use(logRequest(log));
+  app.use(logRequests(log, (line) => log.debug(line, "city request")));
   app.use(closeConnection);
   app.use(checkOrigin(allowedOrigins));
   app.use(requireLoopbackHost);
@@ -70,26 +80,48 @@ function buildApp(routes: Router, { allowedOrigins, log }: BridgeServerOptions):
   return app;
 }
 
-function logRequest(log: Logger): RequestHandler {
-  return (request, response, next) => {
-    const startedMs = performance.now();
-    response.on("close", () => {
-      const milliseconds = Math.round(performance.now() - startedMs);
-      const { method, path } = request;
-      log.debug({ method, path, status: response.statusCode, milliseconds }, "city request");
-    });
-    const onError = (error: Error) => log.debug({ err: error }, "city connection");
-    request.on("error", onError);
-    response.on("error", onError);
-    next();
-  };
-}
-
 /** One request per connection, as the bridge of the game has it. */
 const closeConnection: RequestHandler = (_request, response, next) => {
   response.set("Connection", "close");
   next();
 };
+
+const requireLoopbackHost: RequestHandler = (request, _response, next) => {
+  const { host } = request.headers;
+  if (host !== undefined && isLoopbackName(hostName(host))) next();
+  else throw new BridgeError(403, `Host ${host ?? "(none)"} is not a name of this machine`);
+};
+
+/**
+ * Marks every answer as readable for the pages that may read it, and refuses what other pages ask. A page may write
+ * where it is the bridge's own or listed ("*" lists all). Every page may read while nothing is listed, as the bridge of
+ * the game has it; otherwise the listed ones and those of this machine.
+ */
+function checkOrigin(allowedOrigins: readonly string[]): RequestHandler {
+  const allowsAll = allowedOrigins.includes("*");
+  const isReadByAll = allowsAll || allowedOrigins.length === 0;
+  return (request, response, next) => {
+    const { origin } = request.headers;
+    const isListed = (page: string) =>
+      allowsAll || allowedOrigins.includes(page) || (page.startsWith("http:") && isOwnPage(request, page));
+    response.set(CORS_HEADERS);
+    if (isReadByAll) {
+      response.set("Access-Control-Allow-Origin", "*");
+    } else if (origin !== undefined) {
+      response.vary("Origin");
+      if (isListed(origin) || isLoopbackOrigin(origin)) response.set("Access-Control-Allow-Origin", origin);
+      else
+        throw new BridgeError(403, `Origin ${origin} is not allowed: CITY_ALLOWED_ORIGINS does not list it`);
+    }
+    if (origin !== undefined && !SAFE_METHODS.has(request.method) && !isListed(origin)) {
+      throw new BridgeError(
+        403,
+        `Pages of ${origin} may not change the city: CITY_ALLOWED_ORIGINS does not list them`,
+      );
+    }
+    next();
+  };
+}
 
 /** OPTIONS is answered for every path; HEAD and the rest exist nowhere. */
 const onlyGetAndPost: RequestHandler = (request, response, next) => {
@@ -111,28 +143,11 @@ function errorHandler(log: Logger): ErrorRequestHandler {
   };
 }
 
-/** What listens on one address, and every connection that came in by it. */
-interface Door {
-  readonly server: Server;
-  readonly sockets: ReadonlySet<Socket>;
-}
-
-function listen(app: Express, port: number, host: string, log: Logger): Promise<Door> {
-  const sockets = new Set<Socket>();
-  return new Promise((resolve, reject) => {
-    const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false }, app);
-    server.on("clientError", refuseUnreadable);
-    server.on("connection", (socket) => {
-      sockets.add(socket);
-      socket.on("close", () => sockets.delete(socket));
-    });
-    server.once("error", reject);
-    server.listen({ port, host, backlog: BACKLOG }, () => {
-      server.off("error", reject);
-      server.on("error", (error) => log.error({ err: error }, "the city cannot take a connection"));
-      resolve({ server, sockets });
-    });
-  });
+function listenOn(host: string, port: number, app: Express, log: Logger): Promise<Listener> {
+  const limits = { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false };
+  return listen({ host, port, backlog: BACKLOG }, limits, log, (server) =>
+    server.on("request", app).on("clientError", refuseUnreadable),
+  );
 }
 
 function explainTakenPort(error: NodeJS.ErrnoException & { port?: number }): never {
@@ -142,9 +157,9 @@ function explainTakenPort(error: NodeJS.ErrnoException & { port?: number }): nev
 }
 
 /** `localhost` is IPv6 first on some systems. Where there is no IPv6, or its port is taken, IPv4 alone must do. */
-async function listenOnLoopback6(app: Express, port: number, log: Logger): Promise<Door | null> {
+async function listenOnLoopback6(port: number, app: Express, log: Logger): Promise<Listener | null> {
   try {
-    return await listen(app, port, LOOPBACK_6, log);
+    return await listenOn(LOOPBACK_6, port, app, log);
   } catch (error) {
     const { code = "", message } = error as NodeJS.ErrnoException;
     if (!NO_LOOPBACK_6.includes(code)) log.warn(`the city answers on ${LOOPBACK} only: ${message}`);
@@ -155,23 +170,9 @@ async function listenOnLoopback6(app: Express, port: number, log: Logger): Promi
 /** A request that is no HTTP, or whose headers are too large. */
 function refuseUnreadable(error: Error, socket: Duplex): void {
   if (!socket.writable) return;
-  const body = writeJson({ ok: false, error: `The request could not be read: ${error.message}` });
-  const head = [
-    "HTTP/1.1 500 Internal Server Error",
-    `Content-Type: ${JSON_TYPE}`,
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    "Connection: close",
-  ];
-  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
-}
-
-async function closeDoor({ server, sockets }: Door): Promise<void> {
-  const closed = new Promise<void>((resolve, reject) => {
-    server.close((error) => (error ? reject(error) : resolve()));
-    server.closeIdleConnections();
-  });
-  await Promise.race([closed, delay(CLOSING_GRACE_MS, undefined, { ref: false })]);
-  // Of all of them: the server itself forgets a connection once it has refused what came in by it.
-  for (const socket of sockets) socket.destroy();
-  await closed;
+  answerUnread(
+    socket,
+    500,
+    writeJson({ ok: false, error: `The request could not be read: ${error.message}` }),
+  );
 }

@@ -1,17 +1,15 @@
 /** The music service over HTTP: builds the application and listens. */
 import { randomUUID } from "node:crypto";
-import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
-import { createServer, type IncomingMessage, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage } from "node:http";
 import express, { type Express, type RequestHandler } from "express";
 import { type Config, ConfigError } from "../config.js";
 import type { MusicEngine } from "../engine/types.js";
+import { CONNECTION_TIMEOUTS, connectionLimits, limitConnections } from "../http/connections.js";
+import { type Listener, listen, logRequests } from "../http/server.js";
 import type { Logger } from "../log.js";
-import { Authenticator } from "./auth.js";
-import { CONNECTION_TIMEOUTS, connectionLimits, limitConnections } from "./connections.js";
+import { Authenticator, checkHost, checkOrigin, requireProtection } from "./access.js";
 import { detailFor, errorHandler, notFound } from "./errors.js";
-import { checkHost, checkOrigin } from "./origin.js";
 import { RandomSamples } from "./random-samples.js";
 import { BodyReader } from "./request/body.js";
 import { endpoints } from "./routes/endpoints.js";
@@ -45,16 +43,17 @@ export interface MusicServer {
  */
 export async function startMusicServer(options: MusicServerOptions): Promise<MusicServer> {
   const { config, engine, store, log } = options;
-  assertProtected(config);
+  requireProtection(config);
   const service = new MusicService(config, engine, store, log);
   const app = buildApp(service, config, log);
-  const server = createServer(CONNECTION_TIMEOUTS);
-  limitConnections(server, connectionLimits());
-  server.on("error", (err) => log.error({ err }, "a connection could not be accepted"));
+  let listener: Listener | undefined;
   try {
-    await listen(server, config.apiPort, config.apiHost);
+    const address = { port: config.apiPort, host: config.apiHost };
+    listener = await listen(address, CONNECTION_TIMEOUTS, log, (server) =>
+      limitConnections(server, connectionLimits()),
+    ).catch((error) => explain(error, config));
     const opened = service.open();
-    server.on("request", (request, response) => {
+    listener.server.on("request", (request, response) => {
       if (!readTarget(request)) {
         response.writeHead(400, { "Content-Type": "application/json", Connection: "close" });
         response.end(JSON.stringify({ detail: "The request's target is neither a path nor a URL" }));
@@ -71,20 +70,18 @@ export async function startMusicServer(options: MusicServerOptions): Promise<Mus
     );
     await service.start();
   } catch (error) {
-    server.close();
-    await service.stop(0);
+    const stopped = service.stop(0);
+    void listener?.close(stopped);
+    await stopped;
     throw error;
   }
-  const { port } = server.address() as AddressInfo;
-  const host = config.apiHost.includes(":") ? `[${config.apiHost}]` : config.apiHost;
+  const { url, close } = listener;
   return {
-    url: `http://${host}:${port}`,
+    url,
     service,
     close: async (graceSeconds = SHUTDOWN_GRACE_SECONDS) => {
-      const closed = closeServer(server);
-      await service.stop(graceSeconds);
-      server.closeAllConnections();
-      await closed;
+      const stopped = service.stop(graceSeconds);
+      await Promise.all([close(stopped), stopped]);
     },
   };
 }
@@ -101,7 +98,14 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
   });
 
   const app = express().disable("x-powered-by");
-  app.use(logRequest(log));
+  app.use(identifyRequest);
+  app.use(
+    logRequests(log, (line, response) => {
+      const identified = { id: response.get("X-Request-Id"), ...line };
+      if (line.status >= 400) log.info(identified, "request refused");
+      else log.debug(identified, "request");
+    }),
+  );
   if (config.isLocal) app.use(checkHost(config.allowedHosts));
   app.use(checkOrigin(config.allowedOrigins));
   app.use(endpoints({ config, service, authenticator, bodies, samples: RandomSamples.load() }));
@@ -124,52 +128,18 @@ function readTarget(request: IncomingMessage): boolean {
   return true;
 }
 
-/** Gives every request an id. The query is left out of the log: it may hold a key. */
-function logRequest(log: Logger): RequestHandler {
-  return (request, response, next) => {
-    const id = randomUUID();
-    const startedMs = performance.now();
-    const { method, path } = request;
-    response.set("X-Request-Id", id);
-    response.on("close", () => {
-      const milliseconds = Math.round(performance.now() - startedMs);
-      const line = { id, method, path, status: response.statusCode, milliseconds };
-      if (response.statusCode >= 400) log.info(line, "request refused");
-      else log.debug(line, "request");
-    });
-    next();
-  };
-}
-
-/** @throws ConfigError where other machines would reach a service that asks nobody for a key */
-function assertProtected({ apiHost, apiKey, isLocal, allowsNoKey }: Config): void {
-  if (isLocal || apiKey !== "" || allowsNoKey) return;
-  throw new ConfigError(
-    "SVC_API_KEY",
-    `SVC_API_KEY is empty, and on ${apiHost} other machines reach the service: set a key, or SVC_ALLOW_NO_KEY=true`,
-  );
-}
+const identifyRequest: RequestHandler = (_request, response, next) => {
+  response.set("X-Request-Id", randomUUID());
+  next();
+};
 
 /** @throws ConfigError naming the setting that asks for an address that cannot be had */
-async function listen(server: Server, port: number, host: string): Promise<void> {
-  server.listen(port, host);
-  try {
-    await once(server, "listening");
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === "EADDRINUSE") {
-      throw new ConfigError(
-        "SVC_API_PORT",
-        `SVC_API_PORT: port ${port} of ${host} is taken. Set another, or 0 for any free one, as --port does`,
-      );
-    }
-    throw new ConfigError("SVC_API_HOST", `SVC_API_HOST, SVC_API_PORT: ${message}`);
+function explain({ code, message }: NodeJS.ErrnoException, { apiPort, apiHost }: Config): never {
+  if (code === "EADDRINUSE") {
+    throw new ConfigError(
+      "SVC_API_PORT",
+      `SVC_API_PORT: port ${apiPort} of ${apiHost} is taken. Set another, or 0 for any free one, as --port does`,
+    );
   }
-}
-
-/** Accepts no more connections and cuts idle ones; resolves once the others have ended. */
-function closeServer(server: Server): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.close((error) => (error ? reject(error) : resolve()));
-  });
+  throw new ConfigError("SVC_API_HOST", `SVC_API_HOST, SVC_API_PORT: ${message}`);
 }

@@ -3,7 +3,7 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import express, { type Express } from "express";
-import { Authenticator } from "../../src/music/auth.js";
+import { Authenticator } from "../../src/music/access.js";
 import { errorHandler } from "../../src/music/errors.js";
 import { BODY_RULES, BodyReader } from "../../src/music/request/body.js";
 import type { Upload } from "../../src/music/uploads.js";

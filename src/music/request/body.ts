@@ -2,7 +2,7 @@
 import type { Transform } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import type { Request } from "express";
-import type { Authenticator } from "../auth.js";
+import type { Authenticator } from "../access.js";
 import { HttpError, RequestError } from "../errors.js";
 import { NO_UPLOADS, type UploadLimits, type Uploads } from "../uploads.js";
 import { type Fields, isObject } from "./fields.js";

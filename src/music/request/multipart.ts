@@ -4,7 +4,7 @@ import { rm } from "node:fs/promises";
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import busboy from "busboy";
-import type { Authenticator } from "../auth.js";
+import type { Authenticator } from "../access.js";
 import { RequestError } from "../errors.js";
 import {
   storeUpload,

@@ -1,7 +1,7 @@
 /** What endpoints are given, and the ways in which most of them answer. */
 import type { Request, RequestHandler, Response } from "express";
 import type { Config } from "../../config.js";
-import type { Authenticator } from "../auth.js";
+import type { Authenticator } from "../access.js";
 import type { Caller } from "../concurrency-limit.js";
 import { sendEnvelope } from "../envelope.js";
 import type { RandomSamples } from "../random-samples.js";

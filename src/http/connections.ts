@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { answerUnread } from "./server.js";
 
 /** Descriptors for models, the store, songs, uploads, ffmpeg's pipes, and the city. */
 const RESERVED_DESCRIPTORS = 256;
@@ -94,9 +95,6 @@ function refuse(socket: Socket): void {
   socket.on("error", () => {
     // The client hung up first.
   });
-  socket.end(
-    "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 5\r\n" +
-      `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  );
+  answerUnread(socket, 503, body, { "Retry-After": 5 });
   socket.destroySoon();
 }

@@ -2,10 +2,7 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { expect } from "chai";
-import { ConfigError } from "../../src/config.js";
-import { type ConnectionLimits, connectionLimits, limitConnections } from "../../src/music/connections.js";
-import { type LiveServer, startLiveServer } from "./live-server.js";
-import { temporaryDirectory } from "./tasks.js";
+import { type ConnectionLimits, connectionLimits, limitConnections } from "../../src/http/connections.js";
 
 describe("connections", () => {
   let server: Server;
@@ -87,54 +84,5 @@ describe("connections", () => {
     expect(connectionLimits(100)).to.deep.equal({ total: 16, perAddress: 8 });
     expect(connectionLimits(Number.POSITIVE_INFINITY)).to.deep.equal({ total: 1024, perAddress: 512 });
     expect(connectionLimits().total).to.be.within(16, 1024);
-  });
-});
-
-describe("a server of this machine alone", () => {
-  let server: LiveServer;
-  before(async () => {
-    server = await startLiveServer(temporaryDirectory());
-  });
-  after(() => server.close());
-
-  /** The status of a request that is sent as it stands. */
-  async function statusOf(target: string, host: string): Promise<number> {
-    const { port } = new URL(server.url);
-    const socket = connect(Number(port), "127.0.0.1");
-    let reply = "";
-    socket.on("data", (chunk) => {
-      reply += chunk;
-    });
-    socket.write(`GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
-    await once(socket, "close");
-    expect(reply).to.match(/Content-Type: application\/json/);
-    return Number(reply.split(" ")[1]);
-  }
-
-  it("answers to names of this machine alone, in the header or in the target", async () => {
-    expect(await statusOf("/health", "localhost")).to.equal(200);
-    expect(await statusOf("/health", "rebound.example")).to.equal(403);
-    expect(await statusOf("http://localhost/health", "rebound.example")).to.equal(200);
-    expect(await statusOf("http://rebound.example/health", "localhost")).to.equal(403);
-  });
-
-  it("answers 400 to a target that is no URL", async () => {
-    for (const target of ["http://[", "http://[::1", "http://a:b/"]) {
-      expect(await statusOf(target, "localhost"), target).to.equal(400);
-    }
-  });
-});
-
-describe("a server that other machines reach", () => {
-  it("does not start without a key unless told to", async () => {
-    const failure = await startLiveServer(temporaryDirectory(), { SVC_API_HOST: "0.0.0.0" }).catch((e) => e);
-    expect(failure).to.be.instanceOf(ConfigError);
-    expect(failure.message).to.match(/^SVC_API_KEY is empty.*SVC_ALLOW_NO_KEY=true$/);
-    for (const settings of [{ SVC_API_KEY: "k1" }, { SVC_ALLOW_NO_KEY: "true" }]) {
-      const server = await startLiveServer(temporaryDirectory(), { SVC_API_HOST: "0.0.0.0", ...settings });
-      const answer = await fetch(`http://127.0.0.1:${new URL(server.url).port}/health`);
-      await server.close();
-      expect(answer.status).to.equal(200);
-    }
   });
 });
