@@ -4,7 +4,7 @@ import { setImmediate } from "node:timers/promises";
 import type { PlanarAudio } from "../engine/types.js";
 import { FfmpegError, type FfmpegRun, startFfmpeg } from "./ffmpeg.js";
 
-const SAMPLE_RATE = 48_000;
+export const SAMPLE_RATE = 48_000;
 /** The longest that a recording within its limits takes by far; beyond it the file is built to keep us busy. */
 const TIMEOUT_SECONDS = 120;
 /** Lossy formats pad: raw AAC by up to two of its frames, which this holds at 22 kHz. */

@@ -29,7 +29,7 @@ interface Task<Result, Details> {
   error?: string;
 }
 
-export class BackgroundTasks<Result extends { message: string }, Details extends object = object> {
+export abstract class BackgroundTasks<Result extends { message: string }, Details extends object = object> {
   readonly #doing: string;
   readonly #log: Logger;
   readonly #closing = new AbortController();
@@ -45,7 +45,7 @@ export class BackgroundTasks<Result extends { message: string }, Details extends
   }
 
   /** @throws RequestError where another one runs */
-  start(
+  protected begin(
     total: number,
     details: Details,
     work: (call: WorkCall<Details>) => Promise<Result>,
@@ -62,7 +62,7 @@ export class BackgroundTasks<Result extends { message: string }, Details extends
   }
 
   /**
-   * Of the task, or of the latest one.
+   * What clients learn of the task, or of the latest one.
    * @throws HttpError 404 for an unknown id
    */
   status(id: string | null) {

@@ -1,10 +1,10 @@
 /** The data set that the endpoints work on: one at a time, in memory until it is saved. */
 import { readFile } from "node:fs/promises";
 import { extname } from "node:path";
+import { instrumentalLyrics } from "../../engine/prompts.js";
 import { HttpError, RequestError } from "../errors.js";
 import type { PermittedRoot } from "../permitted-root.js";
-import { type DataSet, type DataSetSample, INSTRUMENTAL } from "./data-set.js";
-import { loadDataSet, parseDataSet, saveDataSet } from "./data-set-file.js";
+import { type DataSet, type DataSetSample, loadDataSet, parseDataSet, saveDataSet } from "./data-set.js";
 import { type ScanRequest, scanFolder } from "./scan.js";
 
 export type SampleChange = Pick<
@@ -15,7 +15,7 @@ export type SampleChange = Pick<
   isInstrumental: boolean | null;
 };
 
-/** Of the set as a whole; null leaves a value as it is. */
+/** What changes of the set as a whole; null leaves a value as it is. */
 export interface DataSetChange {
   name: string;
   customTag: string | null;
@@ -99,8 +99,8 @@ export class DataSetEditor {
   /** Describes a sample, which then counts as labeled. */
   update(index: number, { isInstrumental, ...change }: SampleChange): DataSetSample {
     const old = this.sample(index);
-    const hasLyrics = change.lyrics !== "" && change.lyrics !== INSTRUMENTAL;
-    const withoutWords = { isInstrumental: true, lyrics: INSTRUMENTAL, language: "unknown" };
+    const hasLyrics = change.lyrics !== "" && change.lyrics !== instrumentalLyrics;
+    const withoutWords = { isInstrumental: true, lyrics: instrumentalLyrics, language: "unknown" };
     const sample = {
       ...old,
       ...change,
@@ -112,18 +112,14 @@ export class DataSetEditor {
   }
 }
 
-function changed(dataSet: DataSet, { name, ...change }: DataSetChange): DataSet {
-  const { customTag, tagPosition, allInstrumental, genreRatio } = change;
-  return {
-    ...dataSet,
-    name,
-    customTag: customTag ?? dataSet.customTag,
-    tagPosition: tagPosition ?? dataSet.tagPosition,
-    allInstrumental: allInstrumental ?? dataSet.allInstrumental,
-    genreRatio: genreRatio ?? dataSet.genreRatio,
-    samples:
-      customTag === null ? dataSet.samples : dataSet.samples.map((sample) => ({ ...sample, customTag })),
-  };
+function changed(dataSet: DataSet, change: DataSetChange): DataSet {
+  const given: Partial<DataSet> = Object.fromEntries(
+    Object.entries(change).filter(([, value]) => value !== null),
+  );
+  const { customTag } = given;
+  const samples =
+    customTag === undefined ? dataSet.samples : dataSet.samples.map((sample) => ({ ...sample, customTag }));
+  return { ...dataSet, ...given, samples };
 }
 
 /** What is there must be a data set itself: the root may hold other JSON. */

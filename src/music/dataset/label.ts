@@ -1,19 +1,23 @@
-/** Describes music by listening to it: the language model reads its audio codes (reference/music-http.md 7.5). */
+/** Describes music by listening to it: the language model reads its audio codes. */
+import { appendFile } from "node:fs/promises";
+import { instrumentalLyrics } from "../../engine/prompts.js";
 import type { Metadata, MusicEngine, SongSheet } from "../../engine/types.js";
-import { decodeAudio } from "../decode.js";
+import type { Logger } from "../../log.js";
+import { RequestError } from "../errors.js";
+import { readyLanguageModel } from "../models.js";
 import type { PermittedRoot } from "../permitted-root.js";
 import { drawSeed } from "../seeds.js";
-import { type DataSetSample, INSTRUMENTAL } from "./data-set.js";
-import { MAX_SECONDS } from "./prepare.js";
+import { BackgroundTasks, type StartedTask } from "./background-tasks.js";
+import { type DataSetSample, type SampleSummary, sampleSummary } from "./data-set.js";
+import type { DataSetEditor } from "./editor.js";
+import { failureOf, type SampleFailure, sampleAudio, withFailures } from "./sample-work.js";
 
 const SLOT = 1;
-const CHANNELS = 2;
-const SAMPLE_RATE = 48_000;
 const UNKNOWN: Metadata = { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null };
 const LISTENING = { temperature: 0.7, topK: 0, topP: 1, repetitionPenalty: 1, constrained: true };
 const FORMATTING = { ...LISTENING, temperature: 0.85 };
 
-export interface LabelOptions {
+export interface LabelRequest {
   /** Null: the default language model. */
   lmModelPath: string | null;
   /** Leave tempo, key and metre as they are. */
@@ -22,17 +26,123 @@ export interface LabelOptions {
   formatLyrics: boolean;
   /** Write down what is sung, in place of the lyrics that came with the audio. */
   transcribeLyrics: boolean;
+  onlyUnlabeled: boolean;
+  /** Where the data set is saved after every sample; null: nowhere. */
+  savePath: string | null;
+}
+
+export interface LabelResult {
+  message: string;
+  labeled_count: number;
+  samples: SampleSummary[];
+}
+
+interface LabelDetails {
+  save_path: string | null;
+  last_updated_index: number | null;
+  last_updated_sample: SampleSummary | null;
+}
+
+/** Descriptions asked for over HTTP. */
+export class LabelTasks extends BackgroundTasks<LabelResult, LabelDetails> {
+  readonly #engine: MusicEngine;
+  readonly #root: PermittedRoot;
+  readonly #editor: DataSetEditor;
+
+  constructor(engine: MusicEngine, root: PermittedRoot, editor: DataSetEditor, log: Logger) {
+    super("Labeling", log);
+    this.#engine = engine;
+    this.#root = root;
+    this.#editor = editor;
+  }
+
+  /**
+   * Begins to describe the samples of the current data set; each is in it as soon as it is done.
+   * @throws RequestError without a data set, for an unusable path, or where another labeling runs
+   */
+  async start(request: LabelRequest): Promise<StartedTask<LabelResult>> {
+    const { savePath } = request;
+    const { samples } = this.#editor.current;
+    const file = savePath === null ? null : await this.#editor.resolveSavePath(savePath);
+    const ids = samples
+      .filter(({ labeled, caption }) => !request.onlyUnlabeled || !labeled || caption === "")
+      .map(({ id }) => id);
+    const details = { save_path: savePath, last_updated_index: null, last_updated_sample: null };
+    return this.begin(ids.length, details, async ({ signal, report }) => {
+      if (ids.length > 0) await readyLanguageModel(this.#engine, { signal }, request.lmModelPath);
+      const failures: SampleFailure[] = [];
+      for (const [done, id] of ids.entries()) {
+        signal.throwIfAborted();
+        const outcome = await this.#label(id, request, file, signal);
+        if (outcome === null) continue;
+        if ("reason" in outcome) failures.push(outcome);
+        const isLabeled = "index" in outcome;
+        report(
+          done + 1,
+          isLabeled ? { last_updated_index: outcome.index, last_updated_sample: outcome } : {},
+        );
+      }
+      return this.#result(ids.length, failures);
+    });
+  }
+
+  /** The sample as it is then, or why it failed; null where it has left the data set. */
+  async #label(
+    id: string,
+    request: LabelRequest,
+    file: string | null,
+    signal: AbortSignal,
+  ): Promise<SampleSummary | SampleFailure | null> {
+    const sample = this.#editor.find(id);
+    if (sample === undefined) return null;
+    try {
+      const index = this.#editor.replace(
+        await labelSample(this.#engine, this.#root, sample, request, signal),
+      );
+      if (index === null) return null;
+      const summary = sampleSummary(this.#editor.sample(index), index);
+      if (file !== null) await this.#keep(file, summary);
+      return summary;
+    } catch (error) {
+      signal.throwIfAborted();
+      return failureOf(error, sample.filename);
+    }
+  }
+
+  /** The data set, and a line of what was done to it. */
+  async #keep(file: string, summary: SampleSummary): Promise<void> {
+    await this.#editor.write(file);
+    const line = { ts: new Date().toISOString(), index: summary.index, status: "labeled", sample: summary };
+    await appendFile(`${file}.autolabel.jsonl`, `${JSON.stringify(line)}\n`);
+  }
+
+  #result(total: number, failures: SampleFailure[]): LabelResult {
+    const { samples } = this.#editor.current;
+    if (total > 0 && failures.length === total) {
+      const [first] = failures as [SampleFailure];
+      throw new RequestError(`No sample could be labeled; ${first.filename}: ${first.reason}`);
+    }
+    const message =
+      total === 0
+        ? "✅ All samples already labeled"
+        : withFailures(`✅ Labeled ${total - failures.length}/${total} samples`, failures);
+    return {
+      message,
+      labeled_count: samples.filter(({ labeled }) => labeled).length,
+      samples: samples.map(sampleSummary),
+    };
+  }
 }
 
 /**
  * The sample with a caption, and with what else was found; tempo, key and metre that people gave stay.
  * @throws DecodeError, UnsafePathError, what the engine throws, or the signal's reason
  */
-export async function labelSample(
+async function labelSample(
   engine: MusicEngine,
   root: PermittedRoot,
   sample: DataSetSample,
-  { lmModelPath, skipMetas, formatLyrics, transcribeLyrics }: LabelOptions,
+  { lmModelPath, skipMetas, formatLyrics, transcribeLyrics }: LabelRequest,
   signal: AbortSignal,
 ): Promise<DataSetSample> {
   const hasWords = sample.rawLyrics.trim() !== "" && !sample.isInstrumental;
@@ -62,18 +172,11 @@ function rewrite(
 async function listen(
   engine: MusicEngine,
   root: PermittedRoot,
-  { audioPath, filename }: DataSetSample,
+  sample: DataSetSample,
   languageModel: string | null,
   signal: AbortSignal,
 ): Promise<SongSheet> {
-  const audio = await decodeAudio({
-    path: await root.resolve(audioPath),
-    name: filename,
-    maxSeconds: MAX_SECONDS,
-    beyondMaximum: "cut",
-    signal,
-  });
-  const durationSeconds = Math.floor(audio.length / CHANNELS / SAMPLE_RATE);
+  const { audio, durationSeconds } = await sampleAudio(root, sample, signal);
   const audioCodes = await engine.encodeCodes(SLOT, audio, { signal });
   const metadata = { ...UNKNOWN, durationSeconds };
   return engine.understand(
@@ -91,10 +194,10 @@ function metasOf(sample: DataSetSample, sheet: SongSheet) {
 }
 
 function wordsOf(sample: DataSetSample, sheet: SongSheet, { keepsOwn }: { keepsOwn: boolean }) {
-  if (sample.isInstrumental) return { lyrics: INSTRUMENTAL, language: "unknown", formattedLyrics: "" };
+  if (sample.isInstrumental) return { lyrics: instrumentalLyrics, language: "unknown", formattedLyrics: "" };
   if (keepsOwn) return { lyrics: sample.rawLyrics, language: sheet.language, formattedLyrics: "" };
   return {
-    lyrics: sheet.lyrics || sample.rawLyrics || INSTRUMENTAL,
+    lyrics: sheet.lyrics || sample.rawLyrics || instrumentalLyrics,
     language: sheet.language,
     formattedLyrics: sheet.lyrics,
   };

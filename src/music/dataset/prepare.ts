@@ -1,20 +1,63 @@
 /** Turns the described samples of a data set into the files that adapter training reads. */
 import { stat } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { instrumentalLyrics } from "../../engine/prompts.js";
 import type { MusicEngine } from "../../engine/types.js";
-import { decodeAudio } from "../decode.js";
-import { RequestError } from "../errors.js";
+import type { Logger } from "../../log.js";
+import { HttpError, RequestError } from "../errors.js";
+import { createOutputDirectory } from "../output-directory.js";
 import type { PermittedRoot } from "../permitted-root.js";
-import { type DataSet, type DataSetSample, INSTRUMENTAL, trainingPrompts } from "./data-set.js";
-import { metadataFields } from "./data-set-file.js";
-import { writeJson } from "./json-file.js";
-import { failureOf, type SampleFailure } from "./sample-failure.js";
+import { BackgroundTasks, type StartedTask } from "./background-tasks.js";
+import { type DataSet, type DataSetSample, metadataFields, trainingPrompts, writeJson } from "./data-set.js";
 import { MANIFEST_NAME } from "./sample-set.js";
+import { failureOf, type SampleFailure, sampleAudio, withFailures } from "./sample-work.js";
 
-/** Longer music is cut, as everywhere in this ecosystem. */
-export const MAX_SECONDS = 240;
-const CHANNELS = 2;
-const SAMPLE_RATE = 48_000;
+const NOTHING_LABELED = "No labeled samples: describe them with a caption first";
+
+interface PreparationResult {
+  message: string;
+  output_dir: string;
+  num_tensors: number;
+}
+
+/** Preparations asked for over HTTP. */
+export class PreparationTasks extends BackgroundTasks<PreparationResult> {
+  readonly #engine: MusicEngine;
+  readonly #root: PermittedRoot;
+
+  constructor(engine: MusicEngine, root: PermittedRoot, log: Logger) {
+    super("Preprocessing", log);
+    this.#engine = engine;
+    this.#root = root;
+  }
+
+  /**
+   * Begins to prepare the labeled samples.
+   * @throws RequestError where a path lies outside the root, nothing is labeled, or another preparation runs
+   */
+  async start(
+    dataSet: DataSet,
+    { outputDir, skipExisting }: { outputDir: string; skipExisting: boolean },
+  ): Promise<StartedTask<PreparationResult>> {
+    const outputDirectory = await this.#root.resolve(outputDir);
+    if (this.#engine.slots()[0]?.model == null) throw new HttpError(500, "Model not initialized");
+    const total = dataSet.samples.filter(({ labeled }) => labeled).length;
+    if (total === 0) throw new RequestError(NOTHING_LABELED);
+    await createOutputDirectory(outputDirectory, outputDir);
+    return this.begin(total, {}, async ({ signal, report }) => {
+      const request = { dataSet, outputDirectory, skipExisting };
+      const { files, failures } = await prepareDataSet(this.#engine, this.#root, request, {
+        signal,
+        onProgress: ({ done }) => report(done),
+      });
+      return {
+        message: withFailures(`✅ Preprocessed ${files.length}/${total} samples to ${outputDir}`, failures),
+        output_dir: outputDir,
+        num_tensors: files.length,
+      };
+    });
+  }
+}
 
 export interface PreparationRequest {
   dataSet: DataSet;
@@ -24,17 +67,10 @@ export interface PreparationRequest {
   skipExisting: boolean;
 }
 
-export interface PreparationProgress {
-  /** Samples so far, failed ones included. */
-  done: number;
-  total: number;
-  /** The file that comes next. */
-  filename: string;
-}
-
 export interface PreparationCall {
   signal: AbortSignal;
-  onProgress?: (progress: PreparationProgress) => void;
+  /** `done` counts failed samples as well; `filename` is the one that comes next. */
+  onProgress?: (progress: { done: number; total: number; filename: string }) => void;
 }
 
 export interface Preparation {
@@ -55,7 +91,7 @@ export async function prepareDataSet(
   { signal, onProgress }: PreparationCall,
 ): Promise<Preparation> {
   const prompts = trainingPrompts(dataSet);
-  if (prompts.size === 0) throw new RequestError("No labeled samples: describe them with a caption first");
+  if (prompts.size === 0) throw new RequestError(NOTHING_LABELED);
   const result: Preparation = { files: [], failures: [] };
   for (const sample of dataSet.samples.filter(({ labeled }) => labeled)) {
     signal.throwIfAborted();
@@ -103,16 +139,8 @@ async function prepareSample(
   root: PermittedRoot,
   { sample, prompt, path, signal }: SampleJob,
 ): Promise<void> {
-  const audioPath = await root.resolve(sample.audioPath);
-  const audio = await decodeAudio({
-    path: audioPath,
-    name: sample.filename,
-    maxSeconds: MAX_SECONDS,
-    beyondMaximum: "cut",
-    signal,
-  });
-  const durationSeconds = Math.floor(audio.length / CHANNELS / SAMPLE_RATE);
-  const lyrics = sample.isInstrumental ? INSTRUMENTAL : sample.lyrics || INSTRUMENTAL;
+  const { audio, durationSeconds } = await sampleAudio(root, sample, signal);
+  const lyrics = sample.isInstrumental ? instrumentalLyrics : sample.lyrics || instrumentalLyrics;
   const { bpm, keyScale, timeSignature, language } = sample;
   await engine.prepareSample(
     {

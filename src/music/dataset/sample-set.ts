@@ -1,8 +1,8 @@
-/** A directory of sample files as adapter training reads it (reference/training.md 2.5, 2.6). */
+/** A directory of sample files as adapter training reads it. */
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { RequestError } from "../errors.js";
-import { isWithin } from "../permitted-root.js";
+import { isWithin, type PermittedRoot } from "../permitted-root.js";
 import { isObject } from "../request/fields.js";
 
 export const MANIFEST_NAME = "manifest.json";
@@ -37,6 +37,31 @@ export async function discoverSamples(tensorDirectory: string, root: string): Pr
     else found.add(path);
   }
   return { metadata: manifest.metadata, samples: [...found], skipped };
+}
+
+/**
+ * What a directory of sample files holds, before anything is trained on it.
+ * @throws RequestError where `path` is no directory of sample files within reach
+ */
+export async function tensorInfo(root: PermittedRoot, path: string) {
+  const directory = await root.resolve(path);
+  const found = await stat(directory).catch(() => null);
+  if (found === null) throw new RequestError(`Directory not found: ${path}`);
+  if (!found.isDirectory()) throw new RequestError(`Not a directory: ${path}`);
+  const { metadata, samples } = await discoverSamples(directory, await root.resolve("."));
+  if (samples.length === 0) throw new RequestError(`No .pt tensor files found in ${path}`);
+  const name = textOr(metadata?.name, "Unknown");
+  return {
+    dataset_name: name,
+    num_samples: samples.length,
+    custom_tag: textOr(metadata?.custom_tag, ""),
+    tensor_dir: path,
+    message: `Loaded tensor dataset: ${name} (${samples.length} samples)`,
+  };
+}
+
+function textOr(value: unknown, fallback: string): string {
+  return typeof value === "string" && value !== "" ? value : fallback;
 }
 
 interface Manifest {

@@ -1,17 +1,11 @@
 /** Makes a data set of a folder of audio. */
 import { readdir } from "node:fs/promises";
 import { basename, extname, join, relative } from "node:path";
+import { instrumentalLyrics } from "../../engine/prompts.js";
 import { DecodeError, measureAudio } from "../decode.js";
 import { RequestError } from "../errors.js";
 import { type PermittedRoot, UnsafePathError } from "../permitted-root.js";
-import {
-  type DataSet,
-  type DataSetSample,
-  INSTRUMENTAL,
-  sampleId,
-  type TagPosition,
-  withOwnIds,
-} from "./data-set.js";
+import { type DataSet, type DataSetSample, sampleId, type TagPosition, withOwnIds } from "./data-set.js";
 import { type Description, describeAudio, readTables, readText, type Tables } from "./side-files.js";
 
 const AUDIO_EXTENSIONS = [".flac", ".m4a", ".mp3", ".ogg", ".opus", ".wav"];
@@ -112,7 +106,7 @@ async function scanFile(path: string, context: Context): Promise<DataSetSample |
       signal,
     });
     const description = await describeAudio(path, tables, read, warn);
-    return sampleOf({ path, name, seconds, description, request });
+    return sampleOf(path, name, seconds, description, request);
   } catch (error) {
     if (!(error instanceof DecodeError && error.isFilesFault) && !(error instanceof UnsafePathError))
       throw error;
@@ -121,33 +115,29 @@ async function scanFile(path: string, context: Context): Promise<DataSetSample |
   }
 }
 
-interface FoundFile {
-  path: string;
-  /** From the scanned folder on. */
-  name: string;
-  seconds: number;
-  description: Description;
-  request: ScanRequest;
-}
-
-function sampleOf({ path, name, seconds, description, request }: FoundFile): DataSetSample {
-  const { caption = "", lyrics = "", bpm = null, keyScale = "", timeSignature = "", language } = description;
+function sampleOf(
+  path: string,
+  name: string,
+  seconds: number,
+  { caption = "", lyrics = "", bpm, keyScale = "", timeSignature = "", language = "unknown" }: Description,
+  { allInstrumental, customTag }: ScanRequest,
+): DataSetSample {
   return {
     id: sampleId(name),
     audioPath: path,
     filename: basename(path),
     caption,
     genre: "",
-    lyrics: lyrics || INSTRUMENTAL,
+    lyrics: lyrics || instrumentalLyrics,
     rawLyrics: lyrics,
     formattedLyrics: "",
-    bpm,
+    bpm: bpm ?? null,
     keyScale,
     timeSignature,
     durationSeconds: Math.floor(seconds),
-    language: language ?? "unknown",
-    isInstrumental: lyrics === "" && request.allInstrumental,
-    customTag: request.customTag,
+    language,
+    isInstrumental: lyrics === "" && allInstrumental,
+    customTag,
     labeled: caption !== "",
     promptOverride: null,
   };

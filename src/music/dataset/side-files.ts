@@ -1,9 +1,9 @@
-/** What people put beside their audio to describe it (reference/training.md 2.2). */
+/** What people put beside their audio to describe it. */
 import { readdir, readFile } from "node:fs/promises";
 import { join, parse } from "node:path";
 import { parse as parseCsv } from "csv-parse/sync";
 import { isObject } from "../request/fields.js";
-import { readWholeNumber } from "./data-set-file.js";
+import { readWholeNumber } from "./data-set.js";
 
 /** What is said of one piece of music; absent where nothing is. */
 export interface Description {

@@ -1,8 +1,9 @@
 /** The bodies of the data set endpoints (reference/music-http.md 7.5). */
 import { z } from "zod";
-import { INSTRUMENTAL, TAG_POSITIONS } from "../dataset/data-set.js";
+import { instrumentalLyrics } from "../../engine/prompts.js";
+import { TAG_POSITIONS } from "../dataset/data-set.js";
 import type { DataSetChange, SampleChange } from "../dataset/editor.js";
-import type { LabelRequest } from "../dataset/label-tasks.js";
+import type { LabelRequest } from "../dataset/label.js";
 import type { ScanRequest } from "../dataset/scan.js";
 import { FieldSources, type Fields } from "./fields.js";
 import { parameter } from "./names.js";
@@ -62,7 +63,7 @@ const sampleSchema = z.object({
       .nullable()
       .default(null),
   ),
-  lyrics: parameter("lyrics", lyricsText.default(INSTRUMENTAL)),
+  lyrics: parameter("lyrics", lyricsText.default(instrumentalLyrics)),
   bpm: parameter("bpm", within(strictInteger, 1, MAX_BPM).nullable().default(null)),
   keyScale: parameter(["keyscale", "key_scale"], trimmed.default("")),
   timeSignature: parameter(["timesignature", "time_signature"], trimmed.default("")),

@@ -1,8 +1,8 @@
 /** The endpoints of adapters: those in use, their training, and the data sets that they are trained on. */
 import type { Request } from "express";
 import type { StartedTask } from "../dataset/background-tasks.js";
-import type { DataSet } from "../dataset/data-set.js";
-import { sampleFields, sampleSummary } from "../dataset/data-set-file.js";
+import { type DataSet, sampleFields, sampleSummary } from "../dataset/data-set.js";
+import { tensorInfo } from "../dataset/sample-set.js";
 import { HttpError } from "../errors.js";
 import {
   parseLabeling,
@@ -21,7 +21,6 @@ import {
   parseTensorDirectory,
 } from "../request/training.js";
 import { exportAdapter } from "../training/export.js";
-import { tensorInfo } from "../training/tensor-info.js";
 import { command, type Endpoints, type RouteContext, reading } from "./route.js";
 
 /** Adapters of slot 1. A load makes the adapter the active one; an unload lets all of them go. */
@@ -132,8 +131,8 @@ function startLabeling({ service }: RouteContext, fields: Fields) {
 }
 
 function startPreparation({ service }: RouteContext, fields: Fields) {
-  const { outputDir, skipExisting } = parsePreparation(fields);
-  return service.preparations.start(service.dataSet.current, outputDir, skipExisting);
+  const request = parsePreparation(fields);
+  return service.preparations.start(service.dataSet.current, request);
 }
 
 function started({ taskId, total }: StartedTask<unknown>, message: string) {

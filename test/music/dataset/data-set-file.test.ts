@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import fc from "fast-check";
-import { loadDataSet, parseDataSet, saveDataSet } from "../../../src/music/dataset/data-set-file.js";
+import { loadDataSet, parseDataSet, saveDataSet } from "../../../src/music/dataset/data-set.js";
 import { RequestError } from "../../../src/music/errors.js";
 import { temporaryDirectory } from "../tasks.js";
 

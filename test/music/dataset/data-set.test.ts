@@ -2,10 +2,10 @@ import { expect } from "chai";
 import {
   type DataSet,
   type DataSetSample,
+  parseDataSet,
   trainingPrompts,
   withOwnIds,
 } from "../../../src/music/dataset/data-set.js";
-import { parseDataSet } from "../../../src/music/dataset/data-set-file.js";
 
 /** Samples "0", "1", ... with captions and genres. */
 function dataSet(count: number, change: Partial<DataSet> = {}): DataSet {

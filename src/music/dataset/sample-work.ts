@@ -1,6 +1,28 @@
-/** Work on many samples: one that cannot be done is reported, and the others go on. */
-import { DecodeError } from "../decode.js";
-import { UnsafePathError } from "../permitted-root.js";
+/** Work on the samples of a data set: their audio, and what becomes of one that cannot be done. */
+import type { PlanarAudio } from "../../engine/types.js";
+import { DecodeError, decodeAudio, SAMPLE_RATE } from "../decode.js";
+import { type PermittedRoot, UnsafePathError } from "../permitted-root.js";
+import type { DataSetSample } from "./data-set.js";
+
+/** Longer music is cut, as everywhere in this ecosystem. */
+const MAX_SECONDS = 240;
+const CHANNELS = 2;
+
+/** @throws DecodeError, UnsafePathError, or the signal's reason */
+export async function sampleAudio(
+  root: PermittedRoot,
+  { audioPath, filename }: DataSetSample,
+  signal: AbortSignal,
+): Promise<{ audio: PlanarAudio; durationSeconds: number }> {
+  const audio = await decodeAudio({
+    path: await root.resolve(audioPath),
+    name: filename,
+    maxSeconds: MAX_SECONDS,
+    beyondMaximum: "cut",
+    signal,
+  });
+  return { audio, durationSeconds: Math.floor(audio.length / CHANNELS / SAMPLE_RATE) };
+}
 
 export interface SampleFailure {
   filename: string;
