@@ -5,8 +5,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import type { z } from "zod";
 import { renderConfigTable } from "../src/config.js";
-import { namesOf } from "../src/music/request/names.js";
 import { generationSchema } from "../src/music/request/schema.js";
+import { namesOf } from "../src/parameters/names.js";
 
 const TABLES = [
   { file: "src/SETTINGS.md", name: "settings", render: renderConfigTable },

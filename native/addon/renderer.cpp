@@ -1,9 +1,12 @@
 #include "addon/renderer.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "addon/adapter.h"
 #include "addon/call.h"
@@ -28,54 +31,127 @@ Value choice_of(const Napi::Object& object, const char* key,
   throw Napi::TypeError::New(object.Env(), std::string(key) + " must be one of " + words);
 }
 
-/// What the job's task works on and how.
-void read_task(const Napi::Object& object, RenderJob& job) {
-  job.task = choice_of<Task>(object, "task",
-                             {{"text2music", Task::kText2Music},
-                              {"cover", Task::kCover},
-                              {"repaint", Task::kRepaint},
-                              {"lego", Task::kLego},
-                              {"extract", Task::kExtract},
-                              {"complete", Task::kComplete}});
-  if (has(object, "sourceAudio")) job.source_audio = audio_of(object, "sourceAudio");
-  if (has(object, "referenceAudio")) job.reference_audio = audio_of(object, "referenceAudio");
-  if (has(object, "window")) {
-    const auto window = object_of(object, "window");
-    job.window = {number_of(window, "startSeconds"), number_of(window, "endSeconds")};
+/// A group of src/engine/render-parameters.ts. It is read whole: a parameter that is missing is refused, and so is one
+/// that nothing here reads.
+class Group {
+ public:
+  Group(const Napi::Object& job, const char* name) : name_(name), object_(object_of(job, name)) {}
+
+  double number(const char* key) { return number_of(with(key), key); }
+  int64_t integer(const char* key) { return integer_of(with(key), key); }
+  bool flag(const char* key) { return flag_of(with(key), key); }
+  std::optional<std::vector<double>> optional_numbers(const char* key) {
+    return has(with(key), key) ? std::optional(numbers_of(object_, key)) : std::nullopt;
   }
-  const auto repaint = object_of(object, "repaint");
-  job.repaint_mode = choice_of<RepaintMode>(repaint, "mode",
-                                            {{"conservative", RepaintMode::kConservative},
-                                             {"balanced", RepaintMode::kBalanced},
-                                             {"aggressive", RepaintMode::kAggressive}});
-  job.repaint_strength = number_of(repaint, "strength");
-  job.chunk_mask =
-      choice_of<ChunkMask>(object, "chunkMask", {{"explicit", ChunkMask::kExplicit}, {"auto", ChunkMask::kAuto}});
-  job.cover_strength = number_of(object, "coverStrength");
-  job.cover_noise_strength = number_of(object, "coverNoiseStrength");
+  template <typename Value>
+  Value choice(const char* key, std::initializer_list<std::pair<const char*, Value>> choices) {
+    return choice_of<Value>(with(key), key, choices);
+  }
+  void refuse_others() const {
+    const auto keys = object_.GetPropertyNames();
+    for (uint32_t i = 0; i < keys.Length(); ++i) {
+      const std::string key = keys.Get(i).ToString();
+      if (std::find(read_.begin(), read_.end(), key) == read_.end()) refuse(key, "reaches nothing in the core");
+    }
+  }
+
+ private:
+  const Napi::Object& with(const char* key) {
+    if (!object_.Has(key)) refuse(key, "is missing");
+    read_.emplace_back(key);
+    return object_;
+  }
+  [[noreturn]] void refuse(const std::string& key, const char* why) const {
+    throw Napi::TypeError::New(object_.Env(), name_ + "." + key + " " + why);
+  }
+
+  std::string name_;
+  Napi::Object object_;
+  std::vector<std::string> read_;
+};
+
+Denoise denoise_of(const Napi::Object& job) {
+  Group group(job, "denoise");
+  const Denoise denoise{
+      .inference_steps = static_cast<int>(group.integer("inferenceSteps")),
+      .shift = group.number("shift"),
+      .timesteps = group.optional_numbers("timesteps"),
+      .infer_method =
+          group.choice<InferMethod>("inferMethod", {{"ode", InferMethod::kOde}, {"sde", InferMethod::kSde}}),
+      .cover_strength = group.number("audioCoverStrength"),
+      .cover_noise_strength = group.number("coverNoiseStrength"),
+  };
+  group.refuse_others();
+  return denoise;
+}
+
+Guidance guidance_of(const Napi::Object& job) {
+  Group group(job, "guidance");
+  const Guidance guidance{
+      .scale = group.number("guidanceScale"),
+      .by_angle = group.flag("useAdg"),
+      .interval_start = group.number("cfgIntervalStart"),
+      .interval_end = group.number("cfgIntervalEnd"),
+  };
+  group.refuse_others();
+  return guidance;
+}
+
+Edit edit_of(const Napi::Object& job) {
+  Group group(job, "edit");
+  const Edit edit{
+      .repaint_mode = group.choice<RepaintMode>("repaintMode", {{"conservative", RepaintMode::kConservative},
+                                                                {"balanced", RepaintMode::kBalanced},
+                                                                {"aggressive", RepaintMode::kAggressive}}),
+      .repaint_strength = group.number("repaintStrength"),
+      .chunk_mask =
+          group.choice<ChunkMask>("chunkMaskMode", {{"explicit", ChunkMask::kExplicit}, {"auto", ChunkMask::kAuto}}),
+  };
+  group.refuse_others();
+  return edit;
+}
+
+PromptIds prompts_of(const Napi::Object& job) {
+  const auto prompts = object_of(job, "prompts");
+  return {.text = ids_of(prompts, "text"),
+          .lyrics = ids_of(prompts, "lyrics"),
+          .plain_text = has(prompts, "plainText") ? ids_of(prompts, "plainText") : std::vector<int32_t>()};
+}
+
+std::vector<std::vector<int32_t>> codes_of(const Napi::Object& job) {
+  std::vector<std::vector<int32_t>> items;
+  if (const auto codes = optional_array(job, "audioCodes")) {
+    for (uint32_t i = 0; i < codes->Length(); ++i) items.push_back(ids_of(codes->Get(i), "audioCodes"));
+  }
+  return items;
+}
+
+/// The window of a source that has one.
+std::optional<Window> window_of(const Napi::Object& source) {
+  if (!has(source, "window")) return std::nullopt;
+  const auto window = object_of(source, "window");
+  return Window{number_of(window, "startSeconds"), number_of(window, "endSeconds")};
 }
 
 RenderJob job_of(const Napi::Object& object) {
-  RenderJob job;
-  read_task(object, job);
-  job.text_token_ids = ids_of(object, "textTokenIds");
-  if (has(object, "plainTextTokenIds")) job.plain_text_token_ids = ids_of(object, "plainTextTokenIds");
-  job.lyric_token_ids = ids_of(object, "lyricTokenIds");
-  job.frames = integer_of(object, "frames");
-  if (const auto codes = optional_array(object, "audioCodes")) {
-    for (uint32_t i = 0; i < codes->Length(); ++i) job.audio_codes.push_back(ids_of(codes->Get(i), "audioCodes"));
-  }
-  job.seeds = seeds_of(object, "seeds");
-  job.inference_steps = static_cast<int>(integer_of(object, "inferenceSteps"));
-  job.shift = number_of(object, "shift");
-  if (has(object, "timesteps")) job.timesteps = numbers_of(object, "timesteps");
-  job.infer_method =
-      choice_of<InferMethod>(object, "inferMethod", {{"ode", InferMethod::kOde}, {"sde", InferMethod::kSde}});
-  job.guidance.scale = number_of(object, "guidanceScale");
-  job.guidance.by_angle = flag_of(object, "useAdg");
-  job.guidance.interval_start = number_of(object, "cfgIntervalStart");
-  job.guidance.interval_end = number_of(object, "cfgIntervalEnd");
-  return job;
+  const bool has_source = has(object, "source");
+  return {.task = choice_of<Task>(object, "task",
+                                  {{"text2music", Task::kText2Music},
+                                   {"cover", Task::kCover},
+                                   {"repaint", Task::kRepaint},
+                                   {"lego", Task::kLego},
+                                   {"extract", Task::kExtract},
+                                   {"complete", Task::kComplete}}),
+          .prompts = prompts_of(object),
+          .frames = integer_of(object, "frames"),
+          .audio_codes = codes_of(object),
+          .source_audio = has_source ? audio_of(object_of(object, "source"), "audio") : at::Tensor(),
+          .window = has_source ? window_of(object_of(object, "source")) : std::nullopt,
+          .reference_audio = has(object, "referenceAudio") ? audio_of(object, "referenceAudio") : at::Tensor(),
+          .denoise = denoise_of(object),
+          .guidance = guidance_of(object),
+          .edit = edit_of(object),
+          .seeds = seeds_of(object, "seeds")};
 }
 
 Napi::Value to_js(Napi::Env env, const RenderResult& result) {

@@ -10,11 +10,25 @@ Repetition prepare_song(const Settings& settings) {
   const Renderer::Directories directories{settings.checkpoints + "/acestep-v15-turbo", settings.checkpoints + "/vae",
                                           settings.checkpoints + "/Qwen3-Embedding-0.6B"};
   const auto renderer = std::make_shared<Renderer>(directories, settings.placement, Renderer::Residency{}, Control());
-  RenderJob job;
-  job.text_token_ids = some_tokens(kTextTokens, kTextTokenLimit);
-  job.lyric_token_ids = some_tokens(kLyricTokens, kTextTokenLimit);
-  job.frames = settings.size;
-  job.seeds = {1};
+  const RenderJob job{
+      .task = Task::kText2Music,
+      .prompts = {.text = some_tokens(kTextTokens, kTextTokenLimit),
+                  .lyrics = some_tokens(kLyricTokens, kTextTokenLimit),
+                  .plain_text = {}},
+      .frames = settings.size,
+      .audio_codes = {},
+      .source_audio = {},
+      .window = {},
+      .reference_audio = {},
+      .denoise = {.inference_steps = 8,
+                  .shift = 3.0,
+                  .timesteps = {},
+                  .infer_method = InferMethod::kOde,
+                  .cover_strength = 1.0,
+                  .cover_noise_strength = 0.0},
+      .guidance = {.scale = 1.0, .by_angle = false, .interval_start = 0.0, .interval_end = 1.0},
+      .edit = {.repaint_mode = RepaintMode::kBalanced, .repaint_strength = 0.5, .chunk_mask = ChunkMask::kExplicit},
+      .seeds = {1}};
   return [=] { return seconds_of([&] { renderer->render(job, Control()); }); };
 }
 

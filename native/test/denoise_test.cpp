@@ -16,12 +16,14 @@ namespace {
 constexpr int64_t kFrames = 16;
 
 DenoiseJob job_for(const AceStep& model, int64_t batch, uint64_t seed = 1) {
-  DenoiseJob job;
-  job.conditions = {random_tensor({1, 6, kTinyEncoder}, seed).expand({batch, -1, -1}),
-                    random_tensor({1, kFrames, 2 * kTinyLatent}, seed + 1).expand({batch, -1, -1})};
-  job.null_condition = model.null_condition;
-  job.schedule = shifted_schedule(5, 3.0);
-  return job;
+  return {.conditions = {random_tensor({1, 6, kTinyEncoder}, seed).expand({batch, -1, -1}),
+                         random_tensor({1, kFrames, 2 * kTinyLatent}, seed + 1).expand({batch, -1, -1})},
+          .null_condition = model.null_condition,
+          .denoise = plain_denoise(5),
+          .guidance = kNoGuidance,
+          .conditions_after_cover = {},
+          .cover_source = {},
+          .repaint = {}};
 }
 
 at::Tensor run(const AceStep& model, const DenoiseJob& job, const std::vector<uint64_t>& seeds) {
@@ -37,8 +39,8 @@ TEST("denoise: an item of a batch is what it is alone, guided or not, ode or sde
     for (const bool by_angle : {false, true}) {
       for (const auto method : {InferMethod::kOde, InferMethod::kSde}) {
         DenoiseJob both = job_for(model, 2), alone = job_for(model, 1);
-        both.guidance = alone.guidance = {.scale = scale, .by_angle = by_angle};
-        both.method = alone.method = method;
+        both.guidance = alone.guidance = {scale, by_angle, 0.0, 1.0};
+        both.denoise.infer_method = alone.denoise.infer_method = method;
         const at::Tensor pair = run(model, both, {3, 4});
         EXPECT(largest_difference(pair.narrow(0, 1, 1), run(model, alone, {4})) < 2e-4);
         EXPECT(largest_difference(pair[0], pair[1]) > 1e-2);
@@ -50,8 +52,8 @@ TEST("denoise: an item of a batch is what it is alone, guided or not, ode or sde
 TEST("denoise: guidance acts inside its interval only, and never on turbo") {
   const AceStep base = tiny_ace_step({}), turbo = tiny_ace_step({.is_turbo = true});
   DenoiseJob plain = job_for(base, 1), outside = plain, inside = plain;
-  outside.guidance = {.scale = 7.0, .interval_start = 0.01, .interval_end = 0.02};
-  inside.guidance = {.scale = 7.0, .interval_start = 0.7, .interval_end = 1.0};
+  outside.guidance = {7.0, false, 0.01, 0.02};
+  inside.guidance = {7.0, false, 0.7, 1.0};
   EXPECT_EQ(largest_difference(run(base, plain, {1}), run(base, outside, {1})), 0.0);
   EXPECT(largest_difference(run(base, plain, {1}), run(base, inside, {1})) > 1e-3);
   EXPECT_EQ(largest_difference(run(turbo, plain, {1}), run(turbo, inside, {1})), 0.0);
@@ -60,7 +62,7 @@ TEST("denoise: guidance acts inside its interval only, and never on turbo") {
 TEST("denoise: one step jumps along the velocity to the data") {
   const AceStep model = tiny_ace_step({});
   DenoiseJob job = job_for(model, 1);
-  job.schedule = {1.0};
+  job.denoise.timesteps = {1.0};
   const at::Tensor noise = NoiseStreams({9}).next(kFrames, kTinyLatent, at::kCPU);
   const at::Tensor velocity =
       model.dit.velocity(noise, model.dit.embed_context(job.conditions.context), model.dit.modulate(at::ones({1})),
@@ -73,11 +75,11 @@ TEST("denoise: the cover switch falls at int(steps * strength)") {
   DenoiseJob cover = job_for(model, 1), other = job_for(model, 1, 50);
   cover.conditions_after_cover = other.conditions;
   EXPECT_EQ(largest_difference(run(model, cover, {1}), run(model, job_for(model, 1), {1})), 0.0);
-  cover.cover_strength = 0.0;
+  cover.denoise.cover_strength = 0.0;
   EXPECT_EQ(largest_difference(run(model, cover, {1}), run(model, other, {1})), 0.0);
-  cover.cover_strength = 0.19;  // of 5 steps: none
+  cover.denoise.cover_strength = 0.19;  // of 5 steps: none
   EXPECT_EQ(largest_difference(run(model, cover, {1}), run(model, other, {1})), 0.0);
-  cover.cover_strength = 0.5;
+  cover.denoise.cover_strength = 0.5;
   EXPECT(largest_difference(run(model, cover, {1}), run(model, other, {1})) > 1e-3);
   cover.conditions_after_cover.reset();
   EXPECT_THROWS(run(model, cover, {1}), "conditions that follow");

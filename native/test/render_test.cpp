@@ -14,25 +14,14 @@ using namespace carillon::test;
 
 namespace {
 
-const RendererInfo kInfo{.placement = {},
-                         .is_turbo = false,
-                         .is_lego_sft = false,
-                         .sample_rate = kSampleRate,
-                         .samples_per_frame = kSamplesPerFrame,
-                         .frames_per_code = 5,
-                         .codebook_size = 64000,
-                         .max_frames = kTinySilence,
-                         .timbre_frames = kTinyTimbreFrames,
-                         .parameter_count = 0,
-                         .unused_tensors = {}};
-
 /// `change` makes a good job one that is refused for what `fragment` says.
 template <typename Change>
-void expect_refused(RenderJob job, const Change& change, const char* fragment) {
-  check_render_job(job, kInfo);
+void expect_refused(RenderJob job, const Change& change, const char* fragment,
+                    ErrorCode code = ErrorCode::kBadArgument) {
+  check_render_job(job, kTinyInfo);
   change(job);
-  EXPECT_THROWS(check_render_job(job, kInfo), fragment);
-  EXPECT(code_thrown([&] { check_render_job(job, kInfo); }) == ErrorCode::kBadArgument);
+  EXPECT_THROWS(check_render_job(job, kTinyInfo), fragment);
+  EXPECT(code_thrown([&] { check_render_job(job, kTinyInfo); }) == code);
 }
 
 }  // namespace
@@ -40,23 +29,22 @@ void expect_refused(RenderJob job, const Change& change, const char* fragment) {
 TEST("render: a job whose parts contradict each other is refused") {
   const auto refused = [](auto change, const char* fragment) { expect_refused(plain_job({1, 2}), change, fragment); };
   refused([](RenderJob& job) { job.seeds.clear(); }, "at least one seed");
-  refused([](RenderJob& job) { job.text_token_ids.clear(); }, "text prompt");
-  refused([](RenderJob& job) { job.lyric_token_ids.clear(); }, "lyric prompt");
+  refused([](RenderJob& job) { job.prompts.text.clear(); }, "text prompt");
+  refused([](RenderJob& job) { job.prompts.lyrics.clear(); }, "lyric prompt");
   refused([](RenderJob& job) { job.frames = 0; }, "less than one latent frame");
-  refused([](RenderJob& job) { job.frames = kTinySilence + 1; }, "silence table of this checkpoint ends at 200");
   refused([](RenderJob& job) { job.audio_codes = {{1, 2}}; }, "1 items and seeds for 2");
   refused([](RenderJob& job) { job.audio_codes = {{1, 2}, {3}}; }, "differ in length");
   refused([](RenderJob& job) { job.audio_codes = {{}, {}}; }, "empty");
-  refused([](RenderJob& job) { job.audio_codes.assign(2, std::vector<int32_t>(41)); }, "has 205 latent frames");
-  refused([](RenderJob& job) { job.guidance = {.interval_start = 0.9, .interval_end = 0.1}; }, "ends before it starts");
+  refused([](RenderJob& job) { job.guidance = {1.0, false, 0.9, 0.1}; }, "ends before it starts");
 }
 
 TEST("render: strengths are shares, and a cover strength below 1 needs a prompt for the other steps") {
   const auto refused = [](auto change, const char* fragment) { expect_refused(plain_job(), change, fragment); };
-  refused([](RenderJob& job) { job.cover_strength = 0.5; }, "needs the text prompt of text2music");
-  refused([](RenderJob& job) { job.cover_strength = 1.5; }, "cover strength must be within 0 .. 1, not 1.5");
-  refused([](RenderJob& job) { job.cover_noise_strength = -0.1; }, "cover noise strength must be within 0 .. 1");
-  refused([](RenderJob& job) { job.repaint_strength = std::nan(""); }, "repaint strength must be within 0 .. 1");
+  refused([](RenderJob& job) { job.denoise.cover_strength = 0.5; }, "needs the text prompt of text2music");
+  refused([](RenderJob& job) { job.denoise.cover_strength = 1.5; }, "cover strength must be within 0 .. 1, not 1.5");
+  refused([](RenderJob& job) { job.denoise.cover_noise_strength = -0.1; },
+          "cover noise strength must be within 0 .. 1");
+  refused([](RenderJob& job) { job.edit.repaint_strength = std::nan(""); }, "repaint strength must be within 0 .. 1");
 }
 
 TEST("render: a task without its source, or with what it cannot use, is refused") {
@@ -65,7 +53,6 @@ TEST("render: a task without its source, or with what it cannot use, is refused"
     expect_refused(source_job(task), [](RenderJob& job) { job.source_audio.reset(); }, needs.c_str());
     const auto refused = [&](auto change, const char* fragment) { expect_refused(source_job(task), change, fragment); };
     refused([](RenderJob& job) { job.source_audio = recording(1, 1).slice(1, 1); }, "less than one latent frame");
-    refused([](RenderJob& job) { job.source_audio = recording(kTinySilence + 1, 1); }, "source audio has 201 latent");
     refused([](RenderJob& job) { job.source_audio = recording(40, 1).fill_(std::nan("")); }, "not a number");
     refused([](RenderJob& job) { job.source_audio = recording(40, 1).to(at::kDouble); }, "must be float32");
     if (task == Task::kCover) continue;
@@ -90,8 +77,30 @@ TEST("render: a window is for repaint and lego, runs forwards and touches the so
     refused({0.9, 0.5}, "ends before it begins");
     refused({std::nan(""), 2}, "no numbers");
     refused({0, std::numeric_limits<double>::infinity()}, "no numbers");
-    refused({-1, 7.2}, "the window of -1 to 7.2 seconds has 205 latent frames");
-    refused({0.5, 1e300}, "silence table");
+  }
+}
+
+TEST("render: a song beyond the silence table is refused as too long, whatever sets its length") {
+  const auto refused = [](RenderJob job, auto change, const char* fragment) {
+    expect_refused(std::move(job), change, fragment, ErrorCode::kSongTooLong);
+  };
+  refused(
+      plain_job(), [](RenderJob& job) { job.frames = kTinySilence + 1; },
+      "the song has 201 latent frames (8 seconds), but the silence table of this checkpoint ends at 200 (8 seconds)");
+  refused(
+      plain_job({1, 2}), [](RenderJob& job) { job.audio_codes.assign(2, std::vector<int32_t>(41)); },
+      "has 205 latent frames");
+  for (const Task task : {Task::kCover, Task::kRepaint, Task::kLego, Task::kExtract, Task::kComplete}) {
+    refused(
+        source_job(task), [](RenderJob& job) { job.source_audio = recording(kTinySilence + 1, 1); },
+        "source audio has 201 latent");
+  }
+  for (const Task task : {Task::kRepaint, Task::kLego}) {
+    const RenderJob job = source_job(task, {3}, 25);
+    refused(
+        job, [](RenderJob& changed) { changed.window = {-1, 7.2}; },
+        "the window of -1 to 7.2 seconds has 205 latent frames");
+    refused(job, [](RenderJob& changed) { changed.window = {0.5, 1e300}; }, "silence table");
   }
 }
 
@@ -105,28 +114,31 @@ TEST("render: a reference that says nothing is refused") {
 TEST("render: text2music starts from silence, at least 128 frames of it") {
   const AceStep model = tiny_ace_step({});
   RenderJob job = plain_job();
-  const ContextInputs source = text2music_source(model, job);
+  const ContextInputs source = text2music_source(model, job, song_frames(job, kTinyInfo));
   EXPECT(source.source.equal(model.silence_of(kFrames)));
   EXPECT(source.chunk_mask.equal(at::ones_like(source.source)));
   EXPECT(!source.is_cover.any().item<bool>());
   job.frames = 40;
-  EXPECT_EQ(text2music_source(model, job).source.size(1), 128);
-  EXPECT_EQ(text2music_frames(model, job), 40);
+  EXPECT_EQ(text2music_source(model, job, song_frames(job, kTinyInfo)).source.size(1), 128);
+  EXPECT_EQ(song_frames(job, kTinyInfo), 40);
 }
 
 TEST("render: audio codes set the length and stand in for the source, item by item") {
   const AceStep model = tiny_ace_step({});
   RenderJob job = plain_job({1, 2});
   job.audio_codes = {std::vector<int32_t>(30, 7), std::vector<int32_t>(30, 63999)};
-  EXPECT_EQ(text2music_frames(model, job), 150);
-  const ContextInputs source = text2music_source(model, job);
+  EXPECT_EQ(song_frames(job, kTinyInfo), 150);
+  const ContextInputs source = text2music_source(model, job, song_frames(job, kTinyInfo));
   EXPECT(source.is_cover.all().item<bool>());
   EXPECT(source.source.equal(source.hints));
   const at::Tensor hints = model.detokenizer.hints(model.tokenizer.embed(at::full({1, 30}, 63999, at::kLong)));
   EXPECT(largest_difference(source.hints[1], hints[0]) < 1e-5);
   EXPECT(largest_difference(source.hints[0], source.hints[1]) > 1e-3);
   job.audio_codes = {{7, 8}, {9, 10}};
-  EXPECT(text2music_source(model, job).hints[0].narrow(0, 10, 118).equal(model.silence_of(118)[0]));
+  EXPECT(text2music_source(model, job, song_frames(job, kTinyInfo))
+             .hints[0]
+             .narrow(0, 10, 118)
+             .equal(model.silence_of(118)[0]));
   job.audio_codes = {{7, 8}, {9, 64000}};
-  EXPECT_THROWS(text2music_source(model, job), "audio code 64000 is outside");
+  EXPECT_THROWS(text2music_source(model, job, song_frames(job, kTinyInfo)), "audio code 64000 is outside");
 }

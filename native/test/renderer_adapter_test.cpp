@@ -4,8 +4,7 @@
 #include "core/runtime/error.h"
 #include "core/tasks/renderer.h"
 #include "test/tiny_adapter.h"
-#include "test/tiny_qwen3.h"
-#include "test/tiny_vae.h"
+#include "test/tiny_renderer.h"
 
 using namespace carillon;
 using namespace carillon::test;
@@ -13,24 +12,13 @@ using namespace carillon::test;
 namespace {
 
 const Renderer::Directories& checkpoints() {
-  static const Renderer::Directories written = {
-      write_tiny_ace_step({}), write_tiny_vae(Spelling::kWeightNorm, kTinyLatent), write_qwen3(tiny_qwen3_weights(""))};
+  static const Renderer::Directories written = write_checkpoints();
   return written;
 }
 
-Renderer load(const Renderer::Residency& residency = {}) {
-  return Renderer(checkpoints(), {at::kCPU, at::kFloat}, residency, Control());
-}
+Renderer load(const Renderer::Residency& residency = {}) { return test::load(checkpoints(), residency); }
 
-at::Tensor song(Renderer& renderer) {
-  RenderJob job;
-  job.text_token_ids = {1, 2, 3};
-  job.lyric_token_ids = {4, 5};
-  job.frames = 130;
-  job.seeds = {3};
-  job.inference_steps = 2;
-  return renderer.render(job, Control()).audio.at(0);
-}
+at::Tensor song(Renderer& renderer) { return first_song(renderer, plain_job()); }
 
 std::string write_style(int64_t layer) {
   const std::string name = "layers." + std::to_string(layer) + ".self_attn.v_proj";

@@ -98,7 +98,7 @@ TEST("repaint, lego: outside the window the song is the source within the codec'
       if (task == Task::kLego && mode != RepaintMode::kBalanced) continue;  // the same way
       RenderJob job = windowed_job(task, {1.0, 1.4});
       job.source_audio = source;
-      job.repaint_mode = mode;
+      job.edit.repaint_mode = mode;
       const at::Tensor song = first_song(renderer, job);
       EXPECT_EQ(song.size(1), source.size(1));
       // A decoder reaches 9 frames, 0.36 s, beyond the window; spliced waveforms fade over 0.05 s at most.
@@ -129,7 +129,7 @@ TEST("repaint: stronger repainting fades over less of the source") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = windowed_job(Task::kRepaint);
   const auto changed_before = [&](double strength) {
-    job.repaint_strength = strength;
+    job.edit.repaint_strength = strength;
     const at::Tensor changed = first_song(renderer, job).ne(job.source_audio).any(0).nonzero();
     return static_cast<int64_t>(kWindowStart * kSampleRate) - changed.min().item<int64_t>();
   };
@@ -158,13 +158,13 @@ TEST("repaint: the song depends on what surrounds the window, and on what the mo
   RenderJob job = windowed_job(Task::kRepaint);
   const auto window_of = [&] { return seconds_of(first_song(renderer, job), kWindowStart, kWindowEnd); };
   const at::Tensor told = window_of();
-  job.chunk_mask = ChunkMask::kAuto;
+  job.edit.chunk_mask = ChunkMask::kAuto;
   EXPECT(distance(window_of(), told) > 1e-3);
-  job.chunk_mask = ChunkMask::kExplicit;
+  job.edit.chunk_mask = ChunkMask::kExplicit;
   job.source_audio = recording(25, 61);
   EXPECT(distance(window_of(), told) > 1e-3);
   RenderJob whole = source_job(Task::kRepaint), open = whole;
-  open.chunk_mask = ChunkMask::kAuto;
+  open.edit.chunk_mask = ChunkMask::kAuto;
   EXPECT(first_song(renderer, whole).equal(first_song(renderer, open)));
 }
 
@@ -186,30 +186,30 @@ TEST("cover: the source acts through its audio codes alone") {
 TEST("cover: strength shares the steps out between the cover and text2music") {
   Renderer renderer = load(write_checkpoints());
   RenderJob cover = source_job(Task::kCover);
-  cover.inference_steps = 8;
+  cover.denoise.inference_steps = 8;
   const at::Tensor whole = first_song(renderer, cover);
-  cover.plain_text_token_ids = {1, 2, 9, 8};
+  cover.prompts.plain_text = {1, 2, 9, 8};
   EXPECT(first_song(renderer, cover).equal(whole));
-  cover.cover_strength = 0.7;  // 5 of 8 steps
+  cover.denoise.cover_strength = 0.7;  // 5 of 8 steps
   const at::Tensor some = first_song(renderer, cover);
-  cover.cover_strength = 5.0 / 8;
+  cover.denoise.cover_strength = 5.0 / 8;
   EXPECT(first_song(renderer, cover).equal(some));
-  cover.cover_strength = 0.75;
+  cover.denoise.cover_strength = 0.75;
   EXPECT(!first_song(renderer, cover).equal(some));
-  cover.cover_strength = 0.0;
+  cover.denoise.cover_strength = 0.0;
   RenderJob plain = plain_job();
-  plain.inference_steps = 8;
+  plain.denoise.inference_steps = 8;
   plain.frames = kSourceFrames;
-  plain.text_token_ids = cover.plain_text_token_ids;
+  plain.prompts.text = cover.prompts.plain_text;
   EXPECT(first_song(renderer, cover).equal(first_song(renderer, plain)));
 }
 
 TEST("cover: noise strength starts nearer to the source, in fewer steps") {
   Renderer renderer = load(write_checkpoints({.is_turbo = true}));
   RenderJob cover = source_job(Task::kCover);
-  cover.inference_steps = 8;
+  cover.denoise.inference_steps = 8;
   const auto steps_of = [&](double strength) {
-    cover.cover_noise_strength = strength;
+    cover.denoise.cover_noise_strength = strength;
     int64_t steps = 0;
     const Control control(nullptr, [&](const Progress& progress) {
       if (progress.stage == Stage::kDenoise) steps = progress.total;
@@ -235,8 +235,8 @@ TEST("reference: another timbre is another song, for every item and after the co
   EXPECT(distance(first_song(renderer, job), with[0]) > 1e-3);
 
   RenderJob cover = source_job(Task::kCover);
-  cover.plain_text_token_ids = {1, 2};
-  cover.cover_strength = 0.0;
+  cover.prompts.plain_text = {1, 2};
+  cover.denoise.cover_strength = 0.0;
   const at::Tensor plain = first_song(renderer, cover);
   cover.reference_audio = recording(20, 70);
   EXPECT(distance(first_song(renderer, cover), plain) > 1e-3);
@@ -247,8 +247,8 @@ TEST("tasks: what leaves the device between stages changes no sample") {
   Renderer resident = load(directories), offloaded = load(directories, {.model = false, .text_encoder_and_vae = false});
   RenderJob repaint = windowed_job(Task::kRepaint), cover = source_job(Task::kCover);
   repaint.reference_audio = recording(20, 70);
-  cover.plain_text_token_ids = {1, 2};
-  cover.cover_strength = 0.5;
+  cover.prompts.plain_text = {1, 2};
+  cover.denoise.cover_strength = 0.5;
   for (const RenderJob& job : {repaint, cover}) {
     EXPECT(first_song(offloaded, job).equal(first_song(resident, job)));
   }
@@ -261,8 +261,8 @@ TEST("tasks: bfloat16 renders each, the same every time") {
   for (const Task task : kSourceTasks) {
     RenderJob job = source_job(task);
     if (task == Task::kRepaint) job.window = Window{0.1, 0.2};
-    job.plain_text_token_ids = {1, 2};
-    job.cover_strength = 0.5;
+    job.prompts.plain_text = {1, 2};
+    job.denoise.cover_strength = 0.5;
     job.reference_audio = recording(20, 70);
     const at::Tensor song = first_song(renderer, job);
     EXPECT(song.isfinite().all().item<bool>());

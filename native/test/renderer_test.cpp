@@ -45,10 +45,10 @@ TEST("renderer: prompt and lyrics change the song") {
   Renderer renderer = load(write_checkpoints());
   const at::Tensor audio = first_song(renderer, plain_job());
   RenderJob other = plain_job();
-  other.text_token_ids = {1, 2, 40};
+  other.prompts.text = {1, 2, 40};
   EXPECT(distance(first_song(renderer, other), audio) > 1e-3);
   other = plain_job();
-  other.lyric_token_ids = {4, 6};
+  other.prompts.lyrics = {4, 6};
   EXPECT(distance(first_song(renderer, other), audio) > 1e-3);
 }
 
@@ -84,7 +84,7 @@ TEST("renderer: an item of a batch is what it is alone, in either family, with c
 TEST("renderer: the stochastic solver gives another song, the same one every time") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = plain_job();
-  job.infer_method = InferMethod::kSde;
+  job.denoise.infer_method = InferMethod::kSde;
   const at::Tensor audio = first_song(renderer, job);
   EXPECT(first_song(renderer, job).equal(audio));
   EXPECT(distance(audio, first_song(renderer, plain_job())) > 1e-2);
@@ -183,13 +183,12 @@ TEST("renderer: jobs that cannot work are refused with the reason") {
     EXPECT_THROWS(renderer.render(job, Control()), fragment);
     EXPECT(code_thrown([&] { renderer.render(job, Control()); }) == ErrorCode::kBadArgument);
   };
-  refused([](RenderJob& job) { job.frames = kTinySilence + 1; }, "silence table of this checkpoint ends at 200");
-  refused([](RenderJob& job) { job.text_token_ids = {1, 50}; }, "token id 50 is outside the vocabulary of 50");
-  refused([](RenderJob& job) { job.lyric_token_ids = {-1}; }, "token id -1 is outside");
+  refused([](RenderJob& job) { job.prompts.text = {1, 50}; }, "token id 50 is outside the vocabulary of 50");
+  refused([](RenderJob& job) { job.prompts.lyrics = {-1}; }, "token id -1 is outside");
   refused([](RenderJob& job) { job.audio_codes = {{1, 64000}}; }, "audio code 64000 is outside 0 .. 63999");
-  refused([](RenderJob& job) { job.inference_steps = 0; }, "inference steps must be at least 1");
-  refused([](RenderJob& job) { job.shift = -1.0; }, "shift must be a positive number");
-  refused([](RenderJob& job) { job.timesteps = std::vector<double>{0.5, 0.7, 0.0}; }, "descend strictly");
+  refused([](RenderJob& job) { job.denoise.inference_steps = 0; }, "inference steps must be at least 1");
+  refused([](RenderJob& job) { job.denoise.shift = -1.0; }, "shift must be a positive number");
+  refused([](RenderJob& job) { job.denoise.timesteps = std::vector<double>{0.5, 0.7, 0.0}; }, "descend strictly");
   refused([](RenderJob& job) { job.seeds.clear(); }, "at least one seed");
 }
 

@@ -1,9 +1,9 @@
 #include "core/diffusion/schedule.h"
 
-#include "core/tasks/render_job.h"
-#include "test/test.h"
+#include "test/tiny_ace_step.h"
 
 using namespace carillon;
+using namespace carillon::test;
 
 namespace {
 
@@ -54,16 +54,15 @@ TEST("schedule: times given by hand must descend to 0") {
 }
 
 TEST("schedule: on turbo models steps act and shift does not") {
-  RenderJob job;
-  job.inference_steps = 8;
+  Denoise job = plain_denoise(8);
   job.shift = 1.0;
-  expect_times(render_schedule(job, true), kShift3);
+  expect_times(schedule_of(job, true), kShift3);
   job.inference_steps = 20;
-  expect_times(render_schedule(job, true), shifted_schedule(20, 3.0));
-  expect_times(render_schedule(job, false), shifted_schedule(20, 1.0));
+  expect_times(schedule_of(job, true), shifted_schedule(20, 3.0));
+  expect_times(schedule_of(job, false), shifted_schedule(20, 1.0));
   job.timesteps = {0.97, 0.31, 0.0};
-  expect_times(render_schedule(job, true), {21.0 / 22, 0.3});
-  expect_times(render_schedule(job, false), {0.97, 0.31});
+  expect_times(schedule_of(job, true), {21.0 / 22, 0.3});
+  expect_times(schedule_of(job, false), {0.97, 0.31});
 }
 
 TEST("schedule: the nearest evaluation, the earliest of two") {

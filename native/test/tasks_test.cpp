@@ -30,7 +30,7 @@ Source source_of(int64_t frames, std::optional<Window> window = std::nullopt) {
 
 RenderJob job_of(Task task) {
   RenderJob job = source_job(task);
-  job.repaint_strength = 0.25;
+  job.edit.repaint_strength = 0.25;
   return job;
 }
 
@@ -61,15 +61,15 @@ TEST("window: times become samples, samples whole frames, and never none") {
 }
 
 TEST("repaint: a mode says how firmly the surroundings are held") {
-  const RepaintHold balanced = repaint_hold(RepaintMode::kBalanced, 0.5);
+  const RepaintHold balanced = repaint_hold({RepaintMode::kBalanced, 0.5, ChunkMask::kExplicit});
   EXPECT_EQ(balanced.injection_ratio, 0.5);
   EXPECT_EQ(balanced.crossfade_frames, 12);  // half to even
   EXPECT_NEAR(balanced.crossfade_seconds, 0.025, 1e-12);
-  const RepaintHold conservative = repaint_hold(RepaintMode::kConservative, 0.9);
+  const RepaintHold conservative = repaint_hold({RepaintMode::kConservative, 0.9, ChunkMask::kExplicit});
   EXPECT_EQ(conservative.injection_ratio, 1.0);
   EXPECT_EQ(conservative.crossfade_frames, 25);
   EXPECT_NEAR(conservative.crossfade_seconds, 0.05, 1e-12);
-  const RepaintHold aggressive = repaint_hold(RepaintMode::kAggressive, 0.1);
+  const RepaintHold aggressive = repaint_hold({RepaintMode::kAggressive, 0.1, ChunkMask::kExplicit});
   EXPECT_EQ(aggressive.injection_ratio, 0.0);
   EXPECT_EQ(aggressive.crossfade_frames, 0);
   EXPECT(balanced.keeps_waveform && conservative.keeps_waveform && !aggressive.keeps_waveform);
@@ -79,7 +79,7 @@ TEST("repaint: the model hears silence in the window and is told where it is") {
   const AceStep model = tiny_ace_step({});
   const Source source = source_of(150, Window{1, 3});
   RenderJob job = job_of(Task::kRepaint);
-  const TaskInputs inputs = task_inputs(model, job, source, kSamplesPerFrame);
+  const TaskInputs inputs = task_inputs(model, job, source, kTinyInfo);
   const at::Tensor& heard = inputs.context.source;
   EXPECT(heard.slice(1, 25, 75).equal(model.silence.slice(1, 25, 75)));
   EXPECT(heard.slice(1, 0, 25).equal(source.latents.slice(1, 0, 25)));
@@ -90,14 +90,14 @@ TEST("repaint: the model hears silence in the window and is told where it is") {
   EXPECT_EQ(inputs.repaint->mask.sum().item<int64_t>(), 50);
   EXPECT_EQ(inputs.repaint->injection_ratio, 0.75);
   EXPECT_EQ(inputs.repaint->crossfade_frames, 19);
-  job.chunk_mask = ChunkMask::kAuto;
-  EXPECT(task_inputs(model, job, source, kSamplesPerFrame).context.chunk_mask.eq(1).all().item<bool>());
+  job.edit.chunk_mask = ChunkMask::kAuto;
+  EXPECT(task_inputs(model, job, source, kTinyInfo).context.chunk_mask.eq(1).all().item<bool>());
 }
 
 TEST("repaint: a window over everything holds nothing") {
   const AceStep model = tiny_ace_step({});
   for (const int64_t frames : {150, 75}) {  // fewer than 128 are completed with silence, which the window covers too
-    const TaskInputs inputs = task_inputs(model, job_of(Task::kRepaint), source_of(frames), kSamplesPerFrame);
+    const TaskInputs inputs = task_inputs(model, job_of(Task::kRepaint), source_of(frames), kTinyInfo);
     EXPECT(!inputs.repaint);
     EXPECT(inputs.context.source.equal(model.silence_of(std::max<int64_t>(frames, 128))));
     EXPECT(inputs.context.chunk_mask.eq(1).all().item<bool>());
@@ -107,7 +107,7 @@ TEST("repaint: a window over everything holds nothing") {
 TEST("lego: the model hears all of the source, and the surroundings of the window are held") {
   const AceStep model = tiny_ace_step({});
   const Source source = source_of(150, Window{1, 3});
-  const TaskInputs inputs = task_inputs(model, job_of(Task::kLego), source, kSamplesPerFrame);
+  const TaskInputs inputs = task_inputs(model, job_of(Task::kLego), source, kTinyInfo);
   EXPECT(inputs.context.source.equal(source.latents));
   EXPECT_EQ(inputs.context.chunk_mask.sum().item<double>(), 50.0 * kTinyLatent);
   EXPECT_EQ(inputs.repaint->mask.sum().item<int64_t>(), 50);
@@ -116,7 +116,7 @@ TEST("lego: the model hears all of the source, and the surroundings of the windo
 TEST("extract, complete: the model hears all of the source and may change everything") {
   const AceStep model = tiny_ace_step({});
   for (const Task task : {Task::kExtract, Task::kComplete}) {
-    const TaskInputs inputs = task_inputs(model, job_of(task), source_of(75), kSamplesPerFrame);
+    const TaskInputs inputs = task_inputs(model, job_of(task), source_of(75), kTinyInfo);
     EXPECT(inputs.context.source.slice(1, 0, 75).equal(source_of(75).latents));
     EXPECT(inputs.context.source.slice(1, 75).equal(model.silence_of(53)));
     EXPECT(inputs.context.chunk_mask.eq(1).all().item<bool>());
@@ -127,23 +127,23 @@ TEST("extract, complete: the model hears all of the source and may change everyt
 TEST("cover: the model hears the source through its codes, and after its share of steps silence") {
   const AceStep model = tiny_ace_step({});
   const Source source = source_of(150);
-  const TaskInputs inputs = task_inputs(model, job_of(Task::kCover), source, kSamplesPerFrame);
+  const TaskInputs inputs = task_inputs(model, job_of(Task::kCover), source, kTinyInfo);
   const at::Tensor states = random_tensor({1, 4, kTinyEncoder}, 1), plain = random_tensor({1, 4, kTinyEncoder}, 2);
-  const DenoiseJob job = denoise_job(model, inputs, states, plain, 2);
+  const DenoiseJob job = denoise_job(model, inputs, plain_denoise(2), kNoGuidance, states, plain, 2);
   const at::Tensor hints = model.detokenizer.hints(model.tokenizer.tokenize(source.latents, model.silence).quantized);
   const at::Tensor ones = at::ones_like(source.latents);
   EXPECT(job.conditions.context.equal(at::cat({hints, ones}, 2).expand({2, -1, -1})));
   EXPECT(job.conditions_after_cover->context.equal(at::cat({model.silence_of(150), ones}, 2).expand({2, -1, -1})));
   EXPECT(job.conditions_after_cover->encoder_states[1].equal(plain[0]));
   EXPECT(job.cover_source[1].equal(source.latents[0]));
-  EXPECT(!denoise_job(model, inputs, states, {}, 2).conditions_after_cover);
+  EXPECT(!denoise_job(model, inputs, plain_denoise(2), kNoGuidance, states, {}, 2).conditions_after_cover);
 }
 
 TEST("tasks: a silent source is the silence table") {
   const AceStep model = tiny_ace_step({});
   Source source = source_of(150);
   source.latents.reset();
-  const TaskInputs inputs = task_inputs(model, job_of(Task::kExtract), source, kSamplesPerFrame);
+  const TaskInputs inputs = task_inputs(model, job_of(Task::kExtract), source, kTinyInfo);
   EXPECT(inputs.context.source.equal(model.silence_of(150)));
 }
 

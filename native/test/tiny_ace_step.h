@@ -1,11 +1,13 @@
 #pragma once
-// A DiT checkpoint of a few thousand random weights, written to a fresh directory, in either family.
+// A DiT checkpoint of a few thousand random weights, written to a fresh directory, in either family; and how to denoise
+// with it.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <functional>
 #include <string>
 
+#include "core/diffusion/sampler.h"
 #include "core/dit/ace_step.h"
 #include "test/checkpoint_files.h"
 #include "test/test.h"
@@ -166,5 +168,16 @@ inline AceStep tiny_ace_step(const TinySize& size, const std::function<void(Tens
 inline double largest_difference(const at::Tensor& a, const at::Tensor& b) {
   return (a - b).abs().max().item<double>();
 }
+
+inline Denoise plain_denoise(int steps) {
+  return {.inference_steps = steps,
+          .shift = 3.0,
+          .timesteps = {},
+          .infer_method = InferMethod::kOde,
+          .cover_strength = 1.0,
+          .cover_noise_strength = 0.0};
+}
+
+constexpr Guidance kNoGuidance{.scale = 1.0, .by_angle = false, .interval_start = 0.0, .interval_end = 1.0};
 
 }  // namespace carillon::test

@@ -17,6 +17,18 @@ inline const Placement kFloat32{at::kCPU, at::kFloat};
 constexpr int64_t kFrames = 130, kSamplesPerFrame = 1920, kSampleRate = 48000;
 constexpr int64_t kSourceFrames = 10;  // short: tiny networks take long, too
 
+inline const RendererInfo kTinyInfo{.placement = {},
+                                    .is_turbo = false,
+                                    .is_lego_sft = false,
+                                    .sample_rate = kSampleRate,
+                                    .samples_per_frame = kSamplesPerFrame,
+                                    .frames_per_code = 5,
+                                    .codebook_size = 64000,
+                                    .max_frames = kTinySilence,
+                                    .timbre_frames = kTinyTimbreFrames,
+                                    .parameter_count = 0,
+                                    .unused_tensors = {}};
+
 inline Renderer::Directories write_checkpoints(const TinySize& size = {}) {
   // A random encoder makes nearly the same latents of everything; so far apart, recordings differ in their codes, too.
   const auto spread = [](Tensors& tensors) { tensors.at("encoder.conv2.weight_g").mul_(30); };
@@ -31,13 +43,17 @@ inline Renderer load(const Renderer::Directories& directories, const Renderer::R
 
 /// text2music, 130 frames.
 inline RenderJob plain_job(std::vector<uint64_t> seeds = {3}) {
-  RenderJob job;
-  job.text_token_ids = {1, 2, 3};
-  job.lyric_token_ids = {4, 5};
-  job.frames = kFrames;
-  job.seeds = std::move(seeds);
-  job.inference_steps = 2;
-  return job;
+  return {.task = Task::kText2Music,
+          .prompts = {.text = {1, 2, 3}, .lyrics = {4, 5}, .plain_text = {}},
+          .frames = kFrames,
+          .audio_codes = {},
+          .source_audio = {},
+          .window = {},
+          .reference_audio = {},
+          .denoise = plain_denoise(2),
+          .guidance = kNoGuidance,
+          .edit = {.repaint_mode = RepaintMode::kBalanced, .repaint_strength = 0.5, .chunk_mask = ChunkMask::kExplicit},
+          .seeds = std::move(seeds)};
 }
 
 /// A noise of `frames` latent frames, louder and softer.

@@ -5,6 +5,8 @@
  * model; calls on one lane run in the order they were made.
  */
 
+import type { RenderParameters } from "./render-parameters.js";
+
 /** What a long call reports. `total` is 0 while it is not known. */
 export interface Progress {
   stage: "load" | "conditions" | "denoise" | "decode" | "prefill" | "metadata" | "codes" | "text";
@@ -20,6 +22,8 @@ export interface CallOptions {
 
 export type NativeErrorCode =
   | "BAD_ARGUMENT"
+  /** The song exceeds what the checkpoint can render. */
+  | "SONG_TOO_LONG"
   | "BAD_CHECKPOINT"
   | "OUT_OF_MEMORY"
   | "CANCELLED"
@@ -80,46 +84,34 @@ export interface RendererInfo {
 
 export type TaskType = "text2music" | "cover" | "repaint" | "lego" | "extract" | "complete";
 
+/** What a task works on. */
+export interface RenderSource {
+  /** Planar stereo at the checkpoint's sample rate, within -1 .. 1; copied by the call. */
+  audio: Float32Array;
+  /** repaint and lego: what to generate, in seconds of the source, possibly beyond its ends; null: all of it. */
+  window: { startSeconds: number; endSeconds: number } | null;
+}
+
 /** One job of any task: every item shares the conditions and the length, each has its own seed and codes. */
-export interface RenderJob {
+export interface RenderJob extends RenderParameters {
   task: TaskType;
-  /** Text prompt, ids of the text encoder's tokenizer. */
-  textTokenIds: Int32Array;
-  /** The same prompt with the instruction of text2music: read once the cover strength is used up. Needed below 1. */
-  plainTextTokenIds?: Int32Array | undefined;
-  /** Lyric prompt, ids of the same tokenizer. */
-  lyricTokenIds: Int32Array;
-  /** Latent frames to render; ignored where `audioCodes` or `sourceAudio` set the length. */
+  /** Ids of the text encoder's tokenizer. */
+  prompts: {
+    text: Int32Array;
+    lyrics: Int32Array;
+    /** The text prompt with the instruction of text2music, for steps beyond audioCoverStrength; null where it is 1. */
+    plainText: Int32Array | null;
+  };
+  /** Latent frames to render, where neither codes nor a source set the length. */
   frames: number;
-  /** One array per item, all of one length, or absent for none. With text2music and cover only. */
-  audioCodes?: Int32Array[] | undefined;
-  /**
-   * Planar stereo at the checkpoint's sample rate, within -1 .. 1; copied by the call. Every task but text2music
-   * needs it, except that codes stand in for it in a cover.
-   */
-  sourceAudio?: Float32Array | undefined;
+  /** One array per item, all of one length. With text2music and cover only. */
+  audioCodes: Int32Array[] | null;
+  /** Every task but text2music needs it, except that codes stand in for it in a cover. */
+  source: RenderSource | null;
   /** Planar stereo at the checkpoint's sample rate, copied by the call: whose timbre to take. */
-  referenceAudio?: Float32Array | undefined;
-  /** repaint and lego: what to generate, in seconds of the source; it may begin before 0 and end beyond the source. */
-  window?: { startSeconds: number; endSeconds: number } | undefined;
-  repaint: { mode: "conservative" | "balanced" | "aggressive"; strength: number };
-  /** explicit: the model is told the window; auto: it is told that every frame is open to change. */
-  chunkMask: "explicit" | "auto";
-  /** 0 .. 1: share of the steps that read the task's own conditions; the others read those of text2music. */
-  coverStrength: number;
-  /** 0 .. 1: how close to the source denoising starts. */
-  coverNoiseStrength: number;
+  referenceAudio: Float32Array | null;
   /** One seed per item, integers in 0 .. 2^53 - 1; their number is the batch size. */
   seeds: number[];
-  inferenceSteps: number;
-  shift: number;
-  /** Descending flow times ending at 0; overrides inferenceSteps and shift. */
-  timesteps?: number[] | undefined;
-  inferMethod: "ode" | "sde";
-  guidanceScale: number;
-  useAdg: boolean;
-  cfgIntervalStart: number;
-  cfgIntervalEnd: number;
 }
 
 export interface RenderResult {

@@ -10,8 +10,6 @@ export type EngineErrorCode =
   | "TOKENIZER"
   /** Prompt and requested output exceed the language model's context. */
   | "PROMPT_TOO_LONG"
-  /** The song exceeds what the checkpoint can render. */
-  | "SONG_TOO_LONG"
   /** An adapter's name is in use or no adapter's, its scale is none, or it cannot be beside another. */
   | "ADAPTER"
   /** The language model wrote nothing that can be used. */

@@ -1,9 +1,8 @@
 /** A loaded DiT with the tokenizer of its text encoder: songs in musical terms in, audio out. */
 import { AdapterSet } from "./adapters.js";
-import type { CallOptions, NativeAddon, NativeRenderer, PlacementOptions } from "./addon.js";
+import type { CallOptions, NativeAddon, NativeRenderer, PlacementOptions, RenderJob } from "./addon.js";
 import type { Checkpoint, RendererCheckpoint } from "./checkpoints.js";
 import { encodeLyricPrompt, encodeTextPrompt, type TextConditions } from "./conditioning.js";
-import { EngineError } from "./errors.js";
 import { instructionOf, legoCaption, textToMusicInstruction } from "./instructions.js";
 import { Tokenizer } from "./tokenizer.js";
 import type { PlanarAudio, Rendering, RenderRequest, TrainingSampleRequest } from "./types.js";
@@ -59,36 +58,20 @@ export class Renderer {
     return this.#native.info.codebookSize;
   }
 
-  /** @throws EngineError SONG_TOO_LONG where the checkpoint cannot render the duration. */
   render(request: RenderRequest, call: CallOptions): Promise<Rendering> {
     return this.#underWay(this.#render(request, call));
   }
 
   async #render(request: RenderRequest, call: CallOptions): Promise<Rendering> {
-    const prompts = await this.#promptsOf(request);
-    const audioCodes = request.audioCodes === null ? undefined : this.#fitCodes(request.audioCodes);
-    const sourceAudio = request.task === "text2music" ? undefined : (request.sourceAudio ?? undefined);
-    const frames = audioCodes === undefined ? this.#framesOf(this.#secondsOf(request)) : 0;
-    const { task, seeds, inferenceSteps, shift, inferMethod } = request;
-    const { guidanceScale, useAdg, cfgIntervalStart, cfgIntervalEnd } = request;
-    const { repaint, chunkMask, coverStrength, coverNoiseStrength } = request;
+    const { task, source, referenceAudio, seeds, denoise, guidance, edit } = request;
+    const job: RenderJob = {
+      ...{ task, source, referenceAudio, seeds, denoise, guidance, edit },
+      prompts: await this.#promptsOf(request),
+      frames: this.#framesOf(request.metadata.durationSeconds),
+      audioCodes: request.audioCodes === null ? null : this.#fitCodes(request.audioCodes),
+    };
     const { acting: adapter } = this.adapters;
-    const result = await this.#native.render(
-      {
-        ...{ task, seeds, inferenceSteps, shift, inferMethod },
-        ...{ guidanceScale, useAdg, cfgIntervalStart, cfgIntervalEnd },
-        ...{ repaint, chunkMask, coverStrength, coverNoiseStrength },
-        ...prompts,
-        frames,
-        audioCodes,
-        sourceAudio,
-        referenceAudio: request.referenceAudio ?? undefined,
-        window: request.window ?? undefined,
-        timesteps: request.timesteps ?? undefined,
-      },
-      call,
-    );
-    return { ...result, model: this.name, adapter };
+    return { ...(await this.#native.render(job, call)), model: this.name, adapter };
   }
 
   /** Audio codes of a recording, five a second. */
@@ -129,12 +112,8 @@ export class Renderer {
     }
   }
 
-  async #promptsOf(request: RenderRequest) {
-    const { caption, globalCaption, chunkMask, lyrics, language } = request;
-    const metadata = {
-      ...request.metadata,
-      durationSeconds: request.metadata.durationSeconds ?? request.durationSeconds,
-    };
+  async #promptsOf(request: RenderRequest): Promise<RenderJob["prompts"]> {
+    const { caption, globalCaption, lyrics, language, metadata } = request;
     const plain: TextConditions = {
       instruction: textToMusicInstruction,
       caption,
@@ -147,36 +126,20 @@ export class Renderer {
       ...plain,
       instruction,
       caption: this.#native.info.isLegoSft
-        ? legoCaption(caption, globalCaption, instruction, chunkMask)
+        ? legoCaption(caption, globalCaption, instruction, request.edit.chunkMaskMode)
         : caption,
     };
+    const hasPlainSteps = request.denoise.audioCoverStrength < 1;
     return {
-      textTokenIds: await encodeTextPrompt(this.#tokenizer, own),
-      plainTextTokenIds:
-        request.coverStrength < 1 ? await encodeTextPrompt(this.#tokenizer, plain) : undefined,
-      lyricTokenIds: await encodeLyricPrompt(this.#tokenizer, own),
+      text: await encodeTextPrompt(this.#tokenizer, own),
+      lyrics: await encodeLyricPrompt(this.#tokenizer, own),
+      plainText: hasPlainSteps ? await encodeTextPrompt(this.#tokenizer, plain) : null,
     };
   }
 
-  /** Of the source with what the window adds at its ends, else as asked for. */
-  #secondsOf({ task, sourceAudio, window, durationSeconds }: RenderRequest): number {
-    if (task === "text2music" || sourceAudio === null) return durationSeconds;
-    const sourceSeconds = sourceAudio.length / 2 / this.#native.info.sampleRate;
-    if (window === null) return sourceSeconds;
-    return Math.max(window.endSeconds, sourceSeconds) - Math.min(window.startSeconds, 0);
-  }
-
-  #framesOf(durationSeconds: number): number {
-    const { sampleRate, samplesPerFrame, maxFrames } = this.#native.info;
-    const frames = Math.floor((sampleRate * durationSeconds) / samplesPerFrame);
-    if (frames > maxFrames) {
-      const longest = Math.floor((maxFrames * samplesPerFrame) / sampleRate);
-      throw new EngineError(
-        "SONG_TOO_LONG",
-        `${this.name} renders at most ${longest} seconds, but ${durationSeconds} were asked for.`,
-      );
-    }
-    return Math.max(1, frames);
+  #framesOf(seconds: number): number {
+    const { sampleRate, samplesPerFrame } = this.#native.info;
+    return Math.max(1, Math.floor((sampleRate * seconds) / samplesPerFrame));
   }
 
   /**

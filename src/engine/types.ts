@@ -7,6 +7,7 @@ import type {
   AdapterInfo,
   CallOptions,
   RenderResult,
+  RenderSource,
   RuntimeInfo,
   SampleInfo,
   TaskType,
@@ -14,6 +15,7 @@ import type {
   TrainingOptions,
   TrainingResult,
 } from "./addon.js";
+import type { RenderParameters } from "./render-parameters.js";
 
 /** Musical facts of a song. Null or "" where unknown. */
 export interface Metadata {
@@ -135,7 +137,8 @@ export interface WordsRequest extends LanguageRequest {
 /** Planar stereo at 48 kHz, within -1 .. 1: all of the left channel, then all of the right. */
 export type PlanarAudio = Float32Array;
 
-export interface RenderRequest {
+/** A song to render; how it is rendered stands in the groups of RenderParameters. */
+export interface RenderRequest extends RenderParameters {
   /** Slot 1 to 3. */
   slot: number;
   task: TaskType;
@@ -150,32 +153,15 @@ export interface RenderRequest {
   caption: string;
   lyrics: string;
   language: string;
-  metadata: Metadata;
-  /** Length where no codes set it. */
-  durationSeconds: number;
+  /** The duration is the song's length where neither codes nor a source set it. */
+  metadata: Metadata & { durationSeconds: number };
   audioCodes: Int32Array[] | null;
   /** What the task works on; it sets the length. Ignored by text2music. */
-  sourceAudio: PlanarAudio | null;
+  source: RenderSource | null;
   /** Whose timbre to take. */
   referenceAudio: PlanarAudio | null;
-  /** repaint and lego: seconds of the source, possibly beyond its ends; null: all of it. */
-  window: { startSeconds: number; endSeconds: number } | null;
-  repaint: { mode: "conservative" | "balanced" | "aggressive"; strength: number };
-  chunkMask: "explicit" | "auto";
-  /** 0 .. 1 */
-  coverStrength: number;
-  /** 0 .. 1 */
-  coverNoiseStrength: number;
   /** One per batch item. */
   seeds: number[];
-  inferenceSteps: number;
-  shift: number;
-  timesteps: number[] | null;
-  inferMethod: "ode" | "sde";
-  guidanceScale: number;
-  useAdg: boolean;
-  cfgIntervalStart: number;
-  cfgIntervalEnd: number;
 }
 
 /** A piece of music and its description, to be turned into the tensors that adapter training reads. */

@@ -1,6 +1,7 @@
 /** The way of one task: read recordings, compose, render, encode, record. Each step takes the output of the one before. */
 import { rm } from "node:fs/promises";
 import { textToMusicInstruction } from "../engine/instructions.js";
+import { renderParametersOf } from "../engine/render-parameters.js";
 import type { LanguageModelInfo, MusicEngine, Rendering } from "../engine/types.js";
 import { analyze } from "./analysis.js";
 import { compose, type PlannedComposition } from "./compose.js";
@@ -162,9 +163,10 @@ function render(
   slot: number,
 ): Promise<Rendering> {
   const { engine, request, signal, progress } = context;
+  const { source: audio, reference } = recordings;
   const sourceSeconds = secondsOf(recordings);
-  const durationSeconds = sourceSeconds ?? codesSeconds(song) ?? song.metadata.durationSeconds;
-  const knownSeconds = durationSeconds ?? DEFAULT_DURATION_SECONDS;
+  const durationSeconds =
+    sourceSeconds ?? codesSeconds(song) ?? song.metadata.durationSeconds ?? DEFAULT_DURATION_SECONDS;
   return engine.render(
     {
       slot,
@@ -176,25 +178,12 @@ function render(
       caption: song.renderCaption,
       lyrics: song.lyrics,
       language: song.language,
-      metadata: { ...song.metadata, durationSeconds: knownSeconds },
-      durationSeconds: knownSeconds,
+      metadata: { ...song.metadata, durationSeconds },
       audioCodes: song.audioCodes,
-      sourceAudio: recordings.source,
-      referenceAudio: recordings.reference,
-      window: sourceSeconds === null ? null : repaintWindow(request, sourceSeconds),
-      repaint: { mode: request.repaintMode, strength: request.repaintStrength },
-      chunkMask: request.chunkMaskMode,
-      coverStrength: request.audioCoverStrength,
-      coverNoiseStrength: request.coverNoiseStrength,
+      source: audio && { audio, window: repaintWindow(request, durationSeconds) },
+      referenceAudio: reference,
       seeds: request.seeds,
-      inferenceSteps: request.inferenceSteps,
-      shift: request.shift,
-      timesteps: request.timesteps,
-      inferMethod: request.inferMethod,
-      guidanceScale: request.guidanceScale,
-      useAdg: request.useAdg,
-      cfgIntervalStart: request.cfgIntervalStart,
-      cfgIntervalEnd: request.cfgIntervalEnd,
+      ...renderParametersOf(request),
     },
     { signal, onProgress: progress.enter("render") },
   );

@@ -1,14 +1,12 @@
 /** Seeds of a batch: how clients write them, and which one each item gets. */
 import { randomInt } from "node:crypto";
+import { NUMERIC } from "../parameters/values.js";
 
 /** The core takes integers from 0 to this. */
 export const MAX_SEED = Number.MAX_SAFE_INTEGER;
 
 /** A seed per batch position; null stands for a random one. */
 export type SeedPositions = readonly (number | null)[];
-
-/** A decimal number. No two parts of the pattern can match the same digits, or a long text would take for ever. */
-export const NUMERIC = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
 
 /**
  * Reads one seed as the client wrote it. Fractions are cut off; negative numbers and blanks mean random.

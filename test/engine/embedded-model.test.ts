@@ -15,9 +15,8 @@ const request: RenderRequest = {
   ...plainSong,
   caption: "upbeat house with a driving bass and bright synth chords",
   metadata: { bpm: 124, keyScale: "A minor", timeSignature: "4", durationSeconds: seconds },
-  durationSeconds: seconds,
-  inferenceSteps: 8,
-  guidanceScale: 1,
+  denoise: { ...plainSong.denoise, inferenceSteps: 8 },
+  guidance: { ...plainSong.guidance, guidanceScale: 1 },
 };
 
 /** Root mean square of each second of the left channel. */

@@ -7,7 +7,7 @@ import { Checkpoints } from "../../src/engine/checkpoints.js";
 import { Engine } from "../../src/engine/engine.js";
 import { keyModes } from "../../src/engine/think-fields.js";
 import type { EngineOptions, Metadata, Plan, PlanRequest, SamplingOptions } from "../../src/engine/types.js";
-import { plainSong } from "./plain-song.js";
+import { plainSong, plainSongOf } from "./plain-song.js";
 
 const unknown: Metadata = { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null };
 const sampling: SamplingOptions = {
@@ -175,7 +175,7 @@ describe("engine on the embedded model", () => {
   it("renders without codes to the length asked for, in any slot", async () => {
     const progress: Progress[] = [];
     const result = await engine.render(
-      { ...plainSong, slot: 2, durationSeconds: 1.5 },
+      { ...plainSongOf(1.5), slot: 2 },
       { onProgress: (p) => progress.push(p) },
     );
     expect(result.samplesPerChannel).to.equal(secondsToSamples(1.5));
@@ -198,17 +198,20 @@ describe("engine on the embedded model", () => {
   });
 
   it("renders every task to the length of its source, and a repaint to that of its window", async () => {
-    const sourceAudio = tone(2);
+    const source = { audio: tone(2), window: null };
     for (const task of ["cover", "repaint", "lego", "extract", "complete"] as const) {
-      const result = await engine.render({ ...plainSong, task, sourceAudio, durationSeconds: 9 }, {});
+      const result = await engine.render({ ...plainSongOf(9), task, source }, {});
       expect(result.samplesPerChannel, task).to.equal(secondsToSamples(2));
     }
     const window = { startSeconds: -1, endSeconds: 3 };
-    const longer = await engine.render({ ...plainSong, task: "repaint", sourceAudio, window }, {});
+    const longer = await engine.render({ ...plainSong, task: "repaint", source: { ...source, window } }, {});
     expect(longer.samplesPerChannel).to.equal(secondsToSamples(4));
-    const endless = { ...plainSong, task: "repaint", sourceAudio } as const;
     const beyond = { startSeconds: -50_000, endSeconds: 50_000 };
-    expect(await codeOf(engine.render({ ...endless, window: beyond }, {}))).to.equal("SONG_TOO_LONG");
+    expect(
+      await codeOf(
+        engine.render({ ...plainSong, task: "repaint", source: { ...source, window: beyond } }, {}),
+      ),
+    ).to.equal("SONG_TOO_LONG");
     expect(await codeOf(engine.render({ ...plainSong, task: "cover" }, {}))).to.equal("BAD_ARGUMENT");
   });
 
@@ -242,7 +245,7 @@ describe("engine on the embedded model", () => {
       { signal: stop.signal, onProgress: ({ stage }) => stage === "codes" && stop.abort() },
     );
     expect(await codeOf(cancelled)).to.equal("CANCELLED");
-    const render = engine.render({ ...plainSong, durationSeconds: 30 }, { signal: AbortSignal.abort() });
+    const render = engine.render(plainSongOf(30), { signal: AbortSignal.abort() });
     expect(await codeOf(render)).to.equal("CANCELLED");
     expect((await engine.render(plainSong, {})).samplesPerChannel).to.equal(secondsToSamples(1));
   });
@@ -290,9 +293,7 @@ describe("engine on the embedded model", () => {
     expect(await codeOf(engine.render({ ...plainSong, slot: 4 }, {}))).to.equal("SLOT_UNAVAILABLE");
     expect(await codeOf(engine.loadSlot(1, "acestep-v15-base"))).to.equal("MODEL_NOT_FOUND");
     expect(await codeOf(engine.loadLanguageModel("acestep-5Hz-lm-4B"))).to.equal("MODEL_NOT_FOUND");
-    expect(await codeOf(engine.render({ ...plainSong, durationSeconds: 100_000 }, {}))).to.equal(
-      "SONG_TOO_LONG",
-    );
+    expect(await codeOf(engine.render(plainSongOf(100_000), {}))).to.equal("SONG_TOO_LONG");
     const endless = { ...planRequest, lyrics: "la ".repeat(20_000) };
     expect(await codeOf(engine.plan(endless, {}))).to.equal("PROMPT_TOO_LONG");
   });

@@ -11,23 +11,24 @@ export const plainSong: RenderRequest = {
   caption: "calm piano",
   lyrics: "[Instrumental]",
   language: "unknown",
-  metadata: { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null },
-  durationSeconds: 1,
+  metadata: { bpm: null, keyScale: "", timeSignature: "", durationSeconds: 1 },
   audioCodes: null,
-  sourceAudio: null,
+  source: null,
   referenceAudio: null,
-  window: null,
-  repaint: { mode: "balanced", strength: 0.5 },
-  chunkMask: "explicit",
-  coverStrength: 1,
-  coverNoiseStrength: 0,
   seeds: [7],
-  inferenceSteps: 2,
-  shift: 3,
-  timesteps: null,
-  inferMethod: "ode",
-  guidanceScale: 7,
-  useAdg: false,
-  cfgIntervalStart: 0,
-  cfgIntervalEnd: 1,
+  denoise: {
+    inferenceSteps: 2,
+    shift: 3,
+    timesteps: null,
+    inferMethod: "ode",
+    audioCoverStrength: 1,
+    coverNoiseStrength: 0,
+  },
+  guidance: { guidanceScale: 7, useAdg: false, cfgIntervalStart: 0, cfgIntervalEnd: 1 },
+  edit: { repaintMode: "balanced", repaintStrength: 0.5, chunkMaskMode: "explicit" },
 };
+
+/** The same, of another length. */
+export function plainSongOf(durationSeconds: number): RenderRequest {
+  return { ...plainSong, metadata: { ...plainSong.metadata, durationSeconds } };
+}

@@ -5,7 +5,7 @@ import { expect } from "chai";
 import type { Progress, TaskType } from "../../src/engine/addon.js";
 import { Engine } from "../../src/engine/engine.js";
 import type { PlanarAudio, RenderRequest } from "../../src/engine/types.js";
-import { plainSong } from "./plain-song.js";
+import { plainSongOf } from "./plain-song.js";
 
 const sampleRate = 48_000;
 const samplesPerFrame = 1920;
@@ -37,12 +37,15 @@ function same(left: Float32Array, right: Float32Array): boolean {
 describe("tasks on the embedded model", () => {
   const source = recording(2);
   const base: RenderRequest = {
-    ...plainSong,
+    ...plainSongOf(2),
     trackName: "bass",
     trackClasses: ["drums"],
-    durationSeconds: 2,
-    sourceAudio: source,
+    source: { audio: source, window: null },
   };
+  const windowed = (startSeconds: number, endSeconds: number) => ({
+    audio: source,
+    window: { startSeconds, endSeconds },
+  });
   let directory: string;
   let engine: Engine;
 
@@ -96,11 +99,11 @@ describe("tasks on the embedded model", () => {
   }
 
   it("leaves the source outside a window as it is, and adds what a window has beyond its ends", async () => {
-    const inner = await song({ task: "repaint", window: { startSeconds: 0.8, endSeconds: 1.2 } });
+    const inner = await song({ task: "repaint", source: windowed(0.8, 1.2) });
     expect(same(part(inner, 0, 0.75), part(source, 0, 0.75))).to.equal(true);
     expect(same(part(inner, 1.25, 2), part(source, 1.25, 2))).to.equal(true);
     expect(same(part(inner, 0.8, 1.2), part(source, 0.8, 1.2))).to.equal(false);
-    const longer = await song({ task: "repaint", window: { startSeconds: -0.4, endSeconds: 0.4 } });
+    const longer = await song({ task: "repaint", source: windowed(-0.4, 0.4) });
     expect(longer).to.have.length(2 * 60 * samplesPerFrame);
     expect(same(part(longer, 0.9, 2.4), part(source, 0.5, 2))).to.equal(true);
   });
@@ -109,23 +112,27 @@ describe("tasks on the embedded model", () => {
     const long = recording(6);
     const codes = await engine.encodeCodes(1, long, {});
     expect(codes).to.have.length(30);
-    const covered = await song({ task: "cover", sourceAudio: long, durationSeconds: 6 });
-    const coded = await song({ task: "cover", sourceAudio: null, audioCodes: [codes], durationSeconds: 6 });
+    const covered = await song({ task: "cover", source: { audio: long, window: null } });
+    const coded = await song({ task: "cover", source: null, audioCodes: [codes] });
     expect(same(coded, covered)).to.equal(true);
   });
 
   it("takes timbre from a reference, and shares steps out between a cover and its words alone", async () => {
     const plain = await song({ task: "cover" });
     expect(same(await song({ task: "cover", referenceAudio: recording(1) }), plain)).to.equal(false);
-    expect(same(await song({ task: "cover", coverStrength: 0.5 }), plain)).to.equal(false);
-    expect(same(await song({ task: "cover", coverNoiseStrength: 0.5 }), plain)).to.equal(false);
+    expect(
+      same(await song({ task: "cover", denoise: { ...base.denoise, audioCoverStrength: 0.5 } }), plain),
+    ).to.equal(false);
+    expect(
+      same(await song({ task: "cover", denoise: { ...base.denoise, coverNoiseStrength: 0.5 } }), plain),
+    ).to.equal(false);
   });
 
   it("reads a recording as it was when work on it began", async () => {
     const expected = await song({ task: "extract" });
     const sourceAudio = source.slice();
     const { audio } = await engine.render(
-      { ...base, task: "extract", sourceAudio },
+      { ...base, task: "extract", source: { audio: sourceAudio, window: null } },
       { onProgress: () => sourceAudio.fill(0) },
     );
     expect(sourceAudio.every((sample) => sample === 0)).to.equal(true);
@@ -136,7 +143,7 @@ describe("tasks on the embedded model", () => {
     const stop = new AbortController();
     const progress: Progress[] = [];
     const rendering = engine.render(
-      { ...base, task: "cover", sourceAudio: recording(60) },
+      { ...base, task: "cover", source: { audio: recording(60), window: null } },
       {
         signal: stop.signal,
         onProgress: (report) => {
@@ -151,20 +158,20 @@ describe("tasks on the embedded model", () => {
   });
 
   it("refuses what it cannot work on, and says why", async () => {
-    expect(await failureOf({ task: "repaint", sourceAudio: null })).to.match(
+    expect(await failureOf({ task: "repaint", source: null })).to.match(
       /^BAD_ARGUMENT: repaint needs source audio/,
     );
-    const beyond = { startSeconds: 3, endSeconds: 4 };
-    expect(await failureOf({ task: "repaint", window: beyond })).to.match(
+    expect(await failureOf({ task: "repaint", source: windowed(3, 4) })).to.match(
       /^BAD_ARGUMENT: .*does not touch the source/,
     );
-    expect(await failureOf({ task: "cover", window: { startSeconds: 0, endSeconds: 1 } })).to.match(
+    expect(await failureOf({ task: "cover", source: windowed(0, 1) })).to.match(
       /^BAD_ARGUMENT: cover works on the whole song/,
     );
     expect(await failureOf({ referenceAudio: new Float32Array(9600) })).to.match(
       /^BAD_ARGUMENT: the reference audio is silent/,
     );
-    expect(await failureOf({ task: "cover", sourceAudio: new Float32Array(9600).fill(Number.NaN) })).to.match(
+    const noNumbers = new Float32Array(9600).fill(Number.NaN);
+    expect(await failureOf({ task: "cover", source: { audio: noNumbers, window: null } })).to.match(
       /^BAD_ARGUMENT: the source audio holds a value that is not a number/,
     );
     expect(await failureOf({ referenceAudio: new Float32Array(3) })).to.contain("planar stereo");

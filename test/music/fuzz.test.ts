@@ -7,7 +7,6 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { RequestError } from "../../src/music/errors.js";
 import type { Fields } from "../../src/music/request/fields.js";
-import { namesOf } from "../../src/music/request/names.js";
 import { generationSchema, LIST_NAMES, NESTED_NAMES } from "../../src/music/request/schema.js";
 import {
   parseFormatInput,
@@ -15,6 +14,7 @@ import {
   parseSampleType,
   parseTaskIds,
 } from "../../src/music/request/service.js";
+import { namesOf } from "../../src/parameters/names.js";
 import { type BodyApp, bodyApp } from "./body-app.js";
 import { type LiveServer, shortSong, startLiveServer } from "./live-server.js";
 import { parse } from "./request-parsing.js";

@@ -15,9 +15,9 @@ export function stubEngine(renderMs: () => number): MusicEngine {
     languageModels: () => [],
     loadedLanguageModel: () => null,
     loadSlot: async () => SLOT,
-    render: async ({ durationSeconds, seeds }, { signal }) => {
+    render: async ({ metadata, seeds }, { signal }) => {
       await sleep(renderMs(), undefined, signal === undefined ? {} : { signal });
-      const samplesPerChannel = Math.round(durationSeconds * SAMPLE_RATE);
+      const samplesPerChannel = Math.round(metadata.durationSeconds * SAMPLE_RATE);
       return {
         audio: seeds.map(() => new Float32Array(2 * samplesPerChannel)),
         samplesPerChannel,

@@ -50,14 +50,13 @@ Sampler::Sampler(const Dit& dit, const DenoiseJob& job, NoiseStreams& noise)
       frames_(job.conditions.context.size(1)),
       device_(job.conditions.context.device()),
       dtype_(job.conditions.context.scalar_type()),
-      schedule_(job.schedule) {
-  if (schedule_.empty()) fail(ErrorCode::kBadArgument, "the schedule has no step");
-  if (job.cover_strength < 1.0 && !job.conditions_after_cover) {
+      schedule_(schedule_of(job.denoise, dit.is_turbo())) {
+  if (job.denoise.cover_strength < 1.0 && !job.conditions_after_cover) {
     fail(ErrorCode::kBadArgument, "a cover strength below 1 needs the conditions that follow");
   }
   initial_noise_ = noise_.next(frames_, dit_.latent_channels(), device_);
   state_ = initial_noise_;
-  if (job.cover_noise_strength > 0.0) start_from_cover();
+  if (job.denoise.cover_noise_strength > 0.0) start_from_cover();
   modulation_ = dit_.modulate(at::tensor(schedule_, at::kFloat).to(device_));
 }
 
@@ -68,7 +67,7 @@ PreparedConditions Sampler::prepare(const Conditions& conditions) const {
 }
 
 void Sampler::start_from_cover() {
-  const size_t first = nearest_step(schedule_, 1.0 - job_.cover_noise_strength);
+  const size_t first = nearest_step(schedule_, 1.0 - job_.denoise.cover_noise_strength);
   const double time = schedule_[first];
   state_ = time * initial_noise_ + (1.0 - time) * job_.cover_source.to(at::kFloat);
   schedule_.erase(schedule_.begin(), schedule_.begin() + static_cast<std::ptrdiff_t>(first));
@@ -91,7 +90,7 @@ at::Tensor Sampler::velocity(size_t step) {
 
 at::Tensor Sampler::advanced(const at::Tensor& velocity, size_t step) {
   const double time = schedule_[step], next = next_time(schedule_, step);
-  if (job_.method == InferMethod::kOde || next == 0.0) return state_ - (time - next) * velocity;
+  if (job_.denoise.infer_method == InferMethod::kOde || next == 0.0) return state_ - (time - next) * velocity;
   const at::Tensor data = state_ - time * velocity;
   return next * noise_.next(frames_, dit_.latent_channels(), device_) + (1.0 - next) * data;
 }
@@ -106,10 +105,10 @@ void Sampler::inject(size_t step) {
 
 at::Tensor Sampler::run(const Control& control) {
   const int64_t steps = static_cast<int64_t>(schedule_.size());
-  const auto covered = static_cast<int64_t>(static_cast<double>(steps) * job_.cover_strength);
+  const auto covered = static_cast<int64_t>(static_cast<double>(steps) * job_.denoise.cover_strength);
   control.report(Stage::kDenoise, 0, steps);
   for (int64_t step = 0; step < steps; ++step) {
-    const bool switches = step == covered && job_.cover_strength < 1.0;
+    const bool switches = step == covered && job_.denoise.cover_strength < 1.0;
     if (switches) {
       prepared_ = prepare(*job_.conditions_after_cover);
     } else if (step == 0) {
@@ -129,6 +128,14 @@ at::Tensor Sampler::run(const Control& control) {
 }
 
 }  // namespace
+
+Schedule schedule_of(const Denoise& denoise, bool is_turbo) {
+  if (denoise.timesteps) {
+    const Schedule given = custom_schedule(*denoise.timesteps);
+    return is_turbo ? snap_to_turbo_times(given) : given;
+  }
+  return is_turbo ? turbo_schedule(denoise.inference_steps) : shifted_schedule(denoise.inference_steps, denoise.shift);
+}
 
 at::Tensor denoise(const Dit& dit, const DenoiseJob& job, NoiseStreams& noise, const Control& control) {
   return Sampler(dit, job, noise).run(control);

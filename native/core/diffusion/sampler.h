@@ -2,6 +2,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <optional>
+#include <vector>
 
 #include "core/diffusion/noise.h"
 #include "core/diffusion/repaint.h"
@@ -15,13 +16,28 @@ namespace carillon {
 /// fresh noise.
 enum class InferMethod { kOde, kSde };
 
+// The groups `denoise` and `guidance` of src/engine/render-parameters.ts, which holds their defaults and ranges.
+
+struct Denoise {
+  int inference_steps;
+  double shift;                                  // does not act on turbo models
+  std::optional<std::vector<double>> timesteps;  // descending to 0; overrides inference_steps and shift
+  InferMethod infer_method;
+  /// The first int(steps * cover_strength) steps read the task's own conditions, the others those that follow.
+  double cover_strength;        // 0 .. 1
+  double cover_noise_strength;  // 0 .. 1; above 0: denoising starts near the source
+};
+
 /// Classifier-free guidance. Turbo models have it distilled in and never use it.
 struct Guidance {
-  double scale = 1.0;  // at or below 1: off
-  bool by_angle = false;
-  double interval_start = 0.0;  // flow times between which it acts, both inclusive
-  double interval_end = 1.0;
+  double scale;                         // at or below 1: off
+  bool by_angle;                        // angle-based (ADG), else projected
+  double interval_start, interval_end;  // flow times between which it acts, both inclusive
 };
+
+/// The flow times of a run. Turbo models take any number of steps of the shift-3 formula, and given times snapped to
+/// those they were distilled for; others take the shift, and given times as they are. Throws kBadArgument.
+Schedule schedule_of(const Denoise& denoise, bool is_turbo);
 
 /// What the model is told.
 struct Conditions {
@@ -34,15 +50,12 @@ struct Conditions {
 struct DenoiseJob {
   Conditions conditions;
   at::Tensor null_condition;  // [1, 1, E]; read only if guidance is on
-  Schedule schedule;
-  InferMethod method = InferMethod::kOde;
+  Denoise denoise;
   Guidance guidance;
-  /// The first int(steps * cover_strength) steps use `conditions`, the others `conditions_after_cover`,
-  /// which must be there when this is below 1.
-  double cover_strength = 1.0;
+  /// What the steps beyond denoise.cover_strength use; must be there where that is below 1.
   std::optional<Conditions> conditions_after_cover;
-  /// Above 0: start from `cover_source` [B, T, C] at the schedule's time nearest to 1 - cover_noise_strength.
-  double cover_noise_strength = 0.0;
+  /// [B, T, C]. The run starts from it at the schedule's time nearest to 1 - denoise.cover_noise_strength, where that
+  /// strength is above 0.
   at::Tensor cover_source;
   std::optional<Repaint> repaint;
 };

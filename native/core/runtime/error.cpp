@@ -10,6 +10,8 @@ const char* error_code_name(ErrorCode code) {
   switch (code) {
     case ErrorCode::kBadArgument:
       return "BAD_ARGUMENT";
+    case ErrorCode::kSongTooLong:
+      return "SONG_TOO_LONG";
     case ErrorCode::kBadCheckpoint:
       return "BAD_CHECKPOINT";
     case ErrorCode::kOutOfMemory:

@@ -7,6 +7,7 @@ namespace carillon {
 /// Why a call into the core failed. The addon turns the code into the `code` of a JS Error.
 enum class ErrorCode {
   kBadArgument,    // the caller's values cannot work; nothing was computed
+  kSongTooLong,    // the song exceeds what the checkpoint can render
   kBadCheckpoint,  // a file is missing, damaged or of another model; the message names file and tensor
   kOutOfMemory,    // host or device memory ran out; the message says what would help
   kCancelled,      // the caller's signal fired
@@ -15,7 +16,7 @@ enum class ErrorCode {
   kInternal,       // a fault of ours or of libtorch
 };
 
-/// The wire name of a code: BAD_ARGUMENT, BAD_CHECKPOINT, OUT_OF_MEMORY, CANCELLED, NOT_FINITE, STORAGE, INTERNAL.
+/// The wire name of a code: BAD_ARGUMENT, SONG_TOO_LONG, BAD_CHECKPOINT and so on.
 const char* error_code_name(ErrorCode code);
 
 class Error : public std::runtime_error {

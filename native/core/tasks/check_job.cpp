@@ -6,7 +6,6 @@
 
 #include "core/runtime/error.h"
 #include "core/tasks/recordings.h"
-#include "core/tasks/window.h"
 
 namespace carillon {
 namespace {
@@ -28,9 +27,13 @@ void require_share(const char* what, double value) {
 
 void check_frames(const std::string& what, int64_t frames, const RendererInfo& info) {
   require(frames >= 1, what + " has less than one latent frame");
-  require(frames <= info.max_frames, what + " has " + std::to_string(frames) +
-                                         " latent frames, but the silence table of this checkpoint ends at " +
-                                         std::to_string(info.max_frames));
+  if (frames <= info.max_frames) return;
+  const auto seconds = [&](int64_t count) {
+    return std::to_string(count * info.samples_per_frame / info.sample_rate) + " seconds";
+  };
+  fail(ErrorCode::kSongTooLong, what + " has " + std::to_string(frames) + " latent frames (" + seconds(frames) +
+                                    "), but the silence table of this checkpoint ends at " +
+                                    std::to_string(info.max_frames) + " (" + seconds(info.max_frames) + ")");
 }
 
 void check_codes(const RenderJob& job, const RendererInfo& info) {
@@ -43,8 +46,7 @@ void check_codes(const RenderJob& job, const RendererInfo& info) {
     require(!codes.empty(), "an item's audio codes are empty");
     require(codes.size() == job.audio_codes[0].size(), "the items' audio codes differ in length");
   }
-  check_frames("a song of these audio codes", static_cast<int64_t>(job.audio_codes[0].size()) * info.frames_per_code,
-               info);
+  check_frames("a song of these audio codes", song_frames(job, info), info);
 }
 
 void check_window(const RenderJob& job, const RendererInfo& info) {
@@ -55,8 +57,7 @@ void check_window(const RenderJob& job, const RendererInfo& info) {
   require(std::isfinite(start) && std::isfinite(end), window + " has no numbers for its ends");
   require(start < end, window + " ends before it begins");
   require(start <= seconds && end >= 0.0, window + " does not touch the source, which has " + text_of(seconds));
-  const WindowPlace place = place_window(job.window, samples, info.sample_rate);
-  check_frames("the source with " + window, (place.left + samples + place.right) / info.samples_per_frame, info);
+  check_frames("the source with " + window, song_frames(job, info), info);
 }
 
 void check_source(const RenderJob& job, const RendererInfo& info) {
@@ -84,14 +85,14 @@ void check_recording(const std::string& what, const at::Tensor& audio, const Ren
 
 void check_render_job(const RenderJob& job, const RendererInfo& info) {
   require(!job.seeds.empty(), "a job needs at least one seed");
-  require(!job.text_token_ids.empty(), "the text prompt has no tokens");
-  require(!job.lyric_token_ids.empty(), "the lyric prompt has no tokens");
+  require(!job.prompts.text.empty(), "the text prompt has no tokens");
+  require(!job.prompts.lyrics.empty(), "the lyric prompt has no tokens");
   require(std::isfinite(job.guidance.scale), "the guidance scale is not a number");
   require(job.guidance.interval_start <= job.guidance.interval_end, "the guidance interval ends before it starts");
-  require_share("the repaint strength", job.repaint_strength);
-  require_share("the cover strength", job.cover_strength);
-  require_share("the cover noise strength", job.cover_noise_strength);
-  require(job.cover_strength == 1.0 || !job.plain_text_token_ids.empty(),
+  require_share("the repaint strength", job.edit.repaint_strength);
+  require_share("the cover strength", job.denoise.cover_strength);
+  require_share("the cover noise strength", job.denoise.cover_noise_strength);
+  require(job.denoise.cover_strength == 1.0 || !job.prompts.plain_text.empty(),
           "a cover strength below 1 needs the text prompt of text2music for the steps that follow");
   require(!job.window || job.task == Task::kRepaint || job.task == Task::kLego,
           std::string(task_name(job.task)) + " works on the whole song; only repaint and lego have a window");

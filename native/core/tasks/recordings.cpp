@@ -12,7 +12,7 @@ namespace {
 Source read_source(const RenderJob& job, const RendererInfo& info) {
   WindowPlace place = place_window(job.window, job.source_audio.size(1), info.sample_rate);
   const at::Tensor audio = at::constant_pad_nd(job.source_audio, {place.left, place.right});
-  const int64_t frames = audio.size(1) / info.samples_per_frame, samples = frames * info.samples_per_frame;
+  const int64_t frames = song_frames(job, info), samples = frames * info.samples_per_frame;
   place.begin = std::min(place.begin, samples - 1);
   place.end = std::clamp(place.end, place.begin + 1, samples);
   return {.audio = audio, .latents = {}, .frames = frames, .window = place};

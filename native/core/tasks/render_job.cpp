@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "core/tasks/window.h"
+
 namespace carillon {
 
 const char* task_name(Task task) {
@@ -24,12 +26,12 @@ const char* task_name(Task task) {
 
 bool reads_source(const RenderJob& job) { return job.task != Task::kText2Music && job.audio_codes.empty(); }
 
-Schedule render_schedule(const RenderJob& job, bool is_turbo) {
-  if (job.timesteps) {
-    const Schedule given = custom_schedule(*job.timesteps);
-    return is_turbo ? snap_to_turbo_times(given) : given;
-  }
-  return is_turbo ? turbo_schedule(job.inference_steps) : shifted_schedule(job.inference_steps, job.shift);
+int64_t song_frames(const RenderJob& job, const RendererInfo& info) {
+  if (!job.audio_codes.empty()) return static_cast<int64_t>(job.audio_codes[0].size()) * info.frames_per_code;
+  if (!reads_source(job)) return job.frames;
+  const int64_t samples = job.source_audio.size(1);
+  const WindowPlace place = place_window(job.window, samples, info.sample_rate);
+  return (place.left + samples + place.right) / info.samples_per_frame;
 }
 
 }  // namespace carillon

@@ -27,33 +27,33 @@ enum class RepaintMode { kConservative, kBalanced, kAggressive };
 /// What the model is told of the window: exactly where it is, or that every frame is open to change.
 enum class ChunkMask { kExplicit, kAuto };
 
-/// One job of any task: every item shares the conditions and the length, each has its own seed and codes.
-struct RenderJob {
-  Task task = Task::kText2Music;
-  std::vector<int32_t> text_token_ids;            // text prompt, ids of the text encoder's tokenizer
-  std::vector<int32_t> plain_text_token_ids;      // the same as text2music would say it; needed for cover_strength < 1
-  std::vector<int32_t> lyric_token_ids;           // lyric prompt, ids of the same tokenizer
-  int64_t frames = 0;                             // latent frames to render, where neither codes nor source set them
-  std::vector<std::vector<int32_t>> audio_codes;  // text2music, cover: one list per item, all of one length; or empty
-  at::Tensor source_audio;       // [channels, samples] float32 on the CPU; text2music and codes do without
-  at::Tensor reference_audio;    // the same, whose timbre to take; undefined: none
-  std::optional<Window> window;  // repaint, lego; none: all of the source
-  RepaintMode repaint_mode = RepaintMode::kBalanced;
-  double repaint_strength = 0.5;  // 0 .. 1, of the balanced mode
-  ChunkMask chunk_mask = ChunkMask::kExplicit;
-  double cover_strength = 1.0;        // share of the steps that read the task's own conditions; 0 .. 1
-  double cover_noise_strength = 0.0;  // how near to the source denoising starts; 0 .. 1
-  std::vector<uint64_t> seeds;        // one per item: their number is the batch size
-  int inference_steps = 8;
-  double shift = 3.0;                            // does not act on turbo models
-  std::optional<std::vector<double>> timesteps;  // descending to 0; overrides inference_steps and shift
-  InferMethod infer_method = InferMethod::kOde;
-  Guidance guidance;
+/// The group `edit` of src/engine/render-parameters.ts, which holds its defaults and ranges.
+struct Edit {
+  RepaintMode repaint_mode;
+  double repaint_strength;  // 0 .. 1, of the balanced mode
+  ChunkMask chunk_mask;
 };
 
-/// The flow times of the job. Turbo models take any number of steps of the shift-3 formula, and given times snapped
-/// to those they were distilled for; others take the job's shift, and given times as they are.
-Schedule render_schedule(const RenderJob& job, bool is_turbo);
+/// Token ids of the text encoder's tokenizer.
+struct PromptIds {
+  std::vector<int32_t> text, lyrics;
+  std::vector<int32_t> plain_text;  // `text` as text2music would say it; needed for a cover strength below 1
+};
+
+/// One job of any task: every item shares the conditions and the length, each has its own seed and codes.
+struct RenderJob {
+  Task task;
+  PromptIds prompts;
+  int64_t frames;                                 // latent frames to render, where neither codes nor source set them
+  std::vector<std::vector<int32_t>> audio_codes;  // text2music, cover: one list per item, all of one length; or empty
+  at::Tensor source_audio;       // [channels, samples] float32 on the CPU; text2music and codes do without
+  std::optional<Window> window;  // repaint, lego; none: all of the source
+  at::Tensor reference_audio;    // as source_audio: whose timbre to take; undefined: none
+  Denoise denoise;
+  Guidance guidance;
+  Edit edit;
+  std::vector<uint64_t> seeds;  // one per item: their number is the batch size
+};
 
 struct RenderResult {
   /// Per item [channels, samples], float32 on the CPU, contiguous. Peak at -1 dB, except where a window leaves
@@ -81,5 +81,9 @@ struct RendererInfo {
 
 /// True where the task works on source_audio; text2music and jobs with audio codes ignore it.
 bool reads_source(const RenderJob& job);
+
+/// The length of a song in latent frames, before anything is completed with silence: what its audio codes say, else the
+/// whole frames of its source and of what its window adds, else job.frames.
+int64_t song_frames(const RenderJob& job, const RendererInfo& info);
 
 }  // namespace carillon

@@ -11,7 +11,6 @@
 #include "core/tasks/postprocess.h"
 #include "core/tasks/repaint.h"
 #include "core/tasks/task_inputs.h"
-#include "core/tasks/text2music.h"
 
 namespace carillon {
 namespace {
@@ -123,7 +122,7 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control) {
   control.report(Stage::kConditions, 2, kConditionParts);
   auto model = model_.acquire(control);
   const DenoiseJob denoising = prepare(*model, job, recordings, prompts);
-  const int64_t frames = recordings.source ? recordings.source->frames : text2music_frames(*model, job);
+  const int64_t frames = song_frames(job, info_);
   control.report(Stage::kConditions, kConditionParts, kConditionParts);
   result.timings.conditions = stopwatch.lap();
 
@@ -143,9 +142,9 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control) {
 
 Renderer::JobPrompts Renderer::read_prompts(const RenderJob& job, const Control& control) {
   const auto text_encoder = text_encoder_.acquire(control);
-  JobPrompts prompts{carillon::read_prompts(*text_encoder, job.text_token_ids, job.lyric_token_ids), {}};
-  if (job.cover_strength < 1.0) {
-    prompts.plain = carillon::read_prompts(*text_encoder, job.plain_text_token_ids, job.lyric_token_ids);
+  JobPrompts prompts{carillon::read_prompts(*text_encoder, job.prompts.text, job.prompts.lyrics), {}};
+  if (job.denoise.cover_strength < 1.0) {
+    prompts.plain = carillon::read_prompts(*text_encoder, job.prompts.plain_text, job.prompts.lyrics);
   }
   return prompts;
 }
@@ -155,15 +154,9 @@ DenoiseJob Renderer::prepare(const AceStep& model, const RenderJob& job, const R
   const auto states_of = [&](const PromptStates& read) {
     return carillon::encode_conditions(model, read, recordings.timbre_latents).states;
   };
-  DenoiseJob denoising =
-      denoise_job(model, task_inputs(model, job, recordings.source, info_.samples_per_frame), states_of(prompts.task),
-                  prompts.plain ? states_of(*prompts.plain) : at::Tensor(), static_cast<int64_t>(job.seeds.size()));
-  denoising.schedule = render_schedule(job, model.config.is_turbo);
-  denoising.method = job.infer_method;
-  denoising.guidance = job.guidance;
-  denoising.cover_strength = job.cover_strength;
-  denoising.cover_noise_strength = job.cover_noise_strength;
-  return denoising;
+  return denoise_job(model, task_inputs(model, job, recordings.source, info_), job.denoise, job.guidance,
+                     states_of(prompts.task), prompts.plain ? states_of(*prompts.plain) : at::Tensor(),
+                     static_cast<int64_t>(job.seeds.size()));
 }
 
 std::vector<at::Tensor> Renderer::decode(const at::Tensor& latents, const Control& control) {
@@ -179,7 +172,7 @@ std::vector<at::Tensor> Renderer::decode(const at::Tensor& latents, const Contro
 
 void Renderer::finish(at::Tensor& audio, const RenderJob& job, const std::optional<Source>& source) const {
   if (!source || !source->keeps_samples(info_.samples_per_frame)) return normalize_peak(audio);
-  const RepaintHold hold = repaint_hold(job.repaint_mode, job.repaint_strength);
+  const RepaintHold hold = repaint_hold(job.edit);
   const auto fade = static_cast<int64_t>(hold.crossfade_seconds * static_cast<double>(info_.sample_rate));
   keep_outside(audio, hold.keeps_waveform ? source->audio : audio.clone(), source->window.begin, source->window.end,
                fade);

@@ -38,7 +38,7 @@ class Renderer {
 
   /// Renders all items as one batch; the VAE decodes one after the other. Reports Stage::kConditions, kDenoise and
   /// kDecode and checks for cancellation between their parts. The result's buffers are the caller's.
-  /// Throws kBadArgument, kNotFinite, kCancelled.
+  /// Throws kBadArgument, kSongTooLong, kNotFinite, kCancelled.
   RenderResult render(const RenderJob& job, const Control& control);
 
   /// Audio codes of a recording [channels, samples] float32, one for every frames_per_code frames, the last perhaps

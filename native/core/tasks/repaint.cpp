@@ -15,9 +15,10 @@ ContextInputs repaint_source(const AceStep& model, const at::Tensor& latents, co
           .hints = {}};
 }
 
-RepaintHold repaint_hold(RepaintMode mode, double strength) {
+RepaintHold repaint_hold(const Edit& edit) {
   constexpr double kLongestFadeFrames = 25, kLongestFadeSeconds = 0.05;
-  switch (mode) {
+  double strength = edit.repaint_strength;
+  switch (edit.repaint_mode) {
     case RepaintMode::kConservative:
       strength = 0.0;
       break;

@@ -31,17 +31,17 @@ TaskInputs windowed_inputs(const AceStep& model, const RenderJob& job, const Sou
                            int64_t samples_per_frame) {
   const at::Tensor inside = inside_window(source, latents.size(1), samples_per_frame, latents.device());
   const at::Tensor told = inside.to(latents.scalar_type());
-  const at::Tensor chunk_mask = job.chunk_mask == ChunkMask::kExplicit ? told : at::ones_like(told);
+  const at::Tensor chunk_mask = job.edit.chunk_mask == ChunkMask::kExplicit ? told : at::ones_like(told);
   return {.context = job.task == Task::kRepaint ? repaint_source(model, latents, inside, chunk_mask)
                                                 : stems_source(latents, chunk_mask),
-          .repaint = hold_outside(latents, inside, repaint_hold(job.repaint_mode, job.repaint_strength))};
+          .repaint = hold_outside(latents, inside, repaint_hold(job.edit))};
 }
 
 }  // namespace
 
 TaskInputs task_inputs(const AceStep& model, const RenderJob& job, const std::optional<Source>& source,
-                       int64_t samples_per_frame) {
-  if (!source) return {.context = text2music_source(model, job), .repaint = {}};
+                       const RendererInfo& info) {
+  if (!source) return {.context = text2music_source(model, job, song_frames(job, info)), .repaint = {}};
   const at::Tensor latents = latents_to_render(model, *source);
   switch (job.task) {
     case Task::kText2Music:
@@ -50,7 +50,7 @@ TaskInputs task_inputs(const AceStep& model, const RenderJob& job, const std::op
       return {.context = cover_source(latents), .repaint = {}};
     case Task::kRepaint:
     case Task::kLego:
-      return windowed_inputs(model, job, *source, latents, samples_per_frame);
+      return windowed_inputs(model, job, *source, latents, info.samples_per_frame);
     case Task::kExtract:
     case Task::kComplete:
       return {.context = stems_source(latents, at::ones({1, latents.size(1)}, latents.options())), .repaint = {}};
@@ -58,23 +58,25 @@ TaskInputs task_inputs(const AceStep& model, const RenderJob& job, const std::op
   fail(ErrorCode::kInternal, "text2music was given a source");
 }
 
-DenoiseJob denoise_job(const AceStep& model, const TaskInputs& inputs, const at::Tensor& states,
-                       const at::Tensor& plain_states, int64_t batch) {
+DenoiseJob denoise_job(const AceStep& model, const TaskInputs& inputs, const Denoise& denoise, const Guidance& guidance,
+                       const at::Tensor& states, const at::Tensor& plain_states, int64_t batch) {
   const auto for_all = [&](const at::Tensor& x) { return x.expand({batch, -1, -1}); };
-  DenoiseJob job;
-  job.conditions = {for_all(states), for_all(make_context(model, inputs.context))};
-  job.null_condition = model.null_condition;
-  job.cover_source = for_all(inputs.context.source);
-  job.repaint = inputs.repaint;
+  std::optional<Conditions> plain;
   if (plain_states.defined()) {
-    const ContextInputs plain{
+    const ContextInputs silent{
         .source = model.silence_of(inputs.context.source.size(1)).expand_as(inputs.context.source),
         .chunk_mask = inputs.context.chunk_mask,
         .is_cover = at::zeros_like(inputs.context.is_cover),
         .hints = {}};
-    job.conditions_after_cover = {for_all(plain_states), for_all(make_context(model, plain))};
+    plain = {for_all(plain_states), for_all(make_context(model, silent))};
   }
-  return job;
+  return {.conditions = {for_all(states), for_all(make_context(model, inputs.context))},
+          .null_condition = model.null_condition,
+          .denoise = denoise,
+          .guidance = guidance,
+          .conditions_after_cover = plain,
+          .cover_source = for_all(inputs.context.source),
+          .repaint = inputs.repaint};
 }
 
 }  // namespace carillon

@@ -20,13 +20,12 @@ struct TaskInputs {
 /// The inputs of the job's task. `source` as encode_recordings gives it. At least 128 frames (or the whole silence
 /// table) are rendered, what is missing being silence. Throws kBadArgument beyond the silence table.
 TaskInputs task_inputs(const AceStep& model, const RenderJob& job, const std::optional<Source>& source,
-                       int64_t samples_per_frame);
+                       const RendererInfo& info);
 
-/// The conditions of a run for `batch` items, its cover start and its repaint; schedule, solver, guidance and
-/// strengths are the caller's to set. `states` [1 or batch, L, E] are the task's own; `plain_states`, of the text
-/// prompt of text2music, make the conditions that follow once the cover strength is used up: the same chunk mask over
-/// silence. Undefined: none follow.
-DenoiseJob denoise_job(const AceStep& model, const TaskInputs& inputs, const at::Tensor& states,
-                       const at::Tensor& plain_states, int64_t batch);
+/// A run for `batch` items. `states` [1 or batch, L, E] are the task's own; `plain_states`, of the text prompt of
+/// text2music, make the conditions that follow once the cover strength is used up: the same chunk mask over silence.
+/// Undefined: none follow.
+DenoiseJob denoise_job(const AceStep& model, const TaskInputs& inputs, const Denoise& denoise, const Guidance& guidance,
+                       const at::Tensor& states, const at::Tensor& plain_states, int64_t batch);
 
 }  // namespace carillon

@@ -15,11 +15,6 @@ at::Tensor code_hints(const AceStep& model, const RenderJob& job, int64_t frames
 
 }  // namespace
 
-int64_t text2music_frames(const AceStep& model, const RenderJob& job) {
-  if (job.audio_codes.empty()) return job.frames;
-  return static_cast<int64_t>(job.audio_codes[0].size()) * model.config.pool_window_size;
-}
-
 ContextInputs hinted_source(const at::Tensor& hints) {
   return {.source = hints,
           .chunk_mask = at::ones_like(hints),
@@ -27,10 +22,10 @@ ContextInputs hinted_source(const at::Tensor& hints) {
           .hints = hints};
 }
 
-ContextInputs text2music_source(const AceStep& model, const RenderJob& job) {
-  const int64_t frames = rendered_frames(model, text2music_frames(model, job));
-  if (!job.audio_codes.empty()) return hinted_source(code_hints(model, job, frames));
-  const at::Tensor silence = model.silence_of(frames);
+ContextInputs text2music_source(const AceStep& model, const RenderJob& job, int64_t frames) {
+  const int64_t total = rendered_frames(model, frames);
+  if (!job.audio_codes.empty()) return hinted_source(code_hints(model, job, total));
+  const at::Tensor silence = model.silence_of(total);
   return {.source = silence,
           .chunk_mask = at::ones_like(silence),
           .is_cover = at::zeros({silence.size(0)}, silence.options().dtype(at::kBool)),

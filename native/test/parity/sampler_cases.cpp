@@ -33,15 +33,24 @@ std::vector<double> numbers(const Json& list) {
   return values;
 }
 
-/// The schedules of the reference: turbo knows only its tables.
-Schedule reference_schedule(const Json& params, bool is_turbo) {
-  if (params.has("timesteps")) {
-    const auto timesteps = numbers(params.at("timesteps"));
-    return is_turbo ? snap_to_turbo_times(timesteps) : custom_schedule(timesteps);
-  }
+Denoise denoise_of(const Json& params, bool is_turbo) {
   const double shift = params.get_double("shift", 1.0);
-  if (is_turbo) return turbo_table(shift);
-  return shifted_schedule(static_cast<int>(params.get_int("num_inference_steps")), shift);
+  std::optional<std::vector<double>> timesteps;
+  if (params.has("timesteps")) timesteps = numbers(params.at("timesteps"));
+  if (!timesteps && is_turbo) timesteps = turbo_table(shift);  // the reference's turbo models know only these
+  return {.inference_steps = static_cast<int>(params.get_int("num_inference_steps", 0)),
+          .shift = shift,
+          .timesteps = timesteps,
+          .infer_method = params.get_string("infer_method", "ode") == "sde" ? InferMethod::kSde : InferMethod::kOde,
+          .cover_strength = params.get_double("audio_cover_strength", 1.0),
+          .cover_noise_strength = params.get_double("cover_noise_strength", 0.0)};
+}
+
+Guidance guidance_of(const Json& params) {
+  return {.scale = params.get_double("guidance_scale", 1.0),
+          .by_angle = params.get_bool("use_adg", false),
+          .interval_start = params.get_double("cfg_interval_start", 0.0),
+          .interval_end = params.get_double("cfg_interval_end", 1.0)};
 }
 
 ConditionInputs condition_inputs(const Case& golden, const std::string& text) {
@@ -93,16 +102,9 @@ DenoiseJob job_of(const Case& golden, const AceStep& model) {
   const at::Tensor plain_states = golden.has_input("non_cover_text_hidden_states")
                                       ? model.encoder.encode(condition_inputs(golden, "non_cover_text")).states
                                       : at::Tensor();
-  DenoiseJob job = denoise_job(model, inputs, states.states, plain_states, golden.input("src_latents").size(0));
+  DenoiseJob job = denoise_job(model, inputs, denoise_of(params, model.dit.is_turbo()), guidance_of(params),
+                               states.states, plain_states, golden.input("src_latents").size(0));
   if (model.config.one_sided_windows) job.conditions.encoder_mask = states.mask;
-  job.schedule = reference_schedule(params, model.dit.is_turbo());
-  if (params.get_string("infer_method", "ode") == "sde") job.method = InferMethod::kSde;
-  job.guidance = {.scale = params.get_double("guidance_scale", 1.0),
-                  .by_angle = params.get_bool("use_adg", false),
-                  .interval_start = params.get_double("cfg_interval_start", 0.0),
-                  .interval_end = params.get_double("cfg_interval_end", 1.0)};
-  job.cover_strength = params.get_double("audio_cover_strength", 1.0);
-  job.cover_noise_strength = params.get_double("cover_noise_strength", 0.0);
   return job;
 }
 

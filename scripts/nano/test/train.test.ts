@@ -16,10 +16,9 @@ const seconds = 10;
 const request: RenderRequest = {
   ...plainSong,
   metadata: { bpm: 90, keyScale: "C major", timeSignature: "4", durationSeconds: seconds },
-  durationSeconds: seconds,
   seeds: [1],
-  inferenceSteps: 8,
-  guidanceScale: 1,
+  denoise: { ...plainSong.denoise, inferenceSteps: 8 },
+  guidance: { ...plainSong.guidance, guidanceScale: 1 },
 };
 
 describe("training carillon-nano", () => {

@@ -1,7 +1,7 @@
 /** The client's audio codes: what was sent as any, and how it is read where codes act. */
 import { z } from "zod";
+import { describe } from "../../parameters/values.js";
 import { RequestError } from "../errors.js";
-import { describe } from "./values.js";
 
 /** The vocabulary has slots above this code, the codebook has not (reference/engine.md 11.1). */
 const MAX_CODE = 63_999;

@@ -1,13 +1,7 @@
 /** The bodies of the data set endpoints (reference/music-http.md 7.5). */
 import { z } from "zod";
 import { instrumentalLyrics } from "../../engine/prompts.js";
-import { TAG_POSITIONS } from "../dataset/data-set.js";
-import type { DataSetChange, SampleChange } from "../dataset/editor.js";
-import type { LabelRequest } from "../dataset/label.js";
-import type { ScanRequest } from "../dataset/scan.js";
-import { FieldSources, type Fields } from "./fields.js";
-import { parameter } from "./names.js";
-import { parseObject } from "./validate.js";
+import { parameter } from "../../parameters/names.js";
 import {
   finiteNumber,
   flag,
@@ -18,7 +12,13 @@ import {
   textOrNull,
   trimmed,
   within,
-} from "./values.js";
+} from "../../parameters/values.js";
+import { TAG_POSITIONS } from "../dataset/data-set.js";
+import type { DataSetChange, SampleChange } from "../dataset/editor.js";
+import type { LabelRequest } from "../dataset/label.js";
+import type { ScanRequest } from "../dataset/scan.js";
+import { FieldSources, type Fields } from "./fields.js";
+import { parseObject } from "./validate.js";
 
 const MAX_BPM = 1000;
 

@@ -1,26 +1,13 @@
-/** Zod types of values that a client may write as a list or as text: seeds, timesteps, tracks. */
+/** Zod types of values that a client may write as a list or as text: seeds, tracks. */
 import { z } from "zod";
-import { NUMERIC, parseSeed, type SeedPositions } from "../seeds.js";
+import { elementsOf, instead, isTooLong, NUMERIC, outOfRange, refuse } from "../../parameters/values.js";
+import { parseSeed, type SeedPositions } from "../seeds.js";
 import { readClientJson } from "./json.js";
-import { instead, isTooLong, outOfRange, refuse } from "./values.js";
 
 const MAX_SEEDS = 8;
-const MAX_TIMESTEPS = 200;
-/** More than any list may hold; the rest of a text is not looked at. */
-const MAX_ELEMENTS = 1000;
 const MAX_TEXTS = 64;
 /** Characters. */
 const MAX_LISTED_TEXT = 256;
-
-/** Elements of a list, or of comma-separated text; undefined where the value is neither, or nests. */
-function elementsOf(value: unknown): (string | number)[] | undefined {
-  if (typeof value === "string") return value.split(",", MAX_ELEMENTS).map((part) => part.trim());
-  if (typeof value === "number") return [value];
-  if (!Array.isArray(value)) return undefined;
-  return value.every((element) => typeof element === "string" || typeof element === "number")
-    ? value
-    : undefined;
-}
 
 /** `42`, `"42,123"` or `[42, 123]`: a seed per item; -1 and blanks are random (reference/music-http.md 2.7). */
 export const seedPositions = z.unknown().transform((value, context): SeedPositions => {
@@ -64,18 +51,3 @@ function readJsonList(value: unknown): unknown[] | undefined {
   if (typeof value !== "string" || !value.trim().startsWith("[")) return undefined;
   return readClientJson(value, "a list of texts") as unknown[] | undefined;
 }
-
-/** Flow times from at most 1 down to 0, the 0 optional (reference/music-http.md 2.8). */
-export const timesteps = z.unknown().transform((value, context): number[] => {
-  const elements = elementsOf(value)?.filter((element) => element !== "");
-  const rule = `must be up to ${MAX_TIMESTEPS} numbers from 1 down to 0, each below the one before`;
-  if (elements === undefined || elements.length === 0) return refuse(context, rule, value);
-  const times = elements.map(Number);
-  if (times.at(-1) === 0) times.pop();
-  times.push(0);
-  const isDescending = times.every((time, i) => i === 0 || time < (times[i - 1] as number));
-  const isInRange = times.every((time) => time >= 0 && time <= 1);
-  const steps = times.length - 1;
-  if (!isDescending || !isInRange || steps < 1 || steps > MAX_TIMESTEPS) return refuse(context, rule, value);
-  return times;
-});

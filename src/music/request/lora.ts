@@ -1,9 +1,9 @@
 /** The bodies of the adapter endpoints (reference/music-http.md 7.6). */
 import { z } from "zod";
+import { parameter } from "../../parameters/names.js";
+import { finiteNumber, flag, oneOf, requiredText, textOrNull, within } from "../../parameters/values.js";
 import { FieldSources, type Fields } from "./fields.js";
-import { parameter } from "./names.js";
 import { parseObject } from "./validate.js";
-import { finiteNumber, flag, oneOf, requiredText, textOrNull, within } from "./values.js";
 
 const adapterName = parameter(["adapter_name", "name"], textOrNull.nullable().default(null));
 

@@ -4,6 +4,7 @@ import { rm } from "node:fs/promises";
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import busboy from "busboy";
+import { describe } from "../../parameters/values.js";
 import type { Authenticator } from "../access.js";
 import { RequestError } from "../errors.js";
 import {
@@ -17,7 +18,6 @@ import {
   uploadPath,
 } from "../uploads.js";
 import type { Fields } from "./fields.js";
-import { describe } from "./values.js";
 
 export const MAX_FIELDS = 1000;
 

@@ -2,6 +2,7 @@
 import type { RangePolicy } from "../../config.js";
 import { canonicalKeyScale } from "../../engine/metadata.js";
 import { languages } from "../../engine/think-fields.js";
+import { describe } from "../../parameters/values.js";
 import { RequestError } from "../errors.js";
 import { assignSeeds } from "../seeds.js";
 import type { Uploads } from "../uploads.js";
@@ -17,7 +18,6 @@ import {
 } from "./schema.js";
 import { warnOfUnknownFields } from "./unknown-fields.js";
 import { parseField, parseObject } from "./validate.js";
-import { describe } from "./values.js";
 
 export interface GenerationContext {
   rangePolicy: RangePolicy;

@@ -1,11 +1,10 @@
 /**
- * The parameters of POST /release_task: the only place where a name, an alias, a default or a range
- * stands (spec: POST /release_task; reference/music-http.md 2.3 and 2.4).
+ * The parameters of POST /release_task: with those of rendering (../../engine/render-parameters.ts), which it spreads,
+ * the only place where a name, an alias, a default or a range stands.
  */
 import { z } from "zod";
-import { codeItems } from "./audio-codes.js";
-import { seedPositions, textList, timesteps } from "./lists.js";
-import { namesOf, parameter } from "./names.js";
+import { inferenceSteps, renderParameters } from "../../engine/render-parameters.js";
+import { namesOf, parameter } from "../../parameters/names.js";
 import {
   finiteNumber,
   flag,
@@ -13,17 +12,16 @@ import {
   integer,
   lyricsText,
   oneOf,
-  oneOfElse,
-  outOfRange,
   text,
   textOrNull,
   trimmed,
   within,
   withinOrAuto,
-} from "./values.js";
+} from "../../parameters/values.js";
+import { codeItems } from "./audio-codes.js";
+import { seedPositions, textList } from "./lists.js";
 
 export const TASK_TYPES = ["text2music", "cover", "repaint", "lego", "extract", "complete"] as const;
-export const REPAINT_MODES = ["conservative", "balanced", "aggressive"] as const;
 export const AUDIO_FORMATS = ["flac", "mp3", "opus", "aac", "wav", "wav32"] as const;
 export type TaskType = (typeof TASK_TYPES)[number];
 export type AudioFormat = (typeof AUDIO_FORMATS)[number];
@@ -52,15 +50,6 @@ const timeSignature = trimmed.transform((value, context): string => {
 /** Values of 1 or more turn nucleus sampling off, that is 1; those at or below 0 mean the default. */
 const topP = (fallback: number) =>
   finiteNumber.transform((value) => (value <= 0 ? fallback : Math.min(value, 1)));
-
-/** Clients write 0 and -1 for the default. */
-const inferenceSteps = (max: number) => {
-  const message = `must be from 1 to ${max}`;
-  const steps = integer
-    .transform((count, context) => (count < 1 ? outOfRange(context, message, count, undefined) : count))
-    .pipe(z.number().max(max, message));
-  return parameter("inference_steps", steps.default(8));
-};
 
 const audioDuration = (min: number) =>
   parameter(
@@ -101,18 +90,12 @@ export const generationSchema = z.object({
   ),
   useAudioCodes: parameter("use_audio_codes", flag.default(false)),
 
-  inferenceSteps: inferenceSteps(200),
-  guidanceScale: parameter("guidance_scale", finiteNumber.default(7)),
   useRandomSeed: parameter("use_random_seed", flag.default(true)),
   seed: parameter("seed", seedPositions.default([])),
   batchSize: parameter("batch_size", within(integer, 1, 8).default(2)),
-  shift: parameter("shift", within(finiteNumber, 1, 5).default(3)),
-  inferMethod: parameter("infer_method", oneOfElse(["ode", "sde"], "ode").default("ode")),
-  /** Descending flow times that end at 0; they override inferenceSteps and shift. */
-  timesteps: parameter("timesteps", timesteps.nullable().default(null)),
-  useAdg: parameter("use_adg", flag.default(false)),
-  cfgIntervalStart: parameter("cfg_interval_start", within(finiteNumber, 0, 1).default(0)),
-  cfgIntervalEnd: parameter("cfg_interval_end", within(finiteNumber, 0, 1).default(1)),
+  ...renderParameters.denoise.shape,
+  ...renderParameters.guidance.shape,
+  ...renderParameters.edit.shape,
 
   lmModelPath: parameter("lm_model_path", textOrNull.nullable().default(null)),
   /** Clients name backends of other servers; there is one here. */
@@ -167,17 +150,6 @@ export const generationSchema = z.object({
     "repainting_end",
     finiteNumber.transform((end) => (end <= 0 ? null : end)).default(null),
   ),
-  audioCoverStrength: parameter(
-    ["audio_cover_strength", "audioCoverStrength", "cover_strength"],
-    within(finiteNumber, 0, 1).default(1),
-  ),
-  /** 0: denoising starts from noise alone; 1: as close to the source as it can. */
-  coverNoiseStrength: parameter("cover_noise_strength", within(finiteNumber, 0, 1).default(0)),
-  repaintMode: parameter("repaint_mode", oneOf(REPAINT_MODES).default("balanced")),
-  /** balanced mode: 1 keeps the least of the source around the window. */
-  repaintStrength: parameter("repaint_strength", within(finiteNumber, 0, 1).default(0.5)),
-  /** The models were trained on masks that tell the window (reference/engine.md 8.4). */
-  chunkMaskMode: parameter("chunk_mask_mode", oneOf(["explicit", "auto"]).default("explicit")),
   analysisOnly: parameter("analysis_only", flag.default(false)),
   fullAnalysisOnly: parameter("full_analysis_only", flag.default(false)),
   extractCodesOnly: parameter("extract_codes_only", flag.default(false)),

@@ -1,12 +1,7 @@
 /** The small bodies: polling, text helpers, random samples, model switching. */
 import { z } from "zod";
 import type { RangePolicy } from "../../config.js";
-import { RequestError } from "../errors.js";
-import { FieldSources, type Fields, isObject } from "./fields.js";
-import { readClientJson } from "./json.js";
-import { parameter } from "./names.js";
-import { generationSchema, TASK_ID_NAMES } from "./schema.js";
-import { parseField, parseObject } from "./validate.js";
+import { parameter } from "../../parameters/names.js";
 import {
   describe,
   finiteNumber,
@@ -17,7 +12,12 @@ import {
   textOrNull,
   trimmed,
   within,
-} from "./values.js";
+} from "../../parameters/values.js";
+import { RequestError } from "../errors.js";
+import { FieldSources, type Fields, isObject } from "./fields.js";
+import { readClientJson } from "./json.js";
+import { generationSchema, TASK_ID_NAMES } from "./schema.js";
+import { parseField, parseObject } from "./validate.js";
 
 const MAX_TASK_IDS = 1000;
 const MAX_SHOWN_KEYS = 8;

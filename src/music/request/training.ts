@@ -4,9 +4,7 @@
  * or replaced: what cannot be done as asked is refused.
  */
 import { z } from "zod";
-import { FieldSources, type Fields } from "./fields.js";
-import { parameter } from "./names.js";
-import { parseObject } from "./validate.js";
+import { parameter } from "../../parameters/names.js";
 import {
   finiteNumber,
   flag,
@@ -16,7 +14,9 @@ import {
   textOrNull,
   trimmed,
   within,
-} from "./values.js";
+} from "../../parameters/values.js";
+import { FieldSources, type Fields } from "./fields.js";
+import { parseObject } from "./validate.js";
 
 const MAX_COUNT = 2 ** 31 - 1;
 /** Of the discrete flow times; 0, which the formula cannot take, stands for it. */

@@ -1,10 +1,10 @@
 /** Fields that nothing reads. Clients send many that only their own servers know, so they are named, not refused. */
 import { distance } from "fastest-levenshtein";
+import { namesOf } from "../../parameters/names.js";
+import { describe } from "../../parameters/values.js";
 import { UPLOAD_FIELDS } from "../uploads.js";
 import type { Fields } from "./fields.js";
-import { namesOf } from "./names.js";
 import { generationSchema, NESTED_NAMES } from "./schema.js";
-import { describe } from "./values.js";
 
 /** More are counted. */
 const MAX_SHOWN = 8;

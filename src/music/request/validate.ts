@@ -1,10 +1,10 @@
 /** Applies one parameter's rule to the value that a client sent, under the range policy. */
 import type { z } from "zod";
 import type { RangePolicy } from "../../config.js";
+import { namesOf } from "../../parameters/names.js";
+import { describe, type Remedy } from "../../parameters/values.js";
 import { RequestError } from "../errors.js";
 import type { FieldSources } from "./fields.js";
-import { namesOf } from "./names.js";
-import { describe, type Remedy } from "./values.js";
 
 /** Parses every parameter of the schema; see `parseField`. */
 export function parseObject<Shape extends z.ZodRawShape>(

@@ -22,9 +22,10 @@
 #include "pretraining/muon.h"
 #include "pretraining/reconstruction.h"
 #include "pretraining/run.h"
+#include "pretraining/test/tiny_pretraining.h"
 #include "pretraining/train_state.h"
 #include "pretraining/wav.h"
-#include "pretraining/test/tiny_pretraining.h"
+#include "test/tiny_renderer.h"
 
 using namespace carillon;
 using namespace carillon::pretraining;
@@ -451,11 +452,10 @@ TEST("pretraining: all stages together make a checkpoint that renders") {
                     Control());
   EXPECT(renderer.info().unused_tensors.empty());
   EXPECT_EQ(renderer.info().max_frames, 15000);
-  RenderJob job;
-  job.text_token_ids = {1, 5, 6};
-  job.lyric_token_ids = {1, 7};
+  RenderJob job = plain_job({1});
+  job.prompts = {.text = {1, 5, 6}, .lyrics = {1, 7}, .plain_text = {}};
   job.frames = 150;
-  job.seeds = {1};
+  job.denoise.inference_steps = 8;
   const RenderResult result = renderer.render(job, Control());
   EXPECT_EQ(result.audio[0].size(1), 150 * 1920);
   EXPECT(result.audio[0].any().item<bool>());

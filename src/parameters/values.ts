@@ -4,7 +4,12 @@
  * the parser then goes on with the value named there and warns.
  */
 import { z } from "zod";
-import { NUMERIC } from "../seeds.js";
+
+/** A decimal number. No two parts of the pattern can match the same digits, or a long text would take for ever. */
+export const NUMERIC = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
+
+/** More than any list may hold; the rest of a text is not looked at. */
+const MAX_ELEMENTS = 1000;
 
 /** Carried by issues that need no refusal; `use` undefined stands for the default. */
 export interface Remedy {
@@ -136,6 +141,16 @@ export function oneOfElse<const T extends string>(words: readonly T[], fallback:
     const word = words.find((known) => known === value.toLowerCase());
     return word ?? instead(context, `must be one of ${words.join(", ")}`, value, fallback);
   });
+}
+
+/** Elements of a list, or of comma-separated text; undefined where the value is neither, or nests. */
+export function elementsOf(value: unknown): (string | number)[] | undefined {
+  if (typeof value === "string") return value.split(",", MAX_ELEMENTS).map((part) => part.trim());
+  if (typeof value === "number") return [value];
+  if (!Array.isArray(value)) return undefined;
+  return value.every((element) => typeof element === "string" || typeof element === "number")
+    ? value
+    : undefined;
 }
 
 /** A value as an error message shows it: short, on one line, never the whole of a long one. */

@@ -1,0 +1,99 @@
+/**
+ * The parameters that say how a song is rendered, in groups that go whole from the request to the core: the only place
+ * where a name, an alias, a default or a range of theirs stands. The core's side is `Denoise`, `Guidance`
+ * (native/core/diffusion/sampler.h) and `Edit` (native/core/tasks/render_job.h), read by native/addon/renderer.cpp,
+ * which refuses a group that lacks a parameter or holds one that it does not know.
+ */
+import { z } from "zod";
+import { parameter } from "../parameters/names.js";
+import {
+  elementsOf,
+  finiteNumber,
+  flag,
+  integer,
+  oneOf,
+  oneOfElse,
+  outOfRange,
+  refuse,
+  within,
+} from "../parameters/values.js";
+
+const MAX_TIMESTEPS = 200;
+
+/** From at most 1 down to 0, the 0 optional. */
+const timesteps = z.unknown().transform((value, context): number[] => {
+  const elements = elementsOf(value)?.filter((element) => element !== "");
+  const rule = `must be up to ${MAX_TIMESTEPS} numbers from 1 down to 0, each below the one before`;
+  if (elements === undefined || elements.length === 0) return refuse(context, rule, value);
+  const times = elements.map(Number);
+  if (times.at(-1) === 0) times.pop();
+  times.push(0);
+  const isDescending = times.every((time, i) => i === 0 || time < (times[i - 1] as number));
+  const isInRange = times.every((time) => time >= 0 && time <= 1);
+  const steps = times.length - 1;
+  if (!isDescending || !isInRange || steps < 1 || steps > MAX_TIMESTEPS) return refuse(context, rule, value);
+  return times;
+});
+
+/** Clients write 0 and -1 for the default. */
+export const inferenceSteps = (max: number) => {
+  const message = `must be from 1 to ${max}`;
+  const steps = integer
+    .transform((count, context) => (count < 1 ? outOfRange(context, message, count, undefined) : count))
+    .pipe(z.number().max(max, message));
+  return parameter("inference_steps", steps.default(8));
+};
+
+const share = within(finiteNumber, 0, 1);
+
+export const renderParameters = {
+  denoise: z.object({
+    inferenceSteps: inferenceSteps(200),
+    shift: parameter("shift", within(finiteNumber, 1, 5).default(3)),
+    /** Descending flow times that end at 0; they override inferenceSteps and shift. */
+    timesteps: parameter("timesteps", timesteps.nullable().default(null)),
+    inferMethod: parameter("infer_method", oneOfElse(["ode", "sde"], "ode").default("ode")),
+    /** Share of the steps that read the task's own conditions; the others read those of text2music. */
+    audioCoverStrength: parameter(
+      ["audio_cover_strength", "audioCoverStrength", "cover_strength"],
+      share.default(1),
+    ),
+    /** 0: denoising starts from noise alone; 1: as close to the source as it can. */
+    coverNoiseStrength: parameter("cover_noise_strength", share.default(0)),
+  }),
+  /** Turbo models have guidance distilled in and use none. */
+  guidance: z.object({
+    guidanceScale: parameter("guidance_scale", finiteNumber.default(7)),
+    useAdg: parameter("use_adg", flag.default(false)),
+    cfgIntervalStart: parameter("cfg_interval_start", share.default(0)),
+    cfgIntervalEnd: parameter("cfg_interval_end", share.default(1)),
+  }),
+  /** How repaint and lego treat the window and what lies around it. */
+  edit: z.object({
+    repaintMode: parameter(
+      "repaint_mode",
+      oneOf(["conservative", "balanced", "aggressive"]).default("balanced"),
+    ),
+    /** balanced mode: 1 keeps the least of the source around the window. */
+    repaintStrength: parameter("repaint_strength", share.default(0.5)),
+    /** explicit: the model is told the window, as in training; auto: that every frame is open to change. */
+    chunkMaskMode: parameter("chunk_mask_mode", oneOf(["explicit", "auto"]).default("explicit")),
+  }),
+};
+
+type Groups = typeof renderParameters;
+export type RenderParameters = { [Group in keyof Groups]: z.output<Groups[Group]> };
+/** The same side by side, as requests hold them. */
+export type FlatRenderParameters = RenderParameters["denoise"] &
+  RenderParameters["guidance"] &
+  RenderParameters["edit"];
+
+/** The groups out of a request. One of an earlier version may lack a parameter: its default takes the place. */
+export function renderParametersOf(request: FlatRenderParameters): RenderParameters {
+  const flat: Readonly<Record<string, unknown>> = request;
+  const groups = Object.entries(renderParameters).map(([group, { shape }]) => {
+    const values = Object.entries(shape).map(([key, type]) => [key, flat[key] ?? type.parse(undefined)]);
+    return [group, Object.fromEntries(values)];
+  });
+  return Object.fromEntries(groups);
+}
