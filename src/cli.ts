@@ -18,7 +18,7 @@ import {
 import { createLogger, type Logger } from "./log.js";
 import { publishedModels } from "./models/published.js";
 import { TAG_POSITIONS } from "./music/dataset/data-set.js";
-import { plansUnasked } from "./music/lm-policy.js";
+import { plansUnasked } from "./music/song/job-context.js";
 import { type PreprocessOptions, preprocess } from "./preprocess.js";
 import { ProgressDisplay } from "./progress-display.js";
 import { type Service, serveUntilStopped } from "./service-process.js";

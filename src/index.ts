@@ -30,14 +30,14 @@ import { lockDirectory } from "./directory-lock.js";
 import { Engine } from "./engine/engine.js";
 import type { MusicEngine } from "./engine/types.js";
 import { createLogger, type Logger } from "./log.js";
-import { selectSlot } from "./music/model-selection.js";
+import { NO_UPLOADS } from "./music/audio/uploads.js";
+import { selectSlot } from "./music/models.js";
+import type { TaskStore } from "./music/queue/store.js";
+import { openTaskStore } from "./music/queue/store-recovery.js";
 import { parseGenerationRequest as parseFields } from "./music/request/parse.js";
 import type { GenerationRequest } from "./music/request/schema.js";
-import { drawSeed } from "./music/seeds.js";
 import { type MusicServer, startMusicServer } from "./music/server.js";
-import type { TaskStore } from "./music/store.js";
-import { openTaskStore } from "./music/store-recovery.js";
-import { NO_UPLOADS } from "./music/uploads.js";
+import { drawSeed } from "./music/song/seeds.js";
 
 export { type Config, ConfigError, loadConfig } from "./config.js";
 export { DirectoryInUseError } from "./directory-lock.js";
@@ -68,10 +68,10 @@ export type {
   TrainingRequest,
 } from "./engine/types.js";
 export { type JobOptions, makeSongs } from "./music/job.js";
-export type { TaskProgress } from "./music/progress.js";
+export type { SongResult, Task, TaskStore } from "./music/queue/store.js";
 export type { GenerationRequest } from "./music/request/schema.js";
 export type { MusicServer } from "./music/server.js";
-export type { SongResult, Task, TaskStore } from "./music/store.js";
+export type { TaskProgress } from "./music/song/progress.js";
 
 /**
  * The inference engine of a configuration. Models load when first used, or by `loadSlot`.

@@ -4,8 +4,7 @@ import { createEngine, loadConfig } from "./index.js";
 import type { DataSet, TagPosition } from "./music/dataset/data-set.js";
 import { prepareDataSet } from "./music/dataset/prepare.js";
 import { scanFolder } from "./music/dataset/scan.js";
-import { createOutputDirectory } from "./music/output-directory.js";
-import { PermittedRoot } from "./music/permitted-root.js";
+import { createOutputDirectory, PermittedRoot } from "./music/permitted-root.js";
 import { ProgressDisplay } from "./progress-display.js";
 
 export interface PreprocessOptions {

@@ -8,7 +8,7 @@
 import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Command } from "commander";
-import { decodeAudio } from "../../src/music/decode.js";
+import { decodeAudio } from "../../src/music/audio/decode.js";
 import { cacheRoot } from "../setup/run.mjs";
 import { heldOutFolder, heldOutSeeds, noise, renderHeldOut } from "./eval/held-out.js";
 import { Singer } from "./eval/songs.js";

@@ -1,4 +1,4 @@
-/** What clients learn of the adapters of slot 1 and how they change them (reference/music-http.md 7.6). */
+/** What clients learn of the adapters of slot 1 and how they change them. */
 import { basename, isAbsolute } from "node:path";
 import type { AdapterState, LoadedAdapter, MusicEngine } from "../engine/types.js";
 import { HttpError, toHttpError } from "./errors.js";

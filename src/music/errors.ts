@@ -8,7 +8,7 @@ import type { ErrorRequestHandler, RequestHandler, Response } from "express";
 import type { Config } from "../config.js";
 import type { NativeErrorCode } from "../engine/addon.js";
 import type { EngineErrorCode } from "../engine/errors.js";
-import { StoreError } from "./store.js";
+import { StoreError } from "./queue/store.js";
 
 /** A failure with the status and the message that the client gets. */
 export class HttpError extends Error {

@@ -3,23 +3,23 @@ import { rm } from "node:fs/promises";
 import { textToMusicInstruction } from "../engine/instructions.js";
 import { renderParametersOf } from "../engine/render-parameters.js";
 import type { LanguageModelInfo, MusicEngine, Rendering } from "../engine/types.js";
-import { analyze } from "./analysis.js";
-import { compose, type PlannedComposition } from "./compose.js";
-import { encodeAudio } from "./encode.js";
+import { repaintWindow } from "./audio/audio-inputs.js";
+import { encodeAudio } from "./audio/encode.js";
+import { measureTempo } from "./audio/tempo.js";
+import type { SongDescription, SongResult } from "./queue/store.js";
+import type { GenerationRequest } from "./request/schema.js";
+import { analyze } from "./song/analysis.js";
+import { compose, type PlannedComposition } from "./song/compose.js";
 import {
   type JobContext,
+  provideLanguageModel,
   type Recordings,
   readRecordings,
   readySlot,
   withinModelLimits,
-} from "./job-context.js";
-import { provideLanguageModel } from "./lm-policy.js";
-import { JobProgress, type TaskProgress } from "./progress.js";
-import { repaintWindow } from "./repaint-window.js";
-import type { GenerationRequest } from "./request/schema.js";
-import { type Making, metasOf, summary } from "./song-record.js";
-import type { SongDescription, SongResult } from "./store.js";
-import { measureTempo } from "./tempo.js";
+} from "./song/job-context.js";
+import { JobProgress, type TaskProgress } from "./song/progress.js";
+import { type Making, metasOf, summary } from "./song/song-record.js";
 
 /** What the addon renders at, and what recordings are decoded to. */
 const SAMPLE_RATE = 48_000;

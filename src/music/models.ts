@@ -1,12 +1,38 @@
-/** What clients learn of the models and how they switch them (reference/music-http.md 5.1 and 5.2). */
+/** What clients learn of the models, which model a name means, and how models are switched. */
+
+import { isAbsolute, posix } from "node:path";
 import type { CallOptions } from "../engine/addon.js";
 import { embeddedModel } from "../engine/checkpoints.js";
 import { EngineError } from "../engine/errors.js";
-import type { MusicEngine } from "../engine/types.js";
+import type { MusicEngine, SlotState } from "../engine/types.js";
 import { HttpError, RequestError } from "./errors.js";
-import { installedModel } from "./model-selection.js";
 import { TASK_TYPES, type TaskType } from "./request/schema.js";
 import type { ModelSwitch } from "./request/service.js";
+
+/**
+ * The slot with the named model. No name, or one that no slot has loaded, means slot 1: clients send the
+ * names of other installations, and the result says which model was used.
+ */
+export function selectSlot(slots: readonly SlotState[], model: string | null): SlotState {
+  const loaded = slots.flatMap((slot) => slot.model ?? []);
+  const name = model === null ? undefined : namedModel(loaded, model);
+  const named = name === undefined ? undefined : slots.find((slot) => slot.model === name);
+  return named ?? (slots[0] as SlotState);
+}
+
+/**
+ * Of the models the one with exactly the name that a client asks for, else the one with its last part: clients put a
+ * vendor before it. A path means that folder alone.
+ */
+export function namedModel(models: readonly string[], asked: string): string | undefined {
+  if (models.includes(asked)) return asked;
+  return models.find((model) => posix.basename(model) === posix.basename(asked));
+}
+
+/** As `namedModel` among what is installed; what is no such model stays as it is, and may be a path. */
+export function installedModel(models: readonly string[], asked: string): string {
+  return isAbsolute(asked) ? asked : (namedModel(models, asked) ?? asked);
+}
 
 const STARTED_AT_SECONDS = Math.floor(Date.now() / 1000);
 const MAX_SONG_SECONDS = 600;
@@ -30,7 +56,7 @@ export function listModels(engine: MusicEngine) {
   return { models, default_model: defaultModel };
 }
 
-/** The models of `listModels` as clients of chat models read them (reference/music-http.md 8.2). */
+/** The models of `listModels` as clients of chat models read them. */
 export function openRouterModels(engine: MusicEngine) {
   const data = listModels(engine).models.map(({ name }) => ({
     id: `acestep/${name}`,

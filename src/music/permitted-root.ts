@@ -1,5 +1,5 @@
-/** Keeps the paths that requests name inside one directory (reference/training.md 9.7). */
-import { lstat, realpath } from "node:fs/promises";
+/** Keeps the paths that requests name inside one directory, and makes those that are written to. */
+import { access, constants, lstat, mkdir, realpath } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { HttpError, RequestError } from "./errors.js";
 
@@ -65,4 +65,21 @@ async function isLink(path: string): Promise<boolean> {
 export function isWithin(root: string, path: string): boolean {
   const way = relative(root, path);
   return way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way);
+}
+
+/**
+ * Makes the directory where it does not exist, with its parents, and checks that it can be written to.
+ * @param asSent what the client called it
+ * @throws HttpError 400 for a path that cannot be one, 500 where the disk refuses
+ */
+export async function createOutputDirectory(path: string, asSent: string): Promise<void> {
+  try {
+    await mkdir(path, { recursive: true });
+    await access(path, constants.W_OK);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const isBadPath = ["EEXIST", "ENOTDIR", "EACCES", "EPERM"].includes(code ?? "");
+    const detail = `The output directory ${asSent} cannot be created: ${message}`;
+    throw new HttpError(isBadPath ? 400 : 500, detail, {}, { cause: error });
+  }
 }

@@ -10,11 +10,11 @@ import { type Listener, listen, logRequests } from "../http/server.js";
 import type { Logger } from "../log.js";
 import { Authenticator, checkHost, checkOrigin, requireProtection } from "./access.js";
 import { detailFor, errorHandler, notFound } from "./errors.js";
-import { RandomSamples } from "./random-samples.js";
+import type { TaskStore } from "./queue/store.js";
 import { BodyReader } from "./request/body.js";
 import { endpoints } from "./routes/endpoints.js";
 import { MusicService } from "./service.js";
-import type { TaskStore } from "./store.js";
+import { RandomSamples } from "./words/random-samples.js";
 
 /** How long a running job may go on once the server is told to stop. */
 const SHUTDOWN_GRACE_SECONDS = 4;

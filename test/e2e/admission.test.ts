@@ -4,9 +4,9 @@ import { request as httpRequest, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { ffmpegConfinement } from "../../src/music/ffmpeg.js";
+import { ffmpegConfinement } from "../../src/music/audio/ffmpeg.js";
+import { uploadOf, writeRecording } from "../music/audio/recordings.js";
 import { type LiveServer, startLiveServer } from "../music/live-server.js";
-import { uploadOf, writeRecording } from "../music/recordings.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { ServedProcess } from "./served-process.js";
 

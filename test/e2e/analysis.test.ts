@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect } from "chai";
+import { uploadOf, writeRecording } from "../music/audio/recordings.js";
 import { type Client, type FinishedTask, type LiveServer, startLiveServer } from "../music/live-server.js";
-import { uploadOf, writeRecording } from "../music/recordings.js";
 import { temporaryDirectory } from "../music/tasks.js";
 
 const SECONDS = 3;

@@ -3,8 +3,8 @@ import { request as httpRequest } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { runFfmpeg, uploadOf, writeRecording, writeSilence } from "../music/audio/recordings.js";
 import { type Answer, type Client, type LiveServer, startLiveServer } from "../music/live-server.js";
-import { runFfmpeg, uploadOf, writeRecording, writeSilence } from "../music/recordings.js";
 import { temporaryDirectory } from "../music/tasks.js";
 
 const cover = { prompt: "a song", task_type: "cover", inference_steps: 1, batch_size: 1 };

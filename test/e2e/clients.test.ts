@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import type { TaskStatusItem } from "../../src/music/task-status.js";
+import type { TaskStatusItem } from "../../src/music/queue/task-status.js";
 import { Client, type LiveServer, type SongRecord, startLiveServer } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { KEYED_SERVER_CLIENTS, OPEN_SERVER_CLIENTS, type PublicClient } from "./public-clients.js";

@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import { writeLora } from "../music/adapter-files.js";
-import { writeRecording } from "../music/recordings.js";
+import { writeRecording } from "../music/audio/recordings.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { ServedProcess, spawnCli } from "./served-process.js";
 

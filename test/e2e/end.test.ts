@@ -1,8 +1,8 @@
 import { connect } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
-import { LmdbTaskStore } from "../../src/music/lmdb-store.js";
-import type { Task } from "../../src/music/store.js";
+import { LmdbTaskStore } from "../../src/music/queue/lmdb-store.js";
+import type { Task } from "../../src/music/queue/store.js";
 import { shortSong } from "../music/live-server.js";
 import { makeTask, temporaryDirectory } from "../music/tasks.js";
 import { ServedProcess } from "./served-process.js";

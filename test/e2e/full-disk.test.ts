@@ -11,8 +11,8 @@ import {
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { writeSilence } from "../music/audio/recordings.js";
 import { type SongRecord, shortSong } from "../music/live-server.js";
-import { writeSilence } from "../music/recordings.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { writeSampleSet } from "../music/training/sample-files.js";
 import { shortRun, Trainer } from "../music/training/trainer.js";

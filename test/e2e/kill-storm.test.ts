@@ -3,7 +3,7 @@ import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { pino } from "pino";
-import { openTaskStore } from "../../src/music/store-recovery.js";
+import { openTaskStore } from "../../src/music/queue/store-recovery.js";
 import { type Client, type SongRecord, shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { ServedProcess } from "./served-process.js";

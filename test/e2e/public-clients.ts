@@ -4,7 +4,7 @@
  */
 import { existsSync } from "node:fs";
 import { expect } from "chai";
-import type { TaskStatusItem } from "../../src/music/task-status.js";
+import type { TaskStatusItem } from "../../src/music/queue/task-status.js";
 import type { Client, SongRecord } from "../music/live-server.js";
 
 export interface PublicClient {

@@ -1,9 +1,9 @@
 import { readdirSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect } from "chai";
-import { LmdbTaskStore } from "../../src/music/lmdb-store.js";
+import { LmdbTaskStore } from "../../src/music/queue/lmdb-store.js";
+import { uploadOf, writeRecording } from "../music/audio/recordings.js";
 import { type SongRecord, shortSong } from "../music/live-server.js";
-import { uploadOf, writeRecording } from "../music/recordings.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { ServedProcess } from "./served-process.js";
 

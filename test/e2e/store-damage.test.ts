@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { basename, join } from "node:path";
 import { expect } from "chai";
-import { LmdbTaskStore } from "../../src/music/lmdb-store.js";
+import { LmdbTaskStore } from "../../src/music/queue/lmdb-store.js";
 import { type SongRecord, shortSong } from "../music/live-server.js";
 import { makeResult, makeTask, temporaryDirectory } from "../music/tasks.js";
 import { ServedProcess } from "./served-process.js";

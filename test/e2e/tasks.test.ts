@@ -2,9 +2,9 @@ import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { Checkpoints } from "../../src/engine/checkpoints.js";
-import { decodeAudio } from "../../src/music/decode.js";
+import { decodeAudio } from "../../src/music/audio/decode.js";
+import { RECORDING_FORMATS, uploadOf, writeRecording } from "../music/audio/recordings.js";
 import { type Client, type LiveServer, type SongRecord, startLiveServer } from "../music/live-server.js";
-import { RECORDING_FORMATS, uploadOf, writeRecording } from "../music/recordings.js";
 import { temporaryDirectory } from "../music/tasks.js";
 
 const SAMPLE_RATE = 48_000;

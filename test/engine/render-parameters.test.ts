@@ -3,8 +3,8 @@ import type { NativeRenderer, RenderJob } from "../../src/engine/addon.js";
 import { Checkpoints, defaultModel } from "../../src/engine/checkpoints.js";
 import { loadAddon } from "../../src/engine/native.js";
 import { renderParameters, renderParametersOf } from "../../src/engine/render-parameters.js";
+import { NO_UPLOADS } from "../../src/music/audio/uploads.js";
 import { parseGenerationRequest } from "../../src/music/request/parse.js";
-import { NO_UPLOADS } from "../../src/music/uploads.js";
 import { plainSong } from "./plain-song.js";
 
 const { denoise, guidance, edit } = plainSong;

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import express, { type Express } from "express";
 import { Authenticator } from "../../src/music/access.js";
+import type { Upload } from "../../src/music/audio/uploads.js";
 import { errorHandler } from "../../src/music/errors.js";
 import { BODY_RULES, BodyReader } from "../../src/music/request/body.js";
-import type { Upload } from "../../src/music/uploads.js";
 
 export interface BodyAppOptions {
   apiKey?: string;

@@ -7,7 +7,7 @@ import {
   makeSongs,
   parseGenerationRequest,
 } from "../../src/index.js";
-import type { SongResult } from "../../src/music/store.js";
+import type { SongResult } from "../../src/music/queue/store.js";
 import { temporaryDirectory } from "./tasks.js";
 
 describe("songs without a server", () => {

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { loadConfig } from "../../src/config.js";
 import { createEngine, createMusicServer, type MusicServer } from "../../src/index.js";
 import { createLogger } from "../../src/log.js";
-import type { SongMetas } from "../../src/music/store.js";
-import type { ResultRecord, TaskStatusItem } from "../../src/music/task-status.js";
+import type { SongMetas } from "../../src/music/queue/store.js";
+import type { ResultRecord, TaskStatusItem } from "../../src/music/queue/task-status.js";
 
 const POLL_INTERVAL_MS = 20;
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { v4 as uuid } from "uuid";
-import type { SongResult, Task } from "../../src/music/store.js";
+import type { SongResult, Task } from "../../src/music/queue/store.js";
 
 /** A folder that is gone when the test file ends. */
 export function temporaryDirectory(): string {

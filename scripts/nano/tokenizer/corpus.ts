@@ -13,7 +13,7 @@ import { type Description, describe } from "../words/description.js";
 /** Enough to draw each word of each genre many times. */
 const pieces = 1200;
 const sampleFiles = ["simple", "custom"].map(
-  (name) => new URL(`../../../src/music/random-samples/${name}.json`, import.meta.url),
+  (name) => new URL(`../../../src/music/words/random-samples/${name}.json`, import.meta.url),
 );
 
 export function tokenizerCorpus(): string {

@@ -6,7 +6,7 @@ import type { Logger } from "../../log.js";
 import { RequestError } from "../errors.js";
 import { readyLanguageModel } from "../models.js";
 import type { PermittedRoot } from "../permitted-root.js";
-import { drawSeed } from "../seeds.js";
+import { drawSeed } from "../song/seeds.js";
 import { BackgroundTasks, type StartedTask } from "./background-tasks.js";
 import { type DataSetSample, type SampleSummary, sampleSummary } from "./data-set.js";
 import type { DataSetEditor } from "./editor.js";

@@ -2,7 +2,7 @@
 import { readdir } from "node:fs/promises";
 import { basename, extname, join, relative } from "node:path";
 import { instrumentalLyrics } from "../../engine/prompts.js";
-import { DecodeError, measureAudio } from "../decode.js";
+import { DecodeError, measureAudio } from "../audio/decode.js";
 import { RequestError } from "../errors.js";
 import { type PermittedRoot, UnsafePathError } from "../permitted-root.js";
 import { type DataSet, type DataSetSample, sampleId, type TagPosition, withOwnIds } from "./data-set.js";

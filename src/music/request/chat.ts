@@ -1,8 +1,8 @@
 /** The body of POST /v1/chat/completions: a task of POST /release_task, told in a conversation (reference/music-http.md 8.2). */
 import type { RangePolicy } from "../../config.js";
 import { describe, flag } from "../../parameters/values.js";
+import type { UploadKind } from "../audio/uploads.js";
 import { RequestError } from "../errors.js";
-import type { UploadKind } from "../uploads.js";
 import { FieldSources, type Fields, isObject } from "./fields.js";
 import { generationSchema } from "./schema.js";
 import { parseField } from "./validate.js";

@@ -1,7 +1,7 @@
 /** Zod types of values that a client may write as a list or as text: seeds, tracks. */
 import { z } from "zod";
 import { elementsOf, instead, isTooLong, NUMERIC, outOfRange, refuse } from "../../parameters/values.js";
-import { parseSeed, type SeedPositions } from "../seeds.js";
+import { parseSeed, type SeedPositions } from "../song/seeds.js";
 import { readClientJson } from "./json.js";
 
 const MAX_SEEDS = 8;

@@ -6,7 +6,6 @@ import type { Readable } from "node:stream";
 import busboy from "busboy";
 import { describe } from "../../parameters/values.js";
 import type { Authenticator } from "../access.js";
-import { RequestError } from "../errors.js";
 import {
   storeUpload,
   UPLOAD_FIELDS,
@@ -16,7 +15,8 @@ import {
   type Uploads,
   uploadKind,
   uploadPath,
-} from "../uploads.js";
+} from "../audio/uploads.js";
+import { RequestError } from "../errors.js";
 import type { Fields } from "./fields.js";
 
 export const MAX_FIELDS = 1000;

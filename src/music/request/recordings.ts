@@ -1,6 +1,7 @@
 /** Which recordings a task works on: uploaded files, else files that the request names. */
+
+import type { Upload, Uploads } from "../audio/uploads.js";
 import { RequestError } from "../errors.js";
-import type { Upload, Uploads } from "../uploads.js";
 import type { Analysis, AudioInput, GenerationParameters } from "./schema.js";
 
 export type RecordingNeeds = Pick<

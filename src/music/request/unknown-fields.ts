@@ -2,7 +2,7 @@
 import { distance } from "fastest-levenshtein";
 import { namesOf } from "../../parameters/names.js";
 import { describe } from "../../parameters/values.js";
-import { UPLOAD_FIELDS } from "../uploads.js";
+import { UPLOAD_FIELDS } from "../audio/uploads.js";
 import type { Fields } from "./fields.js";
 import { generationSchema, NESTED_NAMES } from "./schema.js";
 

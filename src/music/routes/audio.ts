@@ -1,6 +1,6 @@
 import { basename } from "node:path";
 import type { Request, Response } from "express";
-import { contentTypeOf } from "../audio-files.js";
+import { contentTypeOf } from "../audio/audio-files.js";
 import { HttpError, RequestError } from "../errors.js";
 import type { Route } from "./route.js";
 

@@ -1,12 +1,12 @@
 import { rm } from "node:fs/promises";
 import { Readable } from "node:stream";
 import type { Response } from "express";
-import { CHAT_STREAM_END, chatChunk, chatCompletion, chatHead, chatMessage } from "../chat-answer.js";
+import { NO_UPLOADS, storeUpload, type Uploads, uploadPath } from "../audio/uploads.js";
 import { HttpError, RequestError, speakOpenAi } from "../errors.js";
+import type { SongResult } from "../queue/store.js";
 import { BODY_RULES } from "../request/body.js";
 import { parseChatRequest, type Recording } from "../request/chat.js";
-import type { SongResult } from "../store.js";
-import { NO_UPLOADS, storeUpload, type Uploads, uploadPath } from "../uploads.js";
+import { CHAT_STREAM_END, chatChunk, chatCompletion, chatHead, chatMessage } from "../words/chat-answer.js";
 
 import { callerOf, type Route, type RouteContext } from "./route.js";
 import { accept } from "./tasks.js";

@@ -1,8 +1,8 @@
 /** The endpoints of the service's health and of its models. */
-import { sendEnvelope } from "../envelope.js";
+
 import { listModels, modelInventory, openRouterModels, reloadModels, switchModels } from "../models.js";
 import { parseModelSwitch } from "../request/service.js";
-import { command, type Endpoints, type Route, reading } from "./route.js";
+import { command, type Endpoints, type Route, reading, sendEnvelope } from "./route.js";
 
 /** The version of the interface, not of the package. */
 const API_VERSION = "1.0";

@@ -3,11 +3,28 @@ import type { Request, RequestHandler, Response } from "express";
 import type { Config } from "../../config.js";
 import type { Authenticator } from "../access.js";
 import type { Caller } from "../concurrency-limit.js";
-import { sendEnvelope } from "../envelope.js";
-import type { RandomSamples } from "../random-samples.js";
 import { BODY_RULES, type BodyReader, type BodyRule, type RequestBody } from "../request/body.js";
 import type { Fields } from "../request/fields.js";
 import type { MusicService } from "../service.js";
+import type { RandomSamples } from "../words/random-samples.js";
+
+/** The wrapper of every successful JSON answer. */
+export interface Envelope<T> {
+  data: T;
+  code: 200;
+  error: null;
+  /** Milliseconds since the epoch. */
+  timestamp: number;
+  extra: null;
+}
+
+export function envelope<T>(data: T): Envelope<T> {
+  return { data, code: 200, error: null, timestamp: Date.now(), extra: null };
+}
+
+export function sendEnvelope(response: Response, data: unknown): void {
+  response.json(envelope(data));
+}
 
 export interface RouteContext {
   config: Config;

@@ -1,14 +1,14 @@
 /** The endpoints of tasks, and of the words that clients fill a task with. */
-import { ownFiles } from "../audio-inputs.js";
+import { ownFiles } from "../audio/audio-inputs.js";
 import type { Caller } from "../concurrency-limit.js";
 import { HttpError, RequestError } from "../errors.js";
-import { QueueFullError } from "../queue.js";
+import { QueueFullError } from "../queue/queue.js";
+import type { TaskStatusItem } from "../queue/task-status.js";
 import { BODY_RULES, type RequestBody } from "../request/body.js";
 import { parseGenerationRequest } from "../request/parse.js";
 import { parseFormatInput, parseSampleType, parseSampleWish, parseTaskIds } from "../request/service.js";
-import { drawSeed } from "../seeds.js";
 import type { MusicService } from "../service.js";
-import type { TaskStatusItem } from "../task-status.js";
+import { drawSeed } from "../song/seeds.js";
 import { command, type Endpoints, type RouteContext, reading, whileHeld } from "./route.js";
 
 /** About what a thousand finished tasks take, each of two songs with lyrics. */

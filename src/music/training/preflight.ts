@@ -5,8 +5,7 @@ import type { TrainingOptions } from "../../engine/addon.js";
 import type { MusicEngine } from "../../engine/types.js";
 import { discoverSamples } from "../dataset/sample-set.js";
 import { HttpError, RequestError } from "../errors.js";
-import { createOutputDirectory } from "../output-directory.js";
-import { type PermittedRoot, UnsafePathError } from "../permitted-root.js";
+import { createOutputDirectory, type PermittedRoot, UnsafePathError } from "../permitted-root.js";
 
 /** The paths of a start as the client sent them. */
 export interface RunPaths {

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { createEngine, loadConfig } from "../../../src/index.js";
+import { writeRecording, writeSilence } from "../audio/recordings.js";
 import { type Answer, type Client, type LiveServer, shortSong, startLiveServer } from "../live-server.js";
-import { writeRecording, writeSilence } from "../recordings.js";
 import { temporaryDirectory } from "../tasks.js";
 
 const SECONDS = 2;

@@ -2,8 +2,8 @@ import { mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { writeRecording } from "../audio/recordings.js";
 import { type Client, type LiveServer, startLiveServer } from "../live-server.js";
-import { writeRecording } from "../recordings.js";
 import { temporaryDirectory } from "../tasks.js";
 
 describe("automatic labels", () => {

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { type Scan, type ScanRequest, scanFolder } from "../../../src/music/dataset/scan.js";
 import { RequestError } from "../../../src/music/errors.js";
 import { PermittedRoot } from "../../../src/music/permitted-root.js";
-import { writeRecording } from "../recordings.js";
+import { writeRecording } from "../audio/recordings.js";
 import { temporaryDirectory } from "../tasks.js";
 
 describe("scanning a folder", () => {

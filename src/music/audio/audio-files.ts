@@ -1,0 +1,107 @@
+import { mkdirSync, realpathSync } from "node:fs";
+import { mkdir, readdir, realpath, rename, rm, stat } from "node:fs/promises";
+import { isAbsolute, join, relative, resolve } from "node:path";
+import { HttpError } from "../errors.js";
+import type { Task } from "../queue/store.js";
+import type { AudioFormat } from "../request/schema.js";
+import { AUDIO_PROFILES, PARTIAL_SUFFIX } from "./encode.js";
+
+/** A task's UUID, the item's index, the extension, and the suffix of an unfinished file. */
+const OWN_FILE = /^([0-9a-f-]{36})-\d+\.[a-z0-9]+(\.part)?$/;
+
+/** The folder of finished songs: what its files are called, and which path a client may read. */
+export class AudioFiles {
+  /** Absolute, symbolic links resolved. */
+  readonly directory: string;
+
+  constructor(directory: string) {
+    mkdirSync(directory, { recursive: true });
+    this.directory = realpathSync(directory);
+  }
+
+  /** Unique per task and index, so no song overwrites another. */
+  nameOf(taskId: string, index: number, format: AudioFormat): string {
+    return `${taskId}-${index}.${AUDIO_PROFILES[format].extension}`;
+  }
+
+  /** The files that the items of a task have or would have. */
+  namesOf({ id, request }: Task): string[] {
+    return Array.from({ length: request.batchSize }, (_, index) =>
+      this.nameOf(id, index, request.audioFormat),
+    );
+  }
+
+  pathOf(name: string): string {
+    return join(this.directory, name);
+  }
+
+  /** The relative URL that clients append to the server's address. Ends with the file's extension. */
+  urlOf(name: string): string {
+    return `/v1/audio?path=${encodeURIComponent(this.pathOf(name))}`;
+  }
+
+  /**
+   * The file that a client's `path` names: absolute, or relative to the folder.
+   * @throws HttpError 400, 403 (outside the folder) or 404
+   */
+  async resolve(path: string): Promise<string> {
+    if (path.includes("\0")) throw new HttpError(400, "path must not contain a NUL character");
+    if (path === "") throw notFound();
+    const candidate = isAbsolute(path) ? resolve(path) : resolve(this.directory, path);
+    const file = await realpath(candidate).catch(() => null);
+    if (!this.#contains(file ?? candidate)) {
+      throw new HttpError(403, "Access denied: path outside allowed directory");
+    }
+    if (file === null || file.endsWith(PARTIAL_SUFFIX)) throw notFound();
+    if (!(await stat(file)).isFile()) throw notFound();
+    return file;
+  }
+
+  async remove(names: readonly string[]): Promise<void> {
+    for (const name of names) await rm(this.pathOf(name), { force: true });
+  }
+
+  /**
+   * For the start: removes unfinished files, and those of known tasks that do not name them, as an interrupted job
+   * leaves. Audio of a task that nobody knows is not thrown away, for it may be the record that is lost: it is moved to
+   * `quarantine`, where it stays until a person takes it.
+   * @param namesOf the files that a task names: "all" where that cannot be told, null where there is no such task
+   * @returns what was moved
+   */
+  async clearOrphans(
+    namesOf: (taskId: string) => readonly string[] | "all" | null,
+    quarantine: string,
+  ): Promise<string[]> {
+    const moved: string[] = [];
+    for (const name of await readdir(this.directory)) {
+      const [, taskId, partialSuffix] = OWN_FILE.exec(name) ?? [];
+      if (taskId === undefined) continue;
+      const named = namesOf(taskId);
+      if (partialSuffix !== undefined || (named !== null && named !== "all" && !named.includes(name))) {
+        await rm(this.pathOf(name), { force: true });
+      } else if (named === null) {
+        await mkdir(quarantine, { recursive: true });
+        await rename(this.pathOf(name), join(quarantine, name));
+        moved.push(name);
+      }
+    }
+    return moved;
+  }
+
+  /** By path components: a sibling folder whose name begins alike is outside. */
+  #contains(path: string): boolean {
+    const way = relative(this.directory, path);
+    return way !== ".." && !way.startsWith("../") && !isAbsolute(way);
+  }
+}
+
+/** The content type of a finished file. */
+export function contentTypeOf(path: string): string {
+  const extension = path.slice(path.lastIndexOf(".") + 1);
+  const profile = Object.values(AUDIO_PROFILES).find((format) => format.extension === extension);
+  return profile?.contentType ?? "application/octet-stream";
+}
+
+function notFound(): HttpError {
+  return new HttpError(404, "Audio file not found");
+}

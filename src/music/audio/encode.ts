@@ -1,0 +1,170 @@
+/** Writes rendered audio to a file, in the formats that a song can be delivered in, by way of the `ffmpeg` program. */
+import { open, rename, rm, stat } from "node:fs/promises";
+import { Readable, type Writable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { AudioFormat } from "../request/schema.js";
+import { FfmpegError, type FfmpegRun, startFfmpeg, withPatience } from "./ffmpeg.js";
+
+/** How a format is named, and how ffmpeg writes it. */
+export interface AudioProfile {
+  extension: string;
+  contentType: string;
+  /** Muxer and codec. Lossy rates are chosen to be transparent for music. */
+  ffmpegArguments: readonly string[];
+}
+
+export const AUDIO_PROFILES: Readonly<Record<AudioFormat, AudioProfile>> = {
+  mp3: {
+    extension: "mp3",
+    contentType: "audio/mpeg",
+    ffmpegArguments: ["-f", "mp3", "-c:a", "libmp3lame", "-b:a", "256k"],
+  },
+  flac: {
+    extension: "flac",
+    contentType: "audio/flac",
+    ffmpegArguments: ["-f", "flac", "-c:a", "flac", "-sample_fmt", "s16"],
+  },
+  opus: {
+    extension: "opus",
+    contentType: "audio/ogg",
+    ffmpegArguments: ["-f", "opus", "-c:a", "libopus", "-b:a", "160k"],
+  },
+  aac: {
+    extension: "aac",
+    contentType: "audio/aac",
+    ffmpegArguments: ["-f", "adts", "-c:a", "aac", "-b:a", "256k"],
+  },
+  wav: {
+    extension: "wav",
+    contentType: "audio/wav",
+    ffmpegArguments: ["-f", "wav", "-c:a", "pcm_s16le"],
+  },
+  wav32: {
+    extension: "wav",
+    contentType: "audio/wav",
+    ffmpegArguments: ["-f", "wav", "-c:a", "pcm_f32le"],
+  },
+};
+
+/** Frames interleaved at a time: large enough to be cheap, small enough not to hold up the event loop. */
+const CHUNK_FRAMES = 16_384;
+/** How long a finished song waits for a system that is short of descriptors. */
+const PATIENCE_SECONDS = 600;
+/** The longest song takes a tenth of it on a slow machine. */
+const TIMEOUT_SECONDS = 600;
+/** Headers, and frames that end beyond the last sample; the rest is never larger than the samples as floats. */
+const OVERHEAD_BYTES = 2 ** 20;
+
+export class EncodeError extends Error {
+  constructor(
+    readonly code: "FFMPEG_MISSING" | "SYSTEM_BUSY" | "DISK_FULL" | "ENCODE_FAILED",
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    this.name = "EncodeError";
+  }
+}
+
+export interface EncodeJob {
+  /** Planar stereo: all of the left channel, then all of the right. */
+  audio: Float32Array;
+  samplesPerChannel: number;
+  /** Hertz */
+  sampleRate: number;
+  format: AudioFormat;
+  /** The file to write. It appears complete or not at all. */
+  path: string;
+  signal?: AbortSignal | undefined;
+}
+
+/** Suffix of a file that is still being written. */
+export const PARTIAL_SUFFIX = ".part";
+
+/**
+ * Encodes and resolves with the file's size in bytes. Equal audio gives equal bytes.
+ * @throws EncodeError, or the signal's reason
+ */
+export async function encodeAudio(job: EncodeJob): Promise<number> {
+  const partial = job.path + PARTIAL_SUFFIX;
+  try {
+    await runFfmpeg(job, partial);
+    const patience = { patienceSeconds: PATIENCE_SECONDS, signal: job.signal };
+    const file = await withPatience(() => open(partial, "r+"), patience);
+    try {
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(partial, job.path);
+    return (await stat(job.path)).size;
+  } catch (error) {
+    await rm(partial, { force: true });
+    job.signal?.throwIfAborted();
+    throw encodeFailure(error);
+  }
+}
+
+async function runFfmpeg(job: EncodeJob, outputPath: string): Promise<void> {
+  const input = ["-f", "f32le", "-ar", String(job.sampleRate), "-ac", "2", "-i", "pipe:0"];
+  // bitexact keeps versions and dates out of the file.
+  const output = ["-map_metadata", "-1", "-fflags", "+bitexact", "-flags:a", "+bitexact"];
+  const args = [
+    "-xerror", // else a full disk while closing the file goes by with exit status 0
+    "-y",
+    ...input,
+    ...AUDIO_PROFILES[job.format].ffmpegArguments,
+    ...output,
+    `file:${outputPath}`,
+  ];
+  const { child, exited }: FfmpegRun<Writable, null> = await startFfmpeg(args, {
+    stdin: "pipe",
+    stdout: "ignore",
+    fileBytes: job.audio.byteLength + OVERHEAD_BYTES,
+    timeoutSeconds: TIMEOUT_SECONDS,
+    patienceSeconds: PATIENCE_SECONDS,
+    signal: job.signal,
+  });
+  const fed = pipeline(
+    Readable.from(interleave(job.audio, job.samplesPerChannel), { objectMode: true }),
+    child.stdin,
+  );
+  const [exit, feed] = await Promise.allSettled([exited, fed]);
+  // When ffmpeg gives up, the broken pipe is a consequence: its own message says why.
+  if (exit.status === "rejected") throw exit.reason;
+  if (feed.status === "rejected") throw feed.reason;
+}
+
+function encodeFailure(error: unknown): unknown {
+  const { code, complaint = "" } = error as { code?: string; complaint?: string };
+  if (isFullDisk(code, complaint)) {
+    return new EncodeError("DISK_FULL", "the disk with the audio folder is full", { cause: error });
+  }
+  if (!(error instanceof FfmpegError)) return error;
+  const { message } = error;
+  if (error.code === "FFMPEG_MISSING") {
+    return new EncodeError(error.code, `${message} to encode audio`, { cause: error });
+  }
+  if (error.code === "SYSTEM_BUSY") return new EncodeError(error.code, message, { cause: error });
+  const lastLine = complaint.split("\n").at(-1);
+  return new EncodeError("ENCODE_FAILED", message + (lastLine ? `: ${lastLine}` : ""), { cause: error });
+}
+
+/** A quota counts as a disk. Some file systems tell only when the file is synchronised. */
+function isFullDisk(code: string | undefined, complaint: string): boolean {
+  if (code === "ENOSPC" || code === "EDQUOT") return true;
+  return /No space left on device|Disk quota exceeded/.test(complaint);
+}
+
+/** Planar stereo to little-endian interleaved bytes, chunk by chunk. */
+export function* interleave(planar: Float32Array, samplesPerChannel: number): Generator<Uint8Array> {
+  for (let start = 0; start < samplesPerChannel; start += CHUNK_FRAMES) {
+    const frames = Math.min(CHUNK_FRAMES, samplesPerChannel - start);
+    const chunk = new Float32Array(frames * 2);
+    for (let frame = 0; frame < frames; frame++) {
+      chunk[2 * frame] = planar[start + frame] as number;
+      chunk[2 * frame + 1] = planar[samplesPerChannel + start + frame] as number;
+    }
+    yield new Uint8Array(chunk.buffer);
+  }
+}

@@ -1,0 +1,179 @@
+import { createHash } from "node:crypto";
+import { mkdirSync, statfsSync } from "node:fs";
+import { setImmediate } from "node:timers/promises";
+import { open, type RootDatabase } from "lmdb";
+import {
+  DamagedRecordError,
+  type StoredTask,
+  StoreError,
+  type Task,
+  type TaskState,
+  type TaskStore,
+} from "./store.js";
+
+/** Tasks that a scan reads before it lets others have their turn. */
+const SCAN_BATCH = 10;
+
+/** Disk space that must be left for a new task; those accepted may then still be finished. */
+const MIN_FREE_BYTES_TO_ADD = 16 * 2 ** 20;
+const MIN_FREE_BYTES_TO_CHANGE = 2 ** 20;
+
+/**
+ * Tasks in an LMDB file. A write is on the disk before its promise resolves, so neither kill -9 nor a power
+ * cut loses an accepted task, and a torn write is never seen.
+ *
+ * The library must not meet a full disk: its asynchronous writes then leave a promise rejected unheard, and
+ * the text of its error overruns a buffer, either of which ends the process. Hence writes are synchronous,
+ * three small ones a song, and refused while the disk is nearly full.
+ */
+export class LmdbTaskStore implements TaskStore {
+  readonly #database: RootDatabase<Buffer, string>;
+
+  private constructor(
+    database: RootDatabase<Buffer, string>,
+    private readonly freeBytes: () => number,
+  ) {
+    this.#database = database;
+  }
+
+  /** Opens or creates the store in `directory`. `freeBytes` tells how much the disk still takes. */
+  static open(directory: string, freeBytes: () => number = () => freeBytesOf(directory)): LmdbTaskStore {
+    mkdirSync(directory, { recursive: true });
+    const database = open<Buffer, string>({ path: directory, encoding: "binary", overlappingSync: false });
+    return new LmdbTaskStore(database, freeBytes);
+  }
+
+  async add(task: Task): Promise<void> {
+    this.#write(MIN_FREE_BYTES_TO_ADD, () => this.#database.putSync(task.id, encodeTask(task)));
+  }
+
+  /** Remembers that there was such a task, unless something is known of it. */
+  async addLost(id: string): Promise<void> {
+    if (this.#database.doesExist(id)) return;
+    this.#write(MIN_FREE_BYTES_TO_ADD, () => this.#database.putSync(id, LOST_RECORD));
+  }
+
+  async get(id: string): Promise<Task | undefined> {
+    return this.#read(id);
+  }
+
+  async update(id: string, change: (task: Task) => Task): Promise<Task | undefined> {
+    const current = this.#read(id);
+    if (current === undefined) return undefined;
+    const next = change(current);
+    this.#write(MIN_FREE_BYTES_TO_CHANGE, () => this.#database.putSync(id, encodeTask(next)));
+    return next;
+  }
+
+  async remove(id: string): Promise<void> {
+    this.#write(MIN_FREE_BYTES_TO_CHANGE, () => this.#database.removeSync(id));
+  }
+
+  async *scan(): AsyncIterable<StoredTask> {
+    let count = 0;
+    for (const id of [...this.#database.getKeys()]) {
+      if (++count % SCAN_BATCH === 0) await setImmediate();
+      const record = this.#database.get(id);
+      if (record !== undefined) yield storedTask(id, record);
+    }
+  }
+
+  /** Rises with every change. */
+  get version(): number {
+    return (this.#database.getStats() as { lastTxnId: number }).lastTxnId;
+  }
+
+  async close(): Promise<void> {
+    await this.#database.close();
+  }
+
+  /** LMDB refuses empty and very long keys; no task has such an id. */
+  #read(id: string): Task | undefined {
+    if (id.length === 0 || id.length > 256) return undefined;
+    const record = this.#database.get(id);
+    return record && decodeTask(id, record);
+  }
+
+  #write(minFreeBytes: number, write: () => void): void {
+    const freeBytes = this.freeBytes();
+    if (freeBytes < minFreeBytes) {
+      const left = Math.floor(freeBytes / 2 ** 20);
+      throw new StoreError("DISK_FULL", `the disk of the task store is full: ${left} MiB are left`);
+    }
+    try {
+      write();
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new StoreError("WRITE_FAILED", `the task store cannot be written: ${reason}`, { cause });
+    }
+  }
+}
+
+export function storedTask(id: string, record: Buffer): StoredTask {
+  const bytes = record.length;
+  try {
+    return { id, bytes, task: decodeTask(id, record) };
+  } catch (error) {
+    if (error instanceof DamagedRecordError) return { id, bytes, task: null, damage: error };
+    throw error;
+  }
+}
+
+function freeBytesOf(directory: string): number {
+  const { bavail, bsize } = statfsSync(directory);
+  return bavail * bsize;
+}
+
+/**
+ * A task as bytes: a line `carillon-task VERSION CHECKSUM`, then the task as JSON. The checksum, the first half of the
+ * SHA-256 of the JSON, tells whether the bytes are those that were written. Records from before version 1 are bare JSON.
+ */
+const VERSION = 1;
+const HEADER = /^carillon-task (\d+) ([0-9a-f]{32})$/;
+const STATES: readonly TaskState[] = ["queued", "running", "succeeded", "failed"];
+const LINE_FEED = 0x0a;
+const OPENING_BRACE = 0x7b;
+
+export function encodeTask(task: Task): Buffer {
+  const json = Buffer.from(JSON.stringify(task));
+  return Buffer.concat([Buffer.from(`carillon-task ${VERSION} ${checksum(json)}\n`), json]);
+}
+
+/** Takes the place of a record that could not be read of a damaged store, so that clients learn of it. */
+export const LOST_RECORD = Buffer.alloc(0);
+
+/** @throws DamagedRecordError */
+export function decodeTask(id: string, record: Buffer): Task {
+  if (record.length === 0) throw new DamagedRecordError(id, "lost", "it was lost with a damaged store");
+  const json = record[0] === OPENING_BRACE ? record : checkedBody(id, record);
+  let task: Task;
+  try {
+    task = JSON.parse(json.toString());
+  } catch {
+    throw new DamagedRecordError(id, "corrupt", "it is no JSON");
+  }
+  if (task?.id !== id || !STATES.includes(task.state) || typeof task.request !== "object") {
+    throw new DamagedRecordError(id, "corrupt", "it is not a task of this name");
+  }
+  return task;
+}
+
+function checkedBody(id: string, record: Buffer): Buffer {
+  const end = record.indexOf(LINE_FEED);
+  const [, version, expected] = HEADER.exec(record.subarray(0, Math.max(end, 0)).toString("latin1")) ?? [];
+  if (version === undefined) throw new DamagedRecordError(id, "corrupt", "it does not begin as one");
+  if (Number(version) !== VERSION) {
+    throw new DamagedRecordError(
+      id,
+      "newer",
+      `its format is version ${version}, this program knows ${VERSION}`,
+    );
+  }
+  const json = record.subarray(end + 1);
+  if (checksum(json) !== expected) throw new DamagedRecordError(id, "corrupt", "its checksum is wrong");
+  return json;
+}
+
+function checksum(json: Buffer): string {
+  return createHash("sha256").update(json).digest("hex").slice(0, 32);
+}

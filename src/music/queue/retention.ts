@@ -1,0 +1,149 @@
+import { readFile, rename, writeFile } from "node:fs/promises";
+import type { Logger } from "pino";
+import { z } from "zod";
+import type { AudioFiles } from "../audio/audio-files.js";
+import type { JobStatistics } from "./statistics.js";
+import type { Task, TaskState, TaskStore } from "./store.js";
+
+export interface RetentionLimits {
+  /** Finished tasks older than this go; 0: no limit. */
+  maxAgeSeconds: number;
+  /** While the audio of all tasks is larger, the oldest finished ones go; 0: no limit. */
+  maxAudioBytes: number;
+  /** While the records of all finished tasks are larger, the oldest go; 0: no limit. */
+  maxRecordBytes: number;
+}
+
+/** What retention remembers of a finished task: little, as there may be many and each may be large. */
+interface FinishedTask {
+  id: string;
+  state: TaskState;
+  finishedAtMs: number;
+  audioNames: string[];
+  audioBytes: number;
+  recordBytes: number;
+}
+
+/** Lets finished tasks and their audio go by age and by total size, oldest first. */
+export class Retention {
+  readonly #finished = new Map<string, FinishedTask>();
+
+  constructor(
+    private readonly store: TaskStore,
+    private readonly audioFiles: AudioFiles,
+    private readonly statistics: JobStatistics,
+    private readonly limits: RetentionLimits,
+    private readonly log: Logger,
+  ) {}
+
+  /** A task that has finished, or was found so at start-up. `recordBytes` is what its record takes in the store. */
+  add({ id, state, createdAtMs, finishedAtMs, result }: Task, recordBytes: number): void {
+    const files = result?.audioFiles ?? [];
+    this.#finished.set(id, {
+      id,
+      state,
+      finishedAtMs: finishedAtMs ?? createdAtMs,
+      audioNames: files.map(({ name }) => name),
+      audioBytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
+      recordBytes,
+    });
+  }
+
+  /** When the last task finished; null where none has. */
+  get newestMs(): number | null {
+    return this.#oldestFirst().at(-1)?.finishedAtMs ?? null;
+  }
+
+  /** The audio that a finished task names; undefined where there is no such task. */
+  audioOf(id: string): readonly string[] | undefined {
+    return this.#finished.get(id)?.audioNames;
+  }
+
+  /** One sweep. `nowMs` is the time to judge ages by. */
+  async sweep(nowMs: number): Promise<void> {
+    const finished = this.#oldestFirst();
+    // The newest stays whatever its size: nobody could have fetched it yet.
+    const newest = finished.at(-1);
+    let audioBytes = finished.reduce((sum, task) => sum + task.audioBytes, 0);
+    let recordBytes = finished.reduce((sum, task) => sum + task.recordBytes, 0);
+    const { maxAgeSeconds, maxAudioBytes, maxRecordBytes } = this.limits;
+    for (const task of finished) {
+      const isOld = maxAgeSeconds > 0 && nowMs - task.finishedAtMs > maxAgeSeconds * 1000;
+      const isAudioOver = maxAudioBytes > 0 && audioBytes > maxAudioBytes && task.audioBytes > 0;
+      const isRecordOver = maxRecordBytes > 0 && recordBytes > maxRecordBytes;
+      if (!isOld && (task === newest || (!isAudioOver && !isRecordOver))) continue;
+      audioBytes -= task.audioBytes;
+      recordBytes -= task.recordBytes;
+      await this.#expire(task);
+    }
+  }
+
+  #oldestFirst(): FinishedTask[] {
+    return [...this.#finished.values()].sort((a, b) => a.finishedAtMs - b.finishedAtMs);
+  }
+
+  /** The record goes first: a record without audio would be a broken promise. */
+  async #expire({ id, state, audioNames }: FinishedTask): Promise<void> {
+    await this.store.remove(id);
+    this.#finished.delete(id);
+    this.statistics.moved(state, null);
+    await this.audioFiles.remove(audioNames);
+    this.log.info({ task: id }, "task expired");
+  }
+}
+
+const SAVED = z.object({ serviceMs: z.number().positive(), wallMs: z.number().positive() });
+
+/**
+ * The time that songs age by. It runs with the system's steady clock, so that one who sets the clock of the wall ages
+ * nothing. Time that the service did not run counts by the wall, but no start adds more than `maxGapMs` and none takes
+ * any away. It begins as the wall's time and is kept in a file from one start to the next.
+ */
+export class ServiceClock {
+  #baseMs = 0;
+  #steadyBaseMs = 0;
+
+  constructor(
+    private readonly file: string,
+    private readonly maxGapMs: number,
+    private readonly log: Logger,
+    private readonly wallMs: () => number = Date.now,
+  ) {}
+
+  /** Call before anything else. `newestMs`: a time that has certainly been, for the first start; null: none is known. */
+  async start(newestMs: number | null): Promise<void> {
+    const wallMs = this.wallMs();
+    const saved = await this.#read();
+    const firstMs = Math.min(newestMs ?? wallMs, wallMs);
+    const last = saved ?? { serviceMs: firstMs, wallMs: firstMs };
+    this.#baseMs = last.serviceMs + Math.min(Math.max(wallMs - last.wallMs, 0), this.maxGapMs);
+    this.#steadyBaseMs = performance.now();
+    await this.save();
+  }
+
+  nowMs(): number {
+    return Math.round(this.#baseMs + performance.now() - this.#steadyBaseMs);
+  }
+
+  /** Keeps the time for the next start. Where that fails, ages stand still until then: nothing goes too early. */
+  async save(): Promise<void> {
+    const partial = `${this.file}.part`;
+    try {
+      await writeFile(partial, JSON.stringify({ serviceMs: this.nowMs(), wallMs: this.wallMs() }));
+      await rename(partial, this.file);
+    } catch (err) {
+      this.log.warn({ err }, "the age of songs could not be written down");
+    }
+  }
+
+  async #read(): Promise<z.infer<typeof SAVED> | null> {
+    try {
+      return SAVED.parse(JSON.parse(await readFile(this.file, "utf8")));
+    } catch (err) {
+      if ((err as NodeJS.ErrnoException).code !== "ENOENT") {
+        this.log.warn({ err }, "what was written down of the age of songs cannot be read");
+      }
+      return null;
+    }
+  }
+}

@@ -1,0 +1,122 @@
+/**
+ * Where tasks live: what was accepted, what became of it. The interface is small enough for a key-value
+ * server; `lmdb-store.ts` is the embedded implementation.
+ */
+import type { GenerationRequest } from "../request/schema.js";
+
+export type TaskState = "queued" | "running" | "succeeded" | "failed";
+
+/** Musical facts as clients read them; null where unknown. */
+export interface SongMetas {
+  bpm: number | null;
+  /** Seconds; null where there is no music. */
+  duration: number | null;
+  genres: string;
+  keyscale: string;
+  timesignature: string;
+  /** What the client wrote, before any rewriting. */
+  prompt: string;
+  lyrics: string;
+}
+
+/** What the record of a song says of it. */
+export interface SongDescription {
+  /** Final caption and lyrics, after sampling and formatting. */
+  prompt: string;
+  lyrics: string;
+  /** What the renderer was told: `prompt`, or what the language model made of it. "" where there is no song. */
+  caption: string;
+  /** The language that the renderer was told; "" where there is no song. */
+  vocalLanguage: string;
+  /** Empty where only codes were asked for. */
+  metas: SongMetas | Record<string, never>;
+  generationInfo: string;
+  ditModel: string;
+}
+
+/** A file that holds a song, and what it is; tasks of older versions have one description for all. */
+export interface SongFile {
+  /** Inside the audio folder. */
+  name: string;
+  bytes: number;
+  description?: SongDescription;
+}
+
+/** What a finished job leaves behind; described is its first song, or what an analysis found. */
+export interface SongResult extends SongDescription {
+  /** One per audio file, in order. */
+  seeds: number[];
+  /** "" where the language model took no part. */
+  lmModel: string;
+  /** One per batch item. None where the task made no music. */
+  audioFiles: SongFile[];
+  /** What an analysis found, in the words that clients read; null for songs. */
+  analysis: Readonly<Record<string, unknown>> | null;
+  warnings: string[];
+}
+
+export interface Task {
+  /** UUID v4. */
+  id: string;
+  /** Order of acceptance; unique, ascending. */
+  sequence: number;
+  state: TaskState;
+  createdAtMs: number;
+  finishedAtMs: number | null;
+  /** How often the process ended without warning while this task ran. */
+  interruptions: number;
+  request: GenerationRequest;
+  /** Set once the task succeeded. */
+  result: SongResult | null;
+  /** Set once the task failed: one line a person can act on. */
+  error: string | null;
+  /** How far a failed task came, 0 to 1. */
+  progress: number;
+}
+
+/** A change that could not be made to last, for example because the disk is full. */
+export class StoreError extends Error {
+  constructor(
+    readonly code: "DISK_FULL" | "WRITE_FAILED",
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    this.name = "StoreError";
+  }
+}
+
+/** The record of a task is there and cannot be read. */
+export class DamagedRecordError extends Error {
+  constructor(
+    readonly taskId: string,
+    /** Its bytes are not those that were written, a newer version wrote it, or it was lost with a damaged store. */
+    readonly kind: "corrupt" | "newer" | "lost",
+    reason: string,
+  ) {
+    super(`the record of task ${taskId} cannot be read: ${reason}`);
+    this.name = "DamagedRecordError";
+  }
+}
+
+/** What a scan finds under an id; `bytes` is what the record takes. */
+export type StoredTask =
+  | { id: string; bytes: number; task: Task }
+  | { id: string; bytes: number; task: null; damage: DamagedRecordError };
+
+/** Every promise resolves once the change would survive the end of the process, or rejects with StoreError. */
+export interface TaskStore {
+  /** Adds a new task. */
+  add(task: Task): Promise<void>;
+  /** @throws DamagedRecordError */
+  get(id: string): Promise<Task | undefined>;
+  /**
+   * Replaces a task by what `change` makes of it, with no other update between reading and writing.
+   * Resolves with the new task, or undefined where there is none.
+   */
+  update(id: string, change: (task: Task) => Task): Promise<Task | undefined>;
+  remove(id: string): Promise<void>;
+  /** All tasks, in no order, one at a time: together they may be larger than the memory. */
+  scan(): AsyncIterable<StoredTask>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,162 @@
+/** How a task looks to a client that polls. */
+import type { AudioFiles } from "../audio/audio-files.js";
+import type { TaskProgress } from "../song/progress.js";
+import type { SongDescription, SongMetas, Task, TaskState } from "./store.js";
+
+const STATUS: Readonly<Record<TaskState, 0 | 1 | 2>> = { queued: 0, running: 0, succeeded: 1, failed: 2 };
+
+/** Clients compare it to nothing; the field is part of the interface. */
+const ENVIRONMENT = "development";
+
+export interface TaskStatusItem {
+  task_id: string;
+  status: 0 | 1 | 2;
+  /** JSON text of an array of `ResultRecord`. */
+  result: string;
+  progress_text?: string;
+  /** "unknown": there is no such task. What there is has its stage in the record. */
+  stage?: "unknown";
+  /** Of a waiting task: 1 is the next to start. */
+  queue_position?: number;
+  error?: string;
+}
+
+export interface ResultRecord {
+  file: string;
+  wave: string;
+  status: 0 | 1 | 2;
+  create_time: number;
+  env: string;
+  prompt: string;
+  lyrics: string;
+  /** The caption that the model heard. */
+  caption: string;
+  /** The language that it was told the lyrics are in. */
+  vocal_language: string;
+  metas: SongMetas | Record<string, never>;
+  generation_info: string;
+  seed_value: string;
+  lm_model: string;
+  dit_model: string;
+  progress: number;
+  stage: string;
+  error: string | null;
+  /** What was accepted but not taken literally. */
+  warnings: string[];
+}
+
+const EMPTY_RECORD = {
+  file: "",
+  wave: "",
+  env: ENVIRONMENT,
+  prompt: "",
+  lyrics: "",
+  caption: "",
+  vocal_language: "",
+  metas: {},
+  generation_info: "",
+  seed_value: "",
+  lm_model: "",
+  dit_model: "",
+};
+
+/** What the queue knows of a task that has not ended. */
+export interface LiveState {
+  progress: TaskProgress | undefined;
+  position: number | undefined;
+}
+
+/**
+ * An id that no task has. The interface has no status for it, so clients poll on, as they do for one that is about to
+ * appear; the stage tells those who look, and the text those who are shown it.
+ */
+export function unknownTask(id: string): TaskStatusItem {
+  return {
+    task_id: id,
+    status: 0,
+    result: "[]",
+    stage: "unknown",
+    progress_text: "unknown task: this server never accepted it, or has removed it with its expired songs",
+  };
+}
+
+/** A task that is there and whose record cannot be read. */
+export function damagedTask(id: string, error: string): TaskStatusItem {
+  const record: ResultRecord = {
+    ...EMPTY_RECORD,
+    status: STATUS.failed,
+    create_time: 0,
+    progress: 0,
+    stage: "failed",
+    error,
+    warnings: [],
+  };
+  return { task_id: id, status: STATUS.failed, result: JSON.stringify([record]), progress_text: "", error };
+}
+
+export function taskStatus(task: Task, live: LiveState, audioFiles: AudioFiles): TaskStatusItem {
+  return {
+    task_id: task.id,
+    status: STATUS[task.state],
+    result: JSON.stringify(recordsOf(task, live, audioFiles)),
+    progress_text: live.progress?.text ?? "",
+    ...(live.position === undefined ? {} : { queue_position: live.position }),
+    ...(task.error === null ? {} : { error: task.error }),
+  };
+}
+
+function recordsOf(task: Task, live: LiveState, audioFiles: AudioFiles): ResultRecord[] {
+  const blank = blankRecord(task, live);
+  const { result } = task;
+  if (result === null) return [blank];
+  const record: ResultRecord = {
+    ...blank,
+    ...described(result),
+    seed_value: result.seeds.join(","),
+    lm_model: result.lmModel,
+    warnings: result.warnings,
+  };
+  if (result.analysis !== null) return [{ ...record, ...result.analysis }];
+  return result.audioFiles.map(({ name, description }) => ({
+    ...record,
+    ...described(description ?? result),
+    file: audioFiles.urlOf(name),
+  }));
+}
+
+/** Older versions stored neither caption nor language. */
+function described({
+  prompt,
+  lyrics,
+  caption,
+  vocalLanguage,
+  metas,
+  generationInfo,
+  ditModel,
+}: SongDescription) {
+  return {
+    prompt,
+    lyrics,
+    caption: caption ?? prompt,
+    vocal_language: vocalLanguage ?? "",
+    metas,
+    generation_info: generationInfo,
+    dit_model: ditModel,
+  };
+}
+
+/** The record of a task without a result. A task that the queue has begun counts as running at once. */
+function blankRecord(task: Task, live: LiveState): ResultRecord {
+  const running = task.finishedAtMs === null ? live.progress : undefined;
+  // A task that waits may still stand as running in a store that takes no changes.
+  const stage = live.position === undefined ? task.state : "queued";
+  return {
+    ...EMPTY_RECORD,
+    status: STATUS[task.state],
+    create_time: Math.floor(task.createdAtMs / 1000),
+    progress: running?.value ?? task.progress,
+    stage: running?.stage ?? stage,
+    error: task.error,
+    warnings: task.request.warnings,
+  };
+}

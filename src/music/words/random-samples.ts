@@ -1,0 +1,89 @@
+/** Examples to fill a form with: short descriptions, and songs with lyrics. Our own texts. */
+import { readFileSync } from "node:fs";
+import { z } from "zod";
+import type { SampleType } from "../request/service.js";
+
+const simpleSample = z.strictObject({
+  description: z.string().min(1),
+  instrumental: z.boolean(),
+  vocal_language: z.string(),
+});
+
+const customSample = z.strictObject({
+  caption: z.string().min(1),
+  lyrics: z.string().min(1),
+  bpm: z.int().min(30).max(300),
+  duration: z.number().min(10).max(600),
+  keyscale: z.string().min(1),
+  language: z.string(),
+  timesignature: z.enum(["2", "3", "4", "6"]),
+});
+
+export type SimpleSample = z.output<typeof simpleSample>;
+export type CustomSample = z.output<typeof customSample>;
+
+/** As the endpoint answers: the keys of this interface, and those that older clients read. */
+export interface FormSample {
+  caption: string;
+  lyrics: string;
+  bpm: number | null;
+  key_scale: string;
+  time_signature: string;
+  duration: number | null;
+  vocal_language: string;
+}
+
+export class RandomSamples {
+  private constructor(
+    readonly simple: readonly SimpleSample[],
+    readonly custom: readonly CustomSample[],
+  ) {}
+
+  /** Reads the examples that come with the package. */
+  static load(): RandomSamples {
+    return new RandomSamples(
+      z.array(simpleSample).nonempty().parse(readJson("simple.json")),
+      z.array(customSample).nonempty().parse(readJson("custom.json")),
+    );
+  }
+
+  /** The song that stands for this seed. */
+  ofSeed(seed: number): FormSample {
+    return fromCustom(this.custom[seed % this.custom.length] as CustomSample);
+  }
+
+  /** One of them, each as likely as the other. */
+  draw(type: SampleType): FormSample {
+    return type === "simple_mode" ? fromSimple(pick(this.simple)) : fromCustom(pick(this.custom));
+  }
+}
+
+function fromSimple(sample: SimpleSample): FormSample & SimpleSample {
+  return {
+    ...sample,
+    caption: sample.description,
+    lyrics: sample.instrumental ? "[Instrumental]" : "",
+    bpm: null,
+    key_scale: "",
+    time_signature: "",
+    duration: null,
+  };
+}
+
+function fromCustom(sample: CustomSample): FormSample & CustomSample & { think: true } {
+  return {
+    ...sample,
+    think: true,
+    key_scale: sample.keyscale,
+    time_signature: sample.timesignature,
+    vocal_language: sample.language,
+  };
+}
+
+function pick<T>(samples: readonly T[]): T {
+  return samples[Math.floor(Math.random() * samples.length)] as T;
+}
+
+function readJson(name: string): unknown {
+  return JSON.parse(readFileSync(new URL(`./random-samples/${name}`, import.meta.url), "utf8"));
+}

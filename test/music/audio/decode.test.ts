@@ -1,0 +1,251 @@
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { expect } from "chai";
+import { DecodeError, decodeAudio, measureAudio } from "../../../src/music/audio/decode.js";
+import { encodeAudio } from "../../../src/music/audio/encode.js";
+import { temporaryDirectory } from "../tasks.js";
+import { RECORDING_FORMATS, runFfmpeg, writeRecording, writeSilence } from "./recordings.js";
+
+const SAMPLE_RATE = 48_000;
+
+describe("decoding recordings", () => {
+  const directory = temporaryDirectory();
+  const at = (name: string): string => join(directory, name);
+  const decode = (path: string, maxSeconds = 600) => decodeAudio({ path, name: "src_audio", maxSeconds });
+
+  async function failureOf(path: string, maxSeconds = 600): Promise<DecodeError> {
+    const failure = await decode(path, maxSeconds).catch((error: unknown) => error);
+    expect(failure).to.be.instanceOf(DecodeError);
+    return failure as DecodeError;
+  }
+
+  /** How much of the pitch a channel holds in its middle second, as an amplitude. */
+  function amplitude(channel: Float32Array, pitch: number): number {
+    const start = Math.floor(channel.length / 2) - SAMPLE_RATE / 2;
+    let [real, imaginary] = [0, 0];
+    for (let i = 0; i < SAMPLE_RATE; i++) {
+      const angle = (2 * Math.PI * pitch * i) / SAMPLE_RATE;
+      real += (channel[start + i] as number) * Math.cos(angle);
+      imaginary += (channel[start + i] as number) * Math.sin(angle);
+    }
+    return (2 * Math.hypot(real, imaginary)) / SAMPLE_RATE;
+  }
+
+  for (const format of RECORDING_FORMATS) {
+    for (const [sampleRate, channels] of [
+      [22_050, 1],
+      [44_100, 2],
+    ] as const) {
+      it(`reads ${format} of ${channels} channels at ${sampleRate} Hz`, async () => {
+        const path = writeRecording(at(`tone-${channels}.${format}`), { seconds: 2, sampleRate, channels });
+        const audio = await decode(path);
+        const frames = audio.length / 2;
+        expect(frames / SAMPLE_RATE).to.be.closeTo(2, 0.1);
+        const [left, right] = [audio.subarray(0, frames), audio.subarray(frames)];
+        expect(amplitude(left, 220)).to.be.closeTo(0.25, 0.02);
+        expect(amplitude(right, channels === 1 ? 220 : 330)).to.be.closeTo(0.25, 0.02);
+        const { seconds } = await measureAudio({ path, name: "src_audio", maxSeconds: 600 });
+        expect(seconds).to.equal(frames / SAMPLE_RATE);
+      });
+    }
+  }
+
+  it("gives back the very samples of a lossless file at 48 kHz", async () => {
+    const audio = Float32Array.from({ length: 2 * 70_001 }, (_, i) => Math.fround(Math.sin(i * i) * 0.9));
+    const path = at("exact.wav");
+    const samplesPerChannel = audio.length / 2;
+    await encodeAudio({ audio, samplesPerChannel, sampleRate: SAMPLE_RATE, format: "wav32", path });
+    expect(Buffer.from((await decode(path)).buffer).equals(Buffer.from(audio.buffer))).to.equal(true);
+  });
+
+  it("keeps the first two of six channels, and samples within -1 and 1", async () => {
+    const values = ["0.5", "-0.25", "0.75", "0.1", "3", "0.2"];
+    const source = (channels: string[], layout: string) => [
+      "-f",
+      "lavfi",
+      "-i",
+      `aevalsrc=${channels.join("|")}:s=48000:d=1:c=${layout}`,
+      "-c:a",
+      "pcm_f32le",
+    ];
+    runFfmpeg([...source(values, "5.1"), at("six.wav")]);
+    const six = await decode(at("six.wav"));
+    expect([six[100], six[48_100]]).to.deep.equal([0.5, -0.25]);
+    runFfmpeg([...source(["3", "-3"], "stereo"), at("loud.wav")]);
+    const loud = await decode(at("loud.wav"));
+    expect([loud[100], loud[48_100]]).to.deep.equal([1, -1]);
+  });
+
+  it("measures the peak of the louder channel, whatever its sign", async () => {
+    const source = ["-f", "lavfi", "-i", "aevalsrc=0.25|-0.5:s=48000:d=1", "-c:a", "pcm_f32le"];
+    runFfmpeg([...source, at("uneven.wav")]);
+    const measures = await measureAudio({ path: at("uneven.wav"), name: "x", maxSeconds: 600 });
+    expect(measures).to.deep.equal({ seconds: 1, peak: 0.5 });
+  });
+
+  it("finds the sound beside a picture", async () => {
+    const path = writeRecording(at("cover.mp3"), { seconds: 1 });
+    runFfmpeg(["-f", "lavfi", "-i", "color=red:s=16x16", "-frames:v", "1", at("cover.png")]);
+    const streams = ["-map", "0", "-map", "1", "-c", "copy", "-disposition:v", "attached_pic"];
+    runFfmpeg(["-i", path, "-i", at("cover.png"), ...streams, at("covered.mp3")]);
+    expect((await decode(at("covered.mp3"))).length).to.be.closeTo(2 * SAMPLE_RATE, 5000);
+  });
+
+  it("reads a file whatever its name", async () => {
+    const path = writeRecording(at("tone.wav"), { seconds: 1 });
+    for (const name of ["-y.wav", "con:cat|x.wav", "a b%20?.wav", "file:x.wav"]) {
+      runFfmpeg(["-i", path, "-c", "copy", `file:${at(name)}`]);
+      expect((await decode(at(name))).length, name).to.equal(2 * SAMPLE_RATE);
+    }
+  });
+
+  it("refuses what is no sound, and tells nothing of it", async () => {
+    writeFileSync(at("song.mp3"), "top secret words\n".repeat(500));
+    writeFileSync(at("noise.wav"), Buffer.from(Array.from({ length: 9999 }, (_, i) => (i * i * 31) % 251)));
+    writeFileSync(at("nothing.flac"), "");
+    runFfmpeg(["-f", "lavfi", "-i", "color=red:s=16x16:d=1", "-c:v", "mpeg4", at("silent.mp4")]);
+    for (const name of ["song.mp3", "noise.wav", "nothing.flac", "silent.mp4"]) {
+      const { code, message } = await failureOf(at(name));
+      expect([code, message], name).to.deep.equal([
+        "UNDECODABLE",
+        "src_audio holds no audio that can be decoded",
+      ]);
+    }
+  });
+
+  it("says that a file is not there", async () => {
+    const { code, message } = await failureOf(at("absent.wav"));
+    expect([code, message]).to.deep.equal(["NOT_FOUND", "src_audio does not exist"]);
+  });
+
+  it("refuses a file of no samples", async () => {
+    runFfmpeg(["-f", "lavfi", "-i", "anullsrc=r=48000", "-t", "0", at("empty.wav")]);
+    expect((await failureOf(at("empty.wav"))).message).to.match(/^src_audio (is empty|holds no audio)/);
+  });
+
+  it("opens no file that another one names", async () => {
+    const target = writeRecording(at("target.wav"), { seconds: 1 });
+    const playlists = {
+      "list.m3u8": `#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nfile://${target}\n#EXT-X-ENDLIST\n`,
+      "list.mp3": `ffconcat version 1.0\nfile '${target}'\n`,
+      "list.txt": `file '${target}'\n`,
+    };
+    for (const [name, text] of Object.entries(playlists)) {
+      writeFileSync(at(name), text);
+      expect((await failureOf(at(name))).code, name).to.equal("UNDECODABLE");
+    }
+  });
+
+  it("asks no server that a file names", async () => {
+    let connections = 0;
+    const server = createServer((_request, response) => response.end()).on("connection", () => connections++);
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/song.mp3`;
+    const playlists = {
+      "remote.m3u8": `#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n${url}\n#EXT-X-ENDLIST\n`,
+      "remote.mp3": `ffconcat version 1.0\nfile '${url}'\n`,
+      "remote.mpd": `<MPD><Period><AdaptationSet><BaseURL>${url}</BaseURL></AdaptationSet></Period></MPD>`,
+      "remote.mov": Buffer.concat([Buffer.from([0, 0, 0, 24]), Buffer.from(`moovrmrardrfurl ${url}`)]),
+    };
+    for (const [name, content] of Object.entries(playlists)) {
+      writeFileSync(at(name), content);
+      expect((await failureOf(at(name))).code, name).to.equal("UNDECODABLE");
+    }
+    expect(connections).to.equal(0);
+    server.close();
+  });
+
+  /** A WAV file of 100,000 silent samples of 16 bits, of any make whatever. */
+  function writeWave(name: string, sampleRate: number, channels: number): string {
+    const header = Buffer.alloc(44);
+    header.write("RIFF\xff\xff\xff\xffWAVEfmt ", "latin1");
+    header.writeUInt32LE(16, 16);
+    header.writeUInt16LE(1, 20);
+    header.writeUInt16LE(channels, 22);
+    header.writeUInt32LE(sampleRate, 24);
+    header.writeUInt32LE(0xffffffff, 28);
+    header.writeUInt16LE((2 * channels) & 0xffff, 32);
+    header.writeUInt16LE(16, 34);
+    header.write("data\xf0\xff\xff\xff", 36, "latin1");
+    writeFileSync(at(name), Buffer.concat([header, Buffer.alloc(200_000)]));
+    return at(name);
+  }
+
+  it("refuses headers that ask for more memory or work than any song", async () => {
+    for (const [sampleRate, channels] of [
+      [1, 2], // Gigabytes, without a limit.
+      [0x7fffffff, 2],
+      [1_999_999_973, 1],
+      [48_000, 65_535],
+      [48_000, 512],
+    ] as const) {
+      const path = writeWave(`${sampleRate}-${channels}.wav`, sampleRate, channels);
+      const { code, message } = await failureOf(path);
+      expect(code, path).to.be.oneOf(["UNDECODABLE", "EMPTY", "TOO_LONG"]);
+      expect(message, path).to.match(/^src_audio [^\n]+$/);
+    }
+    const flac = readFileSync(writeSilence(at("wide.flac"), 1));
+    // The largest blocks, frames, rate, channels and length that a header of FLAC can tell.
+    flac.fill(0xff, 8, 26);
+    writeFileSync(at("wide.flac"), flac);
+    expect((await failureOf(at("wide.flac"))).message).to.match(/^src_audio [^\n]+$/);
+    expect(childrenNow()).to.equal("");
+  });
+
+  /** Ids of the processes that this one has started and that have not ended. */
+  function childrenNow(): string {
+    if (process.platform !== "linux") return "";
+    return readFileSync(`/proc/self/task/${process.pid}/children`, "utf8");
+  }
+
+  it("stops at the limit of a long recording", async () => {
+    const path = writeSilence(at("three hours.flac"), 3 * 3600);
+    const { code, message } = await failureOf(path, 5);
+    expect([code, message]).to.deep.equal(["TOO_LONG", "src_audio lasts longer than 5 seconds"]);
+    expect((await decode(writeSilence(at("five seconds.flac"), 5), 5)).length).to.equal(10 * SAMPLE_RATE);
+    const beginning = await decodeAudio({ path, name: "x", maxSeconds: 5, beyondMaximum: "cut" });
+    expect(beginning.length).to.equal(10 * SAMPLE_RATE);
+  });
+
+  it("takes the padding of a lossy file for none of its length", async () => {
+    const samplesPerChannel = 5 * SAMPLE_RATE;
+    const audio = new Float32Array(2 * samplesPerChannel);
+    const song = at("song.aac");
+    await encodeAudio({ audio, samplesPerChannel, sampleRate: SAMPLE_RATE, format: "aac", path: song });
+    const low = writeRecording(at("low.aac"), { seconds: 5, sampleRate: 22_050 });
+    const boxed = writeRecording(at("boxed.m4a"), { seconds: 5 });
+    for (const path of [song, low, boxed]) {
+      expect((await decode(path)).length, path).to.be.greaterThan(10 * SAMPLE_RATE);
+      expect((await decode(path, 5)).length, path).to.equal(10 * SAMPLE_RATE);
+      expect((await measureAudio({ path, name: "x", maxSeconds: 5 })).seconds, path).to.equal(5);
+      expect((await failureOf(path, 4.8)).code, path).to.equal("TOO_LONG");
+    }
+  });
+
+  it("ends when it is told to", async () => {
+    const path = writeSilence(at("ten minutes.flac"), 600);
+    const reason = new Error("enough");
+    const controller = new AbortController();
+    const decoding = decodeAudio({ path, name: "x", maxSeconds: 600, signal: controller.signal });
+    controller.abort(reason);
+    expect(await decoding.catch((error: unknown) => error)).to.equal(reason);
+    const aborted = decodeAudio({ path, name: "x", maxSeconds: 600, signal: AbortSignal.abort(reason) });
+    expect(await aborted.catch((error: unknown) => error)).to.equal(reason);
+  });
+
+  it("says what is missing where ffmpeg is", async () => {
+    const { PATH } = process.env;
+    process.env.PATH = directory;
+    try {
+      const { code, message } = await failureOf(at("tone.wav"));
+      expect(code).to.equal("FFMPEG_MISSING");
+      expect(message).to.include("ffmpeg").and.include("install");
+    } finally {
+      process.env.PATH = PATH;
+    }
+  });
+});

@@ -1,0 +1,179 @@
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { Confinement, type ProcessLimits } from "../../../src/music/audio/confinement.js";
+import {
+  FfmpegError,
+  ffmpegConfinement,
+  startFfmpeg,
+  withPatience,
+} from "../../../src/music/audio/ffmpeg.js";
+import { temporaryDirectory } from "../tasks.js";
+import { writeRecording } from "./recordings.js";
+
+const START = { stdin: "ignore", stdout: "ignore", fileBytes: 0, patienceSeconds: 0 } as const;
+
+describe("a system short of descriptors, processes or memory", () => {
+  const directory = temporaryDirectory();
+
+  it("refuses requests with 503 and Retry-After, and loses no song that is finished", function () {
+    if (process.platform === "win32") this.skip();
+    const script = fileURLToPath(new URL("./short-of-descriptors.ts", import.meta.url));
+    const recording = writeRecording(join(directory, "tone.wav"), { seconds: 1 });
+    const song = join(directory, "song.mp3");
+    const limited = ["-c", 'ulimit -n 200; exec "$@"', "sh", process.execPath, "--import", "tsx"];
+    const output = execFileSync("sh", [...limited, script, recording, song], { encoding: "utf8" });
+    const { detail, bytes, ...others } = JSON.parse(output);
+    expect(others).to.deep.equal({
+      status: 503,
+      headers: { "Retry-After": "5" },
+      endedEarly: 0,
+      samples: 96_000,
+    });
+    expect(detail).to.match(/^the server is too busy .* too many files are open \(EMFILE\); try again later/);
+    expect(bytes).to.equal(readFileSync(song).length);
+    expect(existsSync(`${song}.part`)).to.equal(false);
+  });
+
+  for (const code of ["EMFILE", "ENFILE", "EAGAIN", "ENOMEM"]) {
+    it(`is tried again after ${code}, and said to be busy where it lasts`, async () => {
+      const lacking = Object.assign(new Error(`spawn ${code}`), { code });
+      let attempts = 0;
+      const work = async () => {
+        if (++attempts < 3) throw lacking;
+        return "done";
+      };
+      expect(await withPatience(work, { patienceSeconds: 60, signal: undefined })).to.equal("done");
+      const failure = await withPatience(() => Promise.reject(lacking), {
+        patienceSeconds: 0,
+        signal: undefined,
+      }).catch((error: unknown) => error);
+      expect(failure).to.be.instanceOf(FfmpegError).and.include({ code: "SYSTEM_BUSY", cause: lacking });
+    });
+  }
+
+  it("is no longer waited for once nobody wants the result", async () => {
+    const controller = new AbortController();
+    const reason = new Error("enough");
+    const lacking = Object.assign(new Error("spawn EMFILE"), { code: "EMFILE" });
+    const work = async () => {
+      controller.abort(reason);
+      throw lacking;
+    };
+    const waiting = withPatience(work, { patienceSeconds: 600, signal: controller.signal });
+    expect(await waiting.catch((error: unknown) => error)).to.equal(reason);
+  });
+});
+
+describe("starting ffmpeg", () => {
+  const failureOf = (work: Promise<unknown>) => work.then(() => undefined).catch((error: unknown) => error);
+
+  it("is not done for a signal that has fired", async () => {
+    const reason = new Error("enough");
+    const started = startFfmpeg(["-version"], { ...START, signal: AbortSignal.abort(reason) });
+    expect(await failureOf(started)).to.equal(reason);
+  });
+
+  it("fails as one kind of error with what ffmpeg said", async () => {
+    const { exited } = await startFfmpeg(["-i", "file:/no/such/file"], { ...START, signal: undefined });
+    const failure = await failureOf(exited);
+    expect(failure).to.be.instanceOf(FfmpegError).and.include({ code: "FFMPEG_FAILED" });
+    expect((failure as FfmpegError).complaint).to.include("No such file or directory");
+  });
+
+  it("tells it nothing of our environment but how to run", async function () {
+    if (process.platform === "win32") this.skip();
+    await ffmpegConfinement();
+    const folder = temporaryDirectory();
+    writeFileSync(join(folder, "ffmpeg"), "#!/bin/sh\nenv >&2\nexit 1\n", { mode: 0o755 });
+    const { PATH } = process.env;
+    process.env.PATH = `${folder}:${PATH}`;
+    process.env.SVC_API_KEY = "a secret";
+    try {
+      const { exited } = await startFfmpeg([], { ...START, signal: undefined });
+      const { complaint } = (await failureOf(exited)) as FfmpegError;
+      expect(complaint).to.include(`PATH=${folder}`).and.not.include("secret");
+    } finally {
+      process.env.PATH = PATH;
+      delete process.env.SVC_API_KEY;
+    }
+  });
+
+  it("is done for as long as it may take", async () => {
+    const forever = ["-re", "-f", "lavfi", "-i", "anullsrc", "-f", "null", "-"];
+    const { exited } = await startFfmpeg(forever, { ...START, timeoutSeconds: 0.2, signal: undefined });
+    expect(await failureOf(exited))
+      .to.be.instanceOf(FfmpegError)
+      .and.include({ code: "TIMEOUT" });
+  });
+
+  it("needs a program that is there and may be run", async () => {
+    const failure = await failureOf(Confinement.probe("no-such-program", ["-version"]));
+    expect(failure).to.include({ code: 127 });
+    expect(await failureOf(Confinement.probe("/dev/null", ["-version"]))).to.include({ code: 126 });
+  });
+});
+
+describe("what ffmpeg is held to", () => {
+  const directory = temporaryDirectory();
+  const at = (name: string): string => join(directory, name);
+  const limits: ProcessLimits = { cpuSeconds: 60, memoryBytes: 2 ** 29, fileBytes: 0 };
+  let confinement: Confinement;
+
+  before(async function () {
+    // Windows has no such limits.
+    if (process.platform === "win32") this.skip();
+    confinement = await ffmpegConfinement();
+  });
+
+  async function run(args: readonly string[], change: Partial<ProcessLimits> = {}) {
+    const quiet = ["ffmpeg", "-hide_banner", "-loglevel", "error", "-nostdin", "-y"];
+    const [program, rest] = confinement.command([...quiet, ...args], { ...limits, ...change });
+    const child = spawn(program, rest, { stdio: "ignore", timeout: 30_000 });
+    const [code, signal] = (await once(child, "close")) as [number | null, NodeJS.Signals | null];
+    return { code, signal };
+  }
+
+  it("is processor time: a file that is searched for ever ends it", async () => {
+    const bomb = writeRecording(at("bomb.mp3"), { seconds: 1 });
+    truncateSync(bomb, 4e10);
+    const { signal } = await run(["-i", `file:${bomb}`, "-f", "null", "-"], { cpuSeconds: 1 });
+    expect(signal).to.equal("SIGKILL");
+  });
+
+  it("is memory", async function () {
+    if (process.platform !== "linux") this.skip();
+    const large = ["-xerror", "-threads", "1", "-f", "lavfi", "-i", "sine=r=1000000:d=20", "-af", "areverse"];
+    expect((await run([...large, "-f", "null", "-"])).code).to.equal(0);
+    expect(await run([...large, "-f", "null", "-"], { memoryBytes: 40 * 2 ** 20 })).to.not.include({
+      code: 0,
+    });
+  });
+
+  it("is the size of files", async () => {
+    const tone = ["-f", "lavfi", "-i", "sine=d=1", "-f", "wav"];
+    expect((await run([...tone, at("none.wav")])).signal).to.equal("SIGXFSZ");
+    expect(existsSync(at("none.wav")) ? readFileSync(at("none.wav")).length : 0).to.equal(0);
+    expect((await run([...tone, at("some.wav")], { fileBytes: 200_000 })).code).to.equal(0);
+  });
+
+  it("is no network, where the system can keep it out", async function () {
+    if (!confinement.description.includes("no network")) this.skip();
+    let connections = 0;
+    const server = createServer((_request, response) => response.end()).on("connection", () => connections++);
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/song.mp3`;
+    try {
+      expect((await run(["-i", url, "-f", "null", "-"])).code).to.not.equal(0);
+      expect(connections).to.equal(0);
+    } finally {
+      server.close();
+    }
+  });
+});

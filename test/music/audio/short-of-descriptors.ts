@@ -1,0 +1,40 @@
+/**
+ * A process for ffmpeg.test.ts that has no descriptor left: tells what becomes of a request and of a finished song, as
+ * JSON. Arguments: a recording, and the file to write a song to.
+ */
+import { closeSync, openSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { decodeAudio, measureAudio } from "../../../src/music/audio/decode.js";
+import { encodeAudio } from "../../../src/music/audio/encode.js";
+import { toHttpError } from "../../../src/music/errors.js";
+
+const [recording, song] = process.argv.slice(2) as [string, string];
+const samplesPerChannel = 48_000;
+const audio = new Float32Array(2 * samplesPerChannel);
+
+const taken: number[] = [];
+try {
+  for (;;) taken.push(openSync("/dev/null", "r"));
+} catch {
+  // There is none left.
+}
+const measured = measureAudio({ path: recording, name: "src_audio", maxSeconds: 600 });
+const { status, detail, headers } = toHttpError(await measured.catch((error: unknown) => error));
+
+let ended = 0;
+const encoding = encodeAudio({ audio, samplesPerChannel, sampleRate: 48_000, format: "mp3", path: song });
+const decoding = decodeAudio({ path: recording, name: "src_audio", maxSeconds: 600 });
+for (const work of [encoding, decoding]) work.finally(() => ended++).catch(() => {});
+// Time enough to have been tried more than once.
+await sleep(500);
+const endedEarly = ended;
+for (const descriptor of taken) closeSync(descriptor);
+const result = {
+  status,
+  detail,
+  headers,
+  endedEarly,
+  bytes: await encoding,
+  samples: (await decoding).length,
+};
+process.stdout.write(JSON.stringify(result));

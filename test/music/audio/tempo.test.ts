@@ -1,0 +1,35 @@
+import { expect } from "chai";
+import { measureTempo } from "../../../src/music/audio/tempo.js";
+
+const RATE = 48_000;
+
+/** Drum-like hits on every beat, stronger on the first of four, over a held chord; `seconds` long. */
+function piece(bpm: number, seconds: number): Float32Array {
+  const length = RATE * seconds;
+  const audio = new Float32Array(2 * length);
+  const beatSamples = (60 / bpm) * RATE;
+  let noise = 1;
+  for (let i = 0; i < length; i += 1) {
+    noise = (noise * 1_103_515_245 + 12_345) % 2 ** 31;
+    const sinceBeat = (i % beatSamples) / RATE;
+    const accent = Math.floor(i / beatSamples) % 4 === 0 ? 1 : 0.6;
+    const hit = accent * Math.exp(-sinceBeat * 30) * (noise / 2 ** 30 - 1);
+    audio[i] = 0.5 * hit + 0.1 * Math.sin(i * 0.03);
+    audio[length + i] = audio[i] as number;
+  }
+  return audio;
+}
+
+describe("measureTempo", () => {
+  for (const bpm of [72, 90, 118, 140, 171]) {
+    it(`finds ${bpm} beats per minute`, () => {
+      expect(measureTempo(piece(bpm, 20), RATE)).to.be.within(bpm - 1, bpm + 1);
+    });
+  }
+
+  it("hears no tempo in silence, and an integer in anything else", () => {
+    expect(measureTempo(new Float32Array(2 * RATE), RATE)).to.equal(null);
+    expect(measureTempo(piece(100, 1), RATE)).to.satisfy(Number.isInteger);
+    expect(measureTempo(piece(100, 120), RATE)).to.be.within(99, 101);
+  });
+});

@@ -1,0 +1,65 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { Readable } from "node:stream";
+import { expect } from "chai";
+import fc from "fast-check";
+import {
+  removeOrphanUploads,
+  storeUpload,
+  uploadKind,
+  uploadPath,
+} from "../../../src/music/audio/uploads.js";
+
+describe("uploads", () => {
+  let directory: string;
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), "carillon-uploads-"));
+  });
+  afterEach(() => rm(directory, { recursive: true, force: true }));
+
+  it("go by four field names", () => {
+    expect(
+      ["ref_audio", "reference_audio", "ctx_audio", "src_audio", "file", "__proto__"].map(uploadKind),
+    ).to.deep.equal(["referenceAudio", "referenceAudio", "sourceAudio", "sourceAudio", null, null]);
+  });
+
+  it("lie in their directory whatever the client calls them", () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(fc.string(), fc.constantFrom("../../x.exe", "a/../../b.wav", "..", "\0.wav")),
+        (name) => {
+          const path = uploadPath(directory, "sourceAudio", name);
+          expect(dirname(path)).to.equal(directory);
+          expect(path.slice(directory.length + 1)).to.match(/^ctx_audio_[0-9a-f-]{36}(\.[A-Za-z0-9]{1,8})?$/);
+        },
+      ),
+    );
+    expect(uploadPath(directory, "referenceAudio", "My Song.FLAC")).to.match(/\.FLAC$/);
+  });
+
+  it("are written whole, readable by this user only", async () => {
+    const path = join(directory, "new", "ctx_audio_1.wav");
+    const bytes = await storeUpload(Readable.from([Buffer.from("ab"), Buffer.from("c")]), path);
+    expect(bytes).to.equal(3);
+    expect(await readFile(path, "utf8")).to.equal("abc");
+    expect((await stat(path)).mode & 0o777).to.equal(0o600);
+  });
+
+  it("never overwrite a file", async () => {
+    const path = join(directory, "ctx_audio_1.wav");
+    await writeFile(path, "old");
+    const failure = await storeUpload(Readable.from([Buffer.from("new")]), path).catch((error) => error);
+    expect(failure.code).to.equal("EEXIST");
+    expect(await readFile(path, "utf8")).to.equal("old");
+  });
+
+  it("of an earlier process are deleted where no task needs them, other files are not", async () => {
+    await mkdir(join(directory, "keep"));
+    for (const name of ["ref_audio_1.wav", "ctx_audio_2", "ctx_audio_3.mp3", "song.mp3"])
+      await writeFile(join(directory, name), "");
+    await removeOrphanUploads(directory, (path) => path === join(directory, "ctx_audio_3.mp3"));
+    expect((await readdir(directory)).sort()).to.deep.equal(["ctx_audio_3.mp3", "keep", "song.mp3"]);
+    await removeOrphanUploads(join(directory, "absent"), () => false);
+  });
+});

@@ -1,0 +1,105 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
+import { StoreError, type Task } from "../../../src/music/queue/store.js";
+import { makeResult, makeTask, temporaryDirectory } from "../tasks.js";
+
+describe("LmdbTaskStore", () => {
+  let directory: string;
+  let store: LmdbTaskStore;
+
+  before(() => {
+    directory = temporaryDirectory();
+  });
+
+  beforeEach(() => {
+    store = LmdbTaskStore.open(directory);
+  });
+
+  afterEach(async () => {
+    await store.close();
+  });
+
+  it("gives back what was put, also after it was closed and opened again", async () => {
+    const task = makeTask({ state: "succeeded", result: makeResult({ prompt: "ゆっくり 🎷" }) });
+    await store.add(task);
+    await store.close();
+    store = LmdbTaskStore.open(directory);
+    expect(await store.get(task.id)).to.deep.equal(task);
+  });
+
+  it("knows nothing of ids that no task can have", async () => {
+    for (const id of ["nobody", "", "x".repeat(5000)]) expect(await store.get(id)).to.equal(undefined);
+  });
+
+  it("applies concurrent updates one after the other", async () => {
+    const task = makeTask({ interruptions: 0 });
+    await store.add(task);
+    const increment = (current: Task) => ({ ...current, interruptions: current.interruptions + 1 });
+    await Promise.all(Array.from({ length: 50 }, () => store.update(task.id, increment)));
+    expect((await store.get(task.id))?.interruptions).to.equal(50);
+  });
+
+  it("does not invent a task when asked to update an unknown one", async () => {
+    expect(await store.update("nobody", (task) => task)).to.equal(undefined);
+    expect(await store.get("nobody")).to.equal(undefined);
+  });
+
+  it("scans all that is there, and forgets what was removed", async () => {
+    const fresh = LmdbTaskStore.open(temporaryDirectory());
+    const tasks = Array.from({ length: 120 }, (_, sequence) => makeTask({ sequence }));
+    for (const task of tasks) await fresh.add(task);
+    const [removed, ...others] = tasks as [Task, ...Task[]];
+    await fresh.remove(removed.id);
+    const found: string[] = [];
+    for await (const { id } of fresh.scan()) found.push(id);
+    expect(found).to.have.members(others.map((task) => task.id));
+    await fresh.close();
+  });
+
+  it("takes no new tasks on a nearly full disk, finishes those it has, and goes on once there is room", async () => {
+    let freeBytes = 2 ** 30;
+    const small = LmdbTaskStore.open(temporaryDirectory(), () => freeBytes);
+    const failureOf = (write: Promise<unknown>) => write.catch((error: unknown) => error);
+    const task = makeTask();
+    await small.add(task);
+
+    freeBytes = 8 * 2 ** 20;
+    const refusal = await failureOf(small.add(makeTask()));
+    expect(refusal).to.be.instanceOf(StoreError);
+    expect((refusal as StoreError).message).to.equal("the disk of the task store is full: 8 MiB are left");
+    await small.update(task.id, (current) => ({ ...current, state: "failed" }));
+
+    freeBytes = 0;
+    expect(await failureOf(small.update(task.id, (current) => current))).to.be.instanceOf(StoreError);
+    expect((await small.get(task.id))?.state).to.equal("failed");
+
+    freeBytes = 2 ** 30;
+    await small.add(makeTask());
+    await small.close();
+  });
+
+  it("loses nothing that it promised to keep when its process is killed", async () => {
+    const place = temporaryDirectory();
+    const script = fileURLToPath(new URL("./store-writer.ts", import.meta.url));
+    const child = spawn(process.execPath, ["--import", "tsx", script, place], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    let promised = 0;
+    for await (const line of createInterface({ input: child.stdout })) {
+      promised = Number(line);
+      if (promised === 200) child.kill("SIGKILL");
+    }
+    if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+    expect(promised).to.be.at.least(200);
+
+    const survivor = LmdbTaskStore.open(place);
+    for (let sequence = 1; sequence <= promised; sequence++) {
+      expect((await survivor.get(`task-${sequence}`))?.state, `task ${sequence}`).to.equal("succeeded");
+    }
+    await survivor.close();
+  });
+});

@@ -1,0 +1,68 @@
+import { expect } from "chai";
+import { type Client, type LiveServer, shortSong, startLiveServer } from "../live-server.js";
+import { temporaryDirectory } from "../tasks.js";
+
+/** Longer than any of these tests, unless it is cancelled. */
+const longSong = { ...shortSong, audio_duration: 600, inference_steps: 20 };
+
+describe("a small queue", () => {
+  let server: LiveServer;
+  let client: Client;
+
+  before(async () => {
+    server = await startLiveServer(temporaryDirectory(), {
+      SVC_QUEUE_MAXSIZE: "2",
+      SVC_AVG_JOB_SECONDS: "12",
+    });
+    client = server.client;
+  });
+
+  after(() => server.close());
+
+  it("answers 429 with Retry-After when full, counts nothing then, and cancels what is asked", async () => {
+    const running = await client.submit(longSong);
+    await client.begun(running);
+    const waiting = [await client.submit(longSong), await client.submit(longSong)];
+    const before = (await client.get("/v1/stats")).body.data;
+    expect(before).to.deep.equal({
+      jobs: { total: 3, queued: 2, running: 1, succeeded: 0, failed: 0 },
+      queue_size: 2,
+      queue_maxsize: 2,
+      avg_job_seconds: 12,
+    });
+
+    const refusal = await client.post("/release_task", shortSong);
+    expect(refusal.status).to.equal(429);
+    expect(refusal.body).to.deep.equal({
+      detail: "Server busy: queue is full",
+      error: "Server busy: queue is full",
+    });
+    expect(refusal.headers.get("retry-after")).to.equal("12");
+    expect((await client.get("/v1/stats")).body.data).to.deep.equal(before);
+
+    for (const id of [...waiting, running]) {
+      expect((await client.post("/cancel_task", { task_id: id })).body.data).to.deep.equal({
+        job_id: id,
+        status: "cancelled",
+      });
+      const { item, records } = await client.query(id);
+      expect(item).to.include({ status: 2, error: "Cancelled by user" });
+      expect(records).to.have.length(1);
+      expect(records[0]).to.include({ status: 2, stage: "failed", error: "Cancelled by user", file: "" });
+    }
+    expect((await client.get("/v1/stats")).body.data.jobs).to.include({ queued: 0, running: 0, failed: 3 });
+  });
+
+  it("does not cancel what is not there", async () => {
+    expect((await client.post("/cancel_task", { task_id: "nope" })).status).to.equal(404);
+    expect((await client.post("/cancel_task", {})).status).to.equal(400);
+  });
+
+  it("answers /health while a song renders", async () => {
+    const id = await client.submit(longSong);
+    await client.begun(id);
+    for (let i = 0; i < 20; i++) expect((await client.get("/health")).body.data.status).to.equal("ok");
+    expect((await client.query(id)).item.status).to.equal(0);
+    await client.post("/cancel_task", { task_id: id });
+  });
+});

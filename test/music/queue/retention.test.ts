@@ -1,0 +1,151 @@
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { pino } from "pino";
+import { AudioFiles } from "../../../src/music/audio/audio-files.js";
+import { LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
+import { Retention, type RetentionLimits, ServiceClock } from "../../../src/music/queue/retention.js";
+import { JobStatistics } from "../../../src/music/queue/statistics.js";
+import type { Task } from "../../../src/music/queue/store.js";
+import { makeResult, makeTask, temporaryDirectory } from "../tasks.js";
+
+const nowMs = 1_765_000_000_000;
+const hourMs = 3_600_000;
+const silent = pino({ level: "silent" });
+
+describe("Retention", () => {
+  let store: LmdbTaskStore;
+  let files: AudioFiles;
+  let statistics: JobStatistics;
+
+  beforeEach(() => {
+    const directory = temporaryDirectory();
+    store = LmdbTaskStore.open(join(directory, "tasks"));
+    files = new AudioFiles(join(directory, "audio"));
+    statistics = new JobStatistics(5, 50);
+  });
+
+  afterEach(() => store.close());
+
+  /** A finished task with one file of so many bytes. */
+  async function finishedTask(ageSeconds: number, bytes: number): Promise<Task> {
+    const task = makeTask({ state: "succeeded", finishedAtMs: nowMs - ageSeconds * 1000 });
+    const name = files.nameOf(task.id, 0, "mp3");
+    writeFileSync(files.pathOf(name), Buffer.alloc(bytes));
+    task.result = makeResult({ audioFiles: [{ name, bytes }] });
+    await store.add(task);
+    statistics.moved(null, "succeeded");
+    return task;
+  }
+
+  async function sweep(limits: Partial<RetentionLimits>): Promise<void> {
+    const all = { maxAgeSeconds: 0, maxAudioBytes: 0, maxRecordBytes: 0, ...limits };
+    const retention = new Retention(store, files, statistics, all, silent);
+    for await (const { task, bytes } of store.scan()) if (task?.finishedAtMs) retention.add(task, bytes);
+    await retention.sweep(nowMs);
+  }
+
+  async function isKept(task: Task): Promise<boolean> {
+    const record = (await store.get(task.id)) !== undefined;
+    const audio = existsSync(files.pathOf(files.nameOf(task.id, 0, "mp3")));
+    expect(record).to.equal(audio);
+    return record;
+  }
+
+  it("lets go of what is too old, record and audio", async () => {
+    const old = await finishedTask(61, 10);
+    const young = await finishedTask(59, 10);
+    await sweep({ maxAgeSeconds: 60 });
+    expect([await isKept(old), await isKept(young)]).to.deep.equal([false, true]);
+    expect(statistics.counts).to.include({ total: 1, succeeded: 1 });
+  });
+
+  it("lets go of the oldest until the rest fits", async () => {
+    const tasks = [await finishedTask(1, 40), await finishedTask(3, 40), await finishedTask(2, 40)];
+    await sweep({ maxAudioBytes: 100 });
+    expect(await Promise.all(tasks.map(isKept))).to.deep.equal([true, false, true]);
+  });
+
+  it("keeps the newest song even if it is larger than all that may be", async () => {
+    const tasks = [await finishedTask(2, 40), await finishedTask(1, 400)];
+    await sweep({ maxAudioBytes: 100 });
+    expect(await Promise.all(tasks.map(isKept))).to.deep.equal([false, true]);
+  });
+
+  it("keeps everything without limits, and what still waits with any", async () => {
+    const old = await finishedTask(1e6, 1000);
+    await sweep({});
+    expect(await isKept(old)).to.equal(true);
+    const waiting = makeTask({ createdAtMs: 0 });
+    await store.add(waiting);
+    await sweep({ maxAgeSeconds: 1 });
+    expect((await store.get(waiting.id))?.state).to.equal("queued");
+  });
+
+  it("lets go of the oldest records until the rest fits, also of tasks without audio", async () => {
+    const request = { prompt: "x".repeat(10_000) } as Task["request"];
+    const tasks = [3, 1, 2].map((ageSeconds) =>
+      makeTask({ state: "failed", finishedAtMs: nowMs - ageSeconds * 1000, request }),
+    );
+    for (const task of tasks) await store.add(task);
+    await sweep({ maxRecordBytes: 25_000 });
+    const kept = await Promise.all(tasks.map(({ id }) => store.get(id)));
+    expect(kept.map((task) => task !== undefined)).to.deep.equal([false, true, true]);
+  });
+});
+
+describe("AudioFiles", () => {
+  it("clears what tasks left, keeps what a record may name, and throws nothing away that nobody knows", async () => {
+    const root = temporaryDirectory();
+    const files = new AudioFiles(join(root, "audio"));
+    const quarantine = join(root, "quarantine");
+    const [known, damaged, stranger] = [makeTask(), makeTask(), makeTask()];
+    const song = files.nameOf(known.id, 0, "mp3");
+    const unreadable = files.nameOf(damaged.id, 0, "flac");
+    const lost = files.nameOf(stranger.id, 0, "wav");
+    const leftovers = [files.nameOf(known.id, 1, "mp3"), `${lost}.part`];
+    for (const name of [song, unreadable, lost, ...leftovers, "readme.txt"]) {
+      writeFileSync(files.pathOf(name), name);
+    }
+    const moved = await files.clearOrphans(
+      (id) => (id === damaged.id ? "all" : id === known.id ? [song] : null),
+      quarantine,
+    );
+    expect(moved).to.deep.equal([lost]);
+    expect(readdirSync(files.directory)).to.have.members([song, unreadable, "readme.txt"]);
+    expect(readdirSync(quarantine)).to.deep.equal([lost]);
+  });
+});
+
+describe("ServiceClock", () => {
+  let file: string;
+
+  beforeEach(() => {
+    file = join(temporaryDirectory(), "clock.json");
+  });
+
+  /** What the clock says at a start when the wall's clock says `wallMs`. */
+  async function started(wallMs: number, newestMs: number | null = null): Promise<number> {
+    const clock = new ServiceClock(file, 24 * hourMs, silent, () => wallMs);
+    await clock.start(newestMs);
+    return Math.round(clock.nowMs() / hourMs) * hourMs;
+  }
+
+  const first = Math.round(nowMs / hourMs) * hourMs;
+
+  it("counts the time between two starts, a day of it at most, and none where the clock was set back", async () => {
+    expect(await started(first)).to.equal(first);
+    expect(await started(first + 2 * hourMs)).to.equal(first + 2 * hourMs);
+    expect(await started(first + 8 * 24 * hourMs)).to.equal(first + 26 * hourMs);
+    expect(await started(first)).to.equal(first + 26 * hourMs);
+    expect(await started(first + hourMs)).to.equal(first + 27 * hourMs);
+  });
+
+  it("begins at the newest song where nothing was written down, or what was is damaged", async () => {
+    expect(await started(first + 8 * 24 * hourMs, first)).to.equal(first + 24 * hourMs);
+    writeFileSync(file, "{");
+    expect(await started(first + 8 * 24 * hourMs, first)).to.equal(first + 24 * hourMs);
+    writeFileSync(file, "{}");
+    expect(await started(first, first + 8 * 24 * hourMs)).to.equal(first);
+  });
+});

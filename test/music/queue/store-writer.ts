@@ -1,0 +1,13 @@
+/**
+ * A process for lmdb-store.test.ts to kill: writes numbered tasks for ever and prints each number once the
+ * store has promised to keep it.
+ */
+import { LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
+import { makeTask } from "../tasks.js";
+
+const store = LmdbTaskStore.open(process.argv[2] as string);
+for (let sequence = 1; ; sequence++) {
+  await store.add(makeTask({ id: `task-${sequence}`, sequence }));
+  await store.update(`task-${sequence}`, (task) => ({ ...task, state: "succeeded" }));
+  process.stdout.write(`${sequence}\n`);
+}

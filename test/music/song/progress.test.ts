@@ -1,0 +1,68 @@
+import { expect } from "chai";
+import { JobProgress, progressLine, type TaskProgress } from "../../../src/music/song/progress.js";
+
+describe("JobProgress", () => {
+  function record(run: (progress: JobProgress) => void): TaskProgress[] {
+    const seen: TaskProgress[] = [];
+    run(new JobProgress(3, (progress) => seen.push(progress)));
+    return seen;
+  }
+
+  it("rises through all steps of a job and stays below 1 until the task is recorded", () => {
+    const seen = record((progress) => {
+      progress.enter("load")({ stage: "load", done: 1, total: 2 });
+      progress.enter("sample")({ stage: "metadata", done: 50, total: 100 });
+      const plan = progress.enter("plan");
+      plan({ stage: "prefill", done: 0, total: 0 });
+      plan({ stage: "metadata", done: 10, total: 20 });
+      plan({ stage: "codes", done: 25, total: 50 });
+      const render = progress.enter("render");
+      render({ stage: "conditions", done: 1, total: 1 });
+      render({ stage: "denoise", done: 4, total: 8 });
+      render({ stage: "denoise", done: 8, total: 8 });
+      render({ stage: "decode", done: 1, total: 2 });
+      progress.enter("encode");
+    });
+    const values = seen.map(({ value }) => value);
+    expect(values).to.deep.equal([...values].sort((a, b) => a - b));
+    expect(values.every((value) => value > 0 && value < 1)).to.equal(true);
+    expect(seen.map(({ stage }) => stage)).to.include.members([
+      "Phase 2: Generating audio codes (song 1 of 3)...",
+      "Preparing inputs...",
+      "Generating music (song 1 of 3)...",
+      "Decoding audio...",
+      "Preparing audio data...",
+    ]);
+  });
+
+  it("goes through the steps of every song of a batch, each for its part of the way", () => {
+    const seen = record((progress) => {
+      for (const song of [0, 1, 2]) {
+        progress.beginSong(song);
+        progress.enter("plan")({ stage: "codes", done: 50, total: 50 });
+        progress.enter("render")({ stage: "decode", done: 1, total: 1 });
+      }
+    });
+    const ends = seen.filter((_, index) => index % 4 === 3);
+    expect(ends.map(({ value }) => Math.round(3 * value))).to.deep.equal([1, 2, 3]);
+    expect(seen.at(-3)?.stage).to.equal("Phase 2: Generating audio codes (song 3 of 3)...");
+  });
+
+  it("does not fall when a stage comes again", () => {
+    const seen = record((progress) => {
+      const render = progress.enter("render");
+      render({ stage: "decode", done: 2, total: 2 });
+      render({ stage: "denoise", done: 1, total: 8 });
+    });
+    expect(seen.at(-1)?.value).to.equal(seen.at(-2)?.value);
+  });
+
+  it("writes lines that clients of progress bars can read", () => {
+    const line = progressLine("DiT diffusion", 4, 8, 2.5);
+    expect(line).to.equal("DiT diffusion: 50%|#####     | 4/8 [00:03<00:03, 1.60steps/s]");
+    expect(progressLine("DiT diffusion", 0, 8, 0)).to.equal(
+      "DiT diffusion: 0%|          | 0/8 [00:00<?, ?steps/s]",
+    );
+    expect(progressLine("Decoding audio", 8, 8, 100)).to.include("100%|##########| 8/8 [01:40<00:00");
+  });
+});

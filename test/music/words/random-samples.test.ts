@@ -1,0 +1,52 @@
+import { expect } from "chai";
+import { canonicalKeyScale } from "../../../src/engine/metadata.js";
+import { languages } from "../../../src/engine/think-fields.js";
+import { RandomSamples } from "../../../src/music/words/random-samples.js";
+
+describe("RandomSamples", () => {
+  const samples = RandomSamples.load();
+
+  it("come in at least fifty, no two alike", () => {
+    const texts = [
+      ...samples.simple.map(({ description }) => description),
+      ...samples.custom.map(({ lyrics }) => lyrics),
+    ];
+    expect(texts.length).to.be.at.least(50);
+    expect(new Set(texts).size).to.equal(texts.length);
+  });
+
+  it("vary in language, metre and structure", () => {
+    expect(new Set(samples.custom.map(({ language }) => language)).size).to.be.at.least(8);
+    expect(new Set(samples.custom.map(({ timesignature }) => timesignature))).to.have.all.keys(
+      "2",
+      "3",
+      "4",
+      "6",
+    );
+    expect(new Set(samples.custom.map(({ bpm }) => bpm)).size).to.be.at.least(20);
+    expect(samples.simple.some(({ instrumental }) => instrumental)).to.equal(true);
+  });
+
+  it("name keys and languages that the models know, and mark the sections of their lyrics", () => {
+    for (const { caption, keyscale, language, lyrics } of samples.custom) {
+      expect(canonicalKeyScale(keyscale), caption).to.be.a("string");
+      expect(languages, caption).to.include(language);
+      expect(lyrics.match(/^\[.+\]$/gm)?.length, caption).to.be.at.least(3);
+    }
+  });
+
+  it("answer with the keys of the interface and those that older clients read", () => {
+    const custom = samples.draw("custom_mode");
+    expect(custom).to.include.all.keys("caption", "lyrics", "bpm", "duration", "vocal_language", "think");
+    expect(custom).to.include.all.keys(
+      "key_scale",
+      "keyscale",
+      "time_signature",
+      "timesignature",
+      "language",
+    );
+    const simple = samples.draw("simple_mode");
+    expect(simple).to.include.all.keys("caption", "description", "instrumental", "lyrics", "vocal_language");
+    expect(simple).to.include({ bpm: null, duration: null, key_scale: "", time_signature: "" });
+  });
+});
