@@ -66,7 +66,7 @@ export interface RendererInfo {
   device: string;
   dtype: "float32" | "bfloat16";
   isTurbo: boolean;
-  /** Trained on stems: its captions are written in parts (reference/engine.md 5.6). */
+  /** Trained on stems: its captions are written in parts. */
   isLegoSft: boolean;
   sampleRate: number;
   /** Samples of one latent frame: 1920 at 48 kHz, that is 25 frames a second. */

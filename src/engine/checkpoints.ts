@@ -1,4 +1,4 @@
-/** Finds checkpoints by name and the parts that belong to them (reference/engine.md 1.1, lm.md 1.4). */
+/** Finds checkpoints by name and the parts that belong to them. */
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";

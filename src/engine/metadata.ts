@@ -1,14 +1,36 @@
-/** What the client says and what the model writes about a song, brought to one form (reference/lm.md 4.6, 6.5). */
-import {
-  bpmRange,
-  durationSecondsRange,
-  keyAccidentals,
-  keyNotes,
-  languages,
-  type ThinkFields,
-  timeSignatures,
-} from "./think-fields.js";
+/** The facts of a song: their fields and ranges, and the one form of what the client says and the model writes. */
 import type { Metadata } from "./types.js";
+
+/** The fields of a think block. An absent one is not written. */
+export interface ThinkFields {
+  bpm?: number | undefined;
+  caption?: string | undefined;
+  /** Seconds. */
+  duration?: number | undefined;
+  /** For example "F# minor". */
+  keyscale?: string | undefined;
+  /** One of `languages`. */
+  language?: string | undefined;
+  /** One of `timeSignatures`. */
+  timesignature?: string | undefined;
+}
+
+export const bpmRange = { min: 30, max: 300 } as const;
+export const durationSecondsRange = { min: 10, max: 600 } as const;
+
+/** Beats of 2/4, 3/4, 4/4 and 6/8. */
+export const timeSignatures = ["2", "3", "4", "6"] as const;
+
+export const keyNotes = ["A", "B", "C", "D", "E", "F", "G"] as const;
+export const keyAccidentals = ["#", "b", "♯", "♭"] as const;
+export const keyModes = ["major", "minor"] as const;
+
+export const unknownLanguage = "unknown";
+export const languages: readonly string[] = [
+  ..."ar az bg bn ca cs da de el en es fa fi fr he hi hr ht hu id is it ja ko la lt ms ne nl no".split(" "),
+  ..."pa pl pt ro ru sa sk sr sv sw ta te th tl tr uk ur vi yue zh".split(" "),
+  unknownLanguage,
+];
 
 /**
  * The client's values in the form that the model was trained on. A value that has no such form is left out:
@@ -81,4 +103,15 @@ function positiveOrNull(value: number | null): number | null {
 
 function integerWithin(value: number | null, { min, max }: { min: number; max: number }): number | undefined {
   return positiveOrNull(value) === null ? undefined : Math.min(max, Math.max(min, Math.trunc(value ?? min)));
+}
+
+/** Section tags say nothing of the language that is sung. */
+const tags = /\[[^[\]\n]*\]/g;
+
+/** A code of `languages`, or null where the text is too short or too mixed to tell. */
+export async function writtenLanguage(text: string): Promise<string | null> {
+  // The detector's tables take a third of a second to load: only those who need them wait.
+  const { eld } = await import("eld/small");
+  const found = eld.detect(text.replace(tags, " "));
+  return found.isReliable() && languages.includes(found.language) ? found.language : null;
 }

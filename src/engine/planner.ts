@@ -1,5 +1,5 @@
 /**
- * What the language model does for a song: expand a wish, rewrite, plan (reference/lm.md 6). What it writes takes the
+ * What the language model does for a song: expand a wish, rewrite, plan. What it writes takes the
  * place of a person's words only where it is no worse (answer-check.ts).
  */
 import { performance } from "node:perf_hooks";
@@ -7,9 +7,14 @@ import type { CallOptions } from "./addon.js";
 import { captionFault, lyricsFault } from "./answer-check.js";
 import { EngineError } from "./errors.js";
 import type { LanguageModel, TextJob } from "./language-model.js";
-import { isComplete, mergeMetadata, toThinkFields } from "./metadata.js";
-import { type ParsedOutput, parseOutput } from "./output-parser.js";
-import { type ThinkProgram, thinkProgram } from "./program.js";
+import {
+  durationSecondsRange,
+  isComplete,
+  mergeMetadata,
+  type ThinkFields,
+  toThinkFields,
+  unknownLanguage,
+} from "./metadata.js";
 import {
   codesPrompt,
   formatPrompt,
@@ -17,10 +22,12 @@ import {
   metadataPrompt,
   noUserInput,
   samplePrompt,
+  type ThinkProgram,
+  thinkProgram,
   unconditionalCodesPrompt,
   understandPrompt,
 } from "./prompts.js";
-import { durationSecondsRange, type ThinkFields, unknownLanguage } from "./think-fields.js";
+import { type ParsedOutput, parseOutput, serializeThinkFields } from "./think-block.js";
 import type { PromptPart } from "./tokenizer.js";
 import type {
   FormatRequest,
@@ -30,7 +37,6 @@ import type {
   SongSheet,
   UnderstandRequest,
 } from "./types.js";
-import { serializeThinkFields } from "./yaml.js";
 
 const maxMetadataTokens = 1024;
 /** The fields of a song without its caption take about so many. */

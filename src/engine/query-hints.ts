@@ -1,4 +1,4 @@
-/** Hints that a person leaves in a free-text wish (reference/music-http.md 2.11). */
+/** Hints that a person leaves in a free-text wish. */
 
 export interface QueryHints {
   /** A language code, or null where the wish names none. */

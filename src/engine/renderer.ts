@@ -2,8 +2,14 @@
 import { AdapterSet } from "./adapters.js";
 import type { CallOptions, NativeAddon, NativeRenderer, PlacementOptions, RenderJob } from "./addon.js";
 import type { Checkpoint, RendererCheckpoint } from "./checkpoints.js";
-import { encodeLyricPrompt, encodeTextPrompt, type TextConditions } from "./conditioning.js";
-import { instructionOf, legoCaption, textToMusicInstruction } from "./instructions.js";
+import {
+  encodeLyricPrompt,
+  encodeTextPrompt,
+  instructionOf,
+  legoCaption,
+  type TextConditions,
+  textToMusicInstruction,
+} from "./conditioning.js";
 import { Tokenizer } from "./tokenizer.js";
 import type { PlanarAudio, Rendering, RenderRequest, TrainingSampleRequest } from "./types.js";
 

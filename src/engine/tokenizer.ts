@@ -1,5 +1,5 @@
 /**
- * Qwen3 byte-level BPE with trusted control tokens (reference/lm.md 2).
+ * Qwen3 byte-level BPE with trusted control tokens.
  *
  * The BPE itself is @huggingface/tokenizers in a thread, given no added tokens at all: so no text, whoever wrote it, can
  * become a control token. Control tokens and audio codes are ids that only a template names.

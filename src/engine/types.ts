@@ -56,7 +56,7 @@ export interface LanguageRequest {
   languageModel?: string | null;
 }
 
-/** Expand a free-text wish into a song sheet (reference/lm.md, "inspire"). */
+/** Expand a free-text wish into a song sheet. */
 export interface SampleRequest extends LanguageRequest {
   /** "" stands for no wish at all. */
   query: string;
@@ -69,7 +69,7 @@ export interface SampleRequest extends LanguageRequest {
   seed: number;
 }
 
-/** Rewrite a caption and lyrics (reference/lm.md, "format"). */
+/** Rewrite a caption and lyrics. */
 export interface FormatRequest extends LanguageRequest {
   caption: string;
   lyrics: string;
@@ -79,7 +79,7 @@ export interface FormatRequest extends LanguageRequest {
   seed: number;
 }
 
-/** Describe a recording by its audio codes (reference/lm.md, "understand"). */
+/** Describe a recording by its audio codes. */
 export interface UnderstandRequest extends LanguageRequest {
   audioCodes: Int32Array;
   /** What is known of it; the model is held to it. */
@@ -88,7 +88,7 @@ export interface UnderstandRequest extends LanguageRequest {
   seed: number;
 }
 
-/** Plan a song: fill metadata and, if asked, write audio codes (reference/lm.md, phases 1 and 2). */
+/** Plan a song: fill metadata and, if asked, write audio codes. */
 export interface PlanRequest extends LanguageRequest {
   caption: string;
   lyrics: string;

@@ -1,4 +1,4 @@
-/** Which public repository holds which model (reference/engine.md 1.1, lm.md 1.4). */
+/** Which public repository holds which model. */
 import { PullError } from "./errors.js";
 
 const publisher = "ACE-Step";

@@ -1,6 +1,6 @@
 /** The way of one task: read recordings, compose, render, encode, record. Each step takes the output of the one before. */
 import { rm } from "node:fs/promises";
-import { textToMusicInstruction } from "../engine/instructions.js";
+import { textToMusicInstruction } from "../engine/conditioning.js";
 import { renderParametersOf } from "../engine/render-parameters.js";
 import type { LanguageModelInfo, MusicEngine, Rendering } from "../engine/types.js";
 import { repaintWindow } from "./audio/audio-inputs.js";

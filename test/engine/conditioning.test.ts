@@ -1,7 +1,11 @@
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { encodeLyricPrompt, encodeTextPrompt, type TextConditions } from "../../src/engine/conditioning.js";
-import { textToMusicInstruction } from "../../src/engine/instructions.js";
+import {
+  encodeLyricPrompt,
+  encodeTextPrompt,
+  type TextConditions,
+  textToMusicInstruction,
+} from "../../src/engine/conditioning.js";
 import { Tokenizer } from "../../src/engine/tokenizer.js";
 
 const song: TextConditions = {

@@ -5,7 +5,7 @@ import { expect } from "chai";
 import type { Progress } from "../../src/engine/addon.js";
 import { Checkpoints } from "../../src/engine/checkpoints.js";
 import { Engine } from "../../src/engine/engine.js";
-import { keyModes } from "../../src/engine/think-fields.js";
+import { keyModes } from "../../src/engine/metadata.js";
 import type { EngineOptions, Metadata, Plan, PlanRequest, SamplingOptions } from "../../src/engine/types.js";
 import { plainSong, plainSongOf } from "./plain-song.js";
 

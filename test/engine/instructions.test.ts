@@ -4,7 +4,7 @@ import {
   legoCaption,
   type TaskDescription,
   textToMusicInstruction,
-} from "../../src/engine/instructions.js";
+} from "../../src/engine/conditioning.js";
 
 const plain: TaskDescription = {
   task: "text2music",

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { parseOutput } from "../../src/engine/output-parser.js";
+import { parseOutput } from "../../src/engine/think-block.js";
 
 /** The fields that are there. */
 function fieldsOf(text: string): object {

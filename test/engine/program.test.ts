@@ -1,8 +1,8 @@
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import type { Segment } from "../../src/engine/addon.js";
-import { type ThinkProgram, thinkProgram } from "../../src/engine/program.js";
-import { languages } from "../../src/engine/think-fields.js";
+import { languages } from "../../src/engine/metadata.js";
+import { type ThinkProgram, thinkProgram } from "../../src/engine/prompts.js";
 import { Tokenizer } from "../../src/engine/tokenizer.js";
 
 const everything: ThinkProgram = {

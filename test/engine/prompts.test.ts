@@ -9,8 +9,8 @@ import {
   unconditionalCodesPrompt,
   understandPrompt,
 } from "../../src/engine/prompts.js";
+import { serializeThinkFields } from "../../src/engine/think-block.js";
 import { type PromptPart, Tokenizer } from "../../src/engine/tokenizer.js";
-import { serializeThinkFields } from "../../src/engine/yaml.js";
 
 const fixture = fileURLToPath(new URL("fixtures/qwen3", import.meta.url));
 

@@ -1,8 +1,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { parseThinkFields } from "../../src/engine/output-parser.js";
-import { languages } from "../../src/engine/think-fields.js";
-import { serializeThinkFields } from "../../src/engine/yaml.js";
+import { languages } from "../../src/engine/metadata.js";
+import { parseThinkFields, serializeThinkFields } from "../../src/engine/think-block.js";
 
 /** Input and PyYAML's output; the reference's table. */
 const captions: [input: string, output: string][] = [

@@ -1,12 +1,10 @@
 /** Token ids of everything that the pipeline says about a piece, by the pipeline's own functions. */
-
 import type { TaskType } from "../../../src/engine/addon.js";
-import { encodeLyricPrompt, encodeTextPrompt } from "../../../src/engine/conditioning.js";
-import { instructionOf } from "../../../src/engine/instructions.js";
+import { encodeLyricPrompt, encodeTextPrompt, instructionOf } from "../../../src/engine/conditioning.js";
 import { toThinkFields } from "../../../src/engine/metadata.js";
 import { codesPrompt, metadataPrompt } from "../../../src/engine/prompts.js";
+import { serializeThinkFields } from "../../../src/engine/think-block.js";
 import type { Tokenizer } from "../../../src/engine/tokenizer.js";
-import { serializeThinkFields } from "../../../src/engine/yaml.js";
 import type { StemName } from "../compose/instruments.js";
 import { type Description, withoutMusicalFacts } from "../words/description.js";
 

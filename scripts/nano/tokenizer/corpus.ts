@@ -1,11 +1,15 @@
 /** The text that nano's tokenizer learns from: prompts of composed pieces, and wishes as people write them. */
 import { readFileSync } from "node:fs";
-import { lyricPrompt, textPrompt } from "../../../src/engine/conditioning.js";
-import { instructionOf, textToMusicInstruction } from "../../../src/engine/instructions.js";
+import {
+  instructionOf,
+  lyricPrompt,
+  textPrompt,
+  textToMusicInstruction,
+} from "../../../src/engine/conditioning.js";
 import { toThinkFields } from "../../../src/engine/metadata.js";
 import { codesPrompt, formatPrompt, samplePrompt } from "../../../src/engine/prompts.js";
+import { serializeThinkFields } from "../../../src/engine/think-block.js";
 import type { PromptPart } from "../../../src/engine/tokenizer.js";
-import { serializeThinkFields } from "../../../src/engine/yaml.js";
 import { compose } from "../compose/compose.js";
 import { type StemName, stemNames } from "../compose/instruments.js";
 import { type Description, describe } from "../words/description.js";

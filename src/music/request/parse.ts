@@ -1,7 +1,6 @@
 /** From the fields of a body to one typed request: lookup, validation, and what is settled at submission. */
 import type { RangePolicy } from "../../config.js";
-import { canonicalKeyScale } from "../../engine/metadata.js";
-import { languages } from "../../engine/think-fields.js";
+import { canonicalKeyScale, languages } from "../../engine/metadata.js";
 import { describe } from "../../parameters/values.js";
 import type { Uploads } from "../audio/uploads.js";
 import { RequestError } from "../errors.js";

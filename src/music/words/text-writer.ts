@@ -1,9 +1,9 @@
 /** Words that the language model writes for requests that are no tasks. */
 import type { CallOptions } from "../../engine/addon.js";
 import { EngineError } from "../../engine/errors.js";
+import { writtenLanguage } from "../../engine/metadata.js";
 import { parseQueryHints } from "../../engine/query-hints.js";
 import type { MusicEngine, SamplingOptions, SongSheet } from "../../engine/types.js";
-import { writtenLanguage } from "../../engine/written-language.js";
 import { type Caller, ConcurrencyLimit } from "../concurrency-limit.js";
 import { RequestError } from "../errors.js";
 import { readyLanguageModel } from "../models.js";

@@ -1,6 +1,5 @@
 import { expect } from "chai";
-import { canonicalKeyScale } from "../../../src/engine/metadata.js";
-import { languages } from "../../../src/engine/think-fields.js";
+import { canonicalKeyScale, languages } from "../../../src/engine/metadata.js";
 import { RandomSamples } from "../../../src/music/words/random-samples.js";
 
 describe("RandomSamples", () => {
