@@ -4,6 +4,7 @@
  */
 import { delimiter, join, resolve } from "node:path";
 import { z } from "zod";
+import { defaultLanguageModel, defaultModel } from "./engine/checkpoints.js";
 import { isLoopbackName } from "./http/origins.js";
 
 interface Setting<S extends z.ZodType = z.ZodType> {
@@ -120,8 +121,8 @@ const SETTINGS = {
   ),
   slot1Model: setting(
     "SVC_CONFIG_PATH",
-    text("acestep-v15-turbo"),
-    "acestep-v15-turbo",
+    text(defaultModel),
+    defaultModel,
     "primary DiT model: a name in SVC_CHECKPOINTS or a path; the embedded model where the default is absent",
   ),
   slot2Model: setting("SVC_CONFIG_PATH2", optionalText, EMPTY, "second DiT model; enables slot 2"),
@@ -160,8 +161,8 @@ const SETTINGS = {
   ),
   languageModel: setting(
     "SVC_LM_MODEL_PATH",
-    text("acestep-5Hz-lm-0.6B"),
-    "acestep-5Hz-lm-0.6B",
+    text(defaultLanguageModel),
+    defaultLanguageModel,
     "default 5Hz language model: a name in SVC_CHECKPOINTS or a path",
   ),
   languageModelBackend: setting(

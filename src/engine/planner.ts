@@ -16,6 +16,7 @@ import {
   unknownLanguage,
 } from "./metadata.js";
 import {
+  asksForNoWords,
   codesPrompt,
   formatPrompt,
   instrumentalLyrics,
@@ -29,20 +30,20 @@ import {
 } from "./prompts.js";
 import { type ParsedOutput, parseOutput, serializeThinkFields } from "./think-block.js";
 import type { PromptPart } from "./tokenizer.js";
-import type {
-  FormatRequest,
-  Plan,
-  PlanRequest,
-  SampleRequest,
-  SongSheet,
-  UnderstandRequest,
+import {
+  CODES_PER_SECOND,
+  type FormatRequest,
+  type Plan,
+  type PlanRequest,
+  type SampleRequest,
+  type SongSheet,
+  type UnderstandRequest,
 } from "./types.js";
 
 const maxMetadataTokens = 1024;
 /** The fields of a song without its caption take about so many. */
 const minTokens = 64;
 const maxSheetTokens = 2560;
-const codesPerSecond = 5;
 
 /** Told of what a person should know. */
 export type Log = (message: string) => void;
@@ -300,7 +301,7 @@ async function writeCodes(
   durationSeconds: number | null,
   call: CallOptions,
 ): Promise<Int32Array[]> {
-  const maxCount = codesPerSecond * durationSecondsRange.max;
+  const maxCount = CODES_PER_SECOND * durationSecondsRange.max;
   const count = durationSeconds === null ? null : codeCount(durationSeconds);
   const negative = request.negativePrompt.trim() === noUserInput ? "" : request.negativePrompt;
   const codes = await lm.writeCodes(
@@ -325,13 +326,8 @@ export function tokensToWrite(codesSeconds: number | null): number {
 }
 
 function codeCount(durationSeconds: number): number {
-  const maxCount = codesPerSecond * durationSecondsRange.max;
-  return Math.max(1, Math.min(maxCount, Math.trunc(codesPerSecond * durationSeconds)));
-}
-
-/** Lyrics that the client left open may come back with words or without; said to be without, they stay so. */
-function asksForNoWords(lyrics: string): boolean {
-  return ["[inst]", instrumentalLyrics.toLowerCase()].includes(lyrics.trim().toLowerCase());
+  const maxCount = CODES_PER_SECOND * durationSecondsRange.max;
+  return Math.max(1, Math.min(maxCount, Math.trunc(CODES_PER_SECOND * durationSeconds)));
 }
 
 async function newLyricsFault(lyrics: string, instrumental: boolean): Promise<string | null> {

@@ -24,6 +24,11 @@ export const noUserInput = "NO USER INPUT";
 /** The lyrics of a song that nobody sings. */
 export const instrumentalLyrics = "[Instrumental]";
 
+/** Lyrics that the client left open may come back with words or without; said to be without, they stay so. */
+export function asksForNoWords(lyrics: string): boolean {
+  return ["[inst]", instrumentalLyrics.toLowerCase()].includes(lyrics.trim().toLowerCase());
+}
+
 /** Phase 1: the model answers with a think block. */
 export function metadataPrompt(caption: string, lyrics: string): PromptPart[] {
   return frame("generate", songText(caption, lyrics));

@@ -134,7 +134,12 @@ export interface WordsRequest extends LanguageRequest {
   codesSeconds: number | null;
 }
 
-/** Planar stereo at 48 kHz, within -1 .. 1: all of the left channel, then all of the right. */
+/** Hertz: what the core renders at, and what recordings are decoded to. */
+export const SAMPLE_RATE = 48_000;
+/** Of the 5Hz language model. */
+export const CODES_PER_SECOND = 5;
+
+/** Planar stereo at SAMPLE_RATE, within -1 .. 1: all of the left channel, then all of the right. */
 export type PlanarAudio = Float32Array;
 
 /** A song to render; how it is rendered stands in the groups of RenderParameters. */

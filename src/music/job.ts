@@ -2,7 +2,13 @@
 import { rm } from "node:fs/promises";
 import { textToMusicInstruction } from "../engine/conditioning.js";
 import { renderParametersOf } from "../engine/render-parameters.js";
-import type { LanguageModelInfo, MusicEngine, Rendering } from "../engine/types.js";
+import {
+  CODES_PER_SECOND,
+  type LanguageModelInfo,
+  type MusicEngine,
+  type Rendering,
+  SAMPLE_RATE,
+} from "../engine/types.js";
 import { repaintWindow } from "./audio/audio-inputs.js";
 import { encodeAudio } from "./audio/encode.js";
 import { measureTempo } from "./audio/tempo.js";
@@ -21,9 +27,6 @@ import {
 import { JobProgress, type TaskProgress } from "./song/progress.js";
 import { type Making, metasOf, summary } from "./song/song-record.js";
 
-/** What the addon renders at, and what recordings are decoded to. */
-const SAMPLE_RATE = 48_000;
-const CODES_PER_SECOND = 5;
 /** Where neither the client nor the language model sets a length. */
 const DEFAULT_DURATION_SECONDS = 30;
 

@@ -4,6 +4,7 @@ import { isAbsolute, posix } from "node:path";
 import type { CallOptions } from "../engine/addon.js";
 import { embeddedModel } from "../engine/checkpoints.js";
 import { EngineError } from "../engine/errors.js";
+import { durationSecondsRange } from "../engine/metadata.js";
 import type { MusicEngine, SlotState } from "../engine/types.js";
 import { HttpError, RequestError } from "./errors.js";
 import { TASK_TYPES, type TaskType } from "./request/schema.js";
@@ -35,7 +36,6 @@ export function installedModel(models: readonly string[], asked: string): string
 }
 
 const STARTED_AT_SECONDS = Math.floor(Date.now() / 1000);
-const MAX_SONG_SECONDS = 600;
 
 /**
  * What a model is made for: turbo models for three tasks, but the embedded one, whose training data shows all six.
@@ -65,7 +65,7 @@ export function openRouterModels(engine: MusicEngine) {
     input_modalities: ["text", "audio"],
     output_modalities: ["audio", "text"],
     context_length: 4096,
-    max_output_length: MAX_SONG_SECONDS,
+    max_output_length: durationSecondsRange.max,
     pricing: { prompt: "0", completion: "0", request: "0", image: "0" },
     description: "Music generation",
   }));

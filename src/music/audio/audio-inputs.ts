@@ -4,6 +4,7 @@
  */
 import { access, constants, realpath, rm, stat } from "node:fs/promises";
 import { resolve } from "node:path";
+import { durationSecondsRange } from "../../engine/metadata.js";
 import { type Caller, ConcurrencyLimit } from "../concurrency-limit.js";
 import { RequestError } from "../errors.js";
 import { isWithin } from "../permitted-root.js";
@@ -147,8 +148,6 @@ function decoded(text: string, parameter: string): string {
   }
 }
 
-/** The longest song of the interface. */
-const MAX_SONG_SECONDS = 600;
 /** A latent frame: clients round lengths, and lossy formats change them by less. */
 const TOLERANCE_SECONDS = 0.04;
 
@@ -175,9 +174,9 @@ export function repaintWindow(request: GenerationRequest, sourceSeconds: number)
     throw new RequestError(`repainting_start ${start} leaves nothing of ${lasts}; set repainting_end`);
   }
   const songSeconds = Math.max(endSeconds, sourceSeconds) - Math.min(startSeconds, 0);
-  if (songSeconds > MAX_SONG_SECONDS) {
+  if (songSeconds > durationSecondsRange.max) {
     throw new RequestError(
-      `repainting_start and repainting_end make a song of ${songSeconds.toFixed(2)} seconds; ${MAX_SONG_SECONDS} are the most`,
+      `repainting_start and repainting_end make a song of ${songSeconds.toFixed(2)} seconds; ${durationSecondsRange.max} are the most`,
     );
   }
   return { startSeconds, endSeconds };

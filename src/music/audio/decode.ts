@@ -1,10 +1,9 @@
 /** Reads recordings of any common format by way of the `ffmpeg` program. */
 import type { Readable } from "node:stream";
 import { setImmediate } from "node:timers/promises";
-import type { PlanarAudio } from "../../engine/types.js";
+import { type PlanarAudio, SAMPLE_RATE } from "../../engine/types.js";
 import { FfmpegError, type FfmpegRun, startFfmpeg } from "./ffmpeg.js";
 
-export const SAMPLE_RATE = 48_000;
 /** The longest that a recording within its limits takes by far; beyond it the file is built to keep us busy. */
 const TIMEOUT_SECONDS = 120;
 /** Lossy formats pad: raw AAC by up to two of its frames, which this holds at 22 kHz. */

@@ -2,14 +2,13 @@
 
 import { writtenLanguage } from "../../engine/metadata.js";
 import { audioCodeToken } from "../../engine/tokenizer.js";
-import type { Metadata } from "../../engine/types.js";
+import { type Metadata, SAMPLE_RATE } from "../../engine/types.js";
 import type { SongResult } from "../queue/store.js";
 import type { Analysis } from "../request/schema.js";
 import { samplingOf } from "./compose.js";
 import { type JobContext, provideLanguageModel, readRecordings, readySlot } from "./job-context.js";
 import { metasOf } from "./song-record.js";
 
-const SAMPLE_RATE = 48_000;
 /** Facts are to be recognised, not varied. */
 const UNDERSTANDING = { temperature: 0.3, topK: 0, topP: 1, repetitionPenalty: 1 };
 const UNKNOWN: Metadata = { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null };

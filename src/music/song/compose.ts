@@ -1,15 +1,13 @@
 /** From a request to all that the renderer must know: sample, format, plan. */
 import type { CallOptions } from "../../engine/addon.js";
 import { EngineError } from "../../engine/errors.js";
-import { writtenLanguage } from "../../engine/metadata.js";
+import { unknownLanguage, writtenLanguage } from "../../engine/metadata.js";
+import { asksForNoWords, instrumentalLyrics } from "../../engine/prompts.js";
 import { parseQueryHints } from "../../engine/query-hints.js";
 import type { LanguageModelInfo, Metadata, SamplingOptions } from "../../engine/types.js";
 import { DEFAULT_LANGUAGE, type GenerationRequest } from "../request/schema.js";
 import { RandomSamples } from "../words/random-samples.js";
 import type { JobContext } from "./job-context.js";
-
-const UNKNOWN_LANGUAGE = "unknown";
-const INSTRUMENTAL = "[Instrumental]";
 
 /** A song before it is rendered. */
 export interface Composition {
@@ -53,7 +51,7 @@ export async function compose(
     song = await sample(context, lm, song);
   const hasWords = song.caption.trim() !== "" || song.lyrics.trim() !== "";
   if (lm !== null && request.useFormat && hasWords) song = await format(context, lm, song);
-  if (isInstrumental(song.lyrics)) song = { ...song, lyrics: INSTRUMENTAL };
+  if (isInstrumental(song.lyrics)) song = { ...song, lyrics: instrumentalLyrics };
   const planned = await plan(context, lm, song);
   return {
     ...planned,
@@ -207,10 +205,10 @@ export function samplingOf(request: GenerationRequest): SamplingOptions {
 }
 
 function namedLanguage(language: string | null): string | null {
-  return language === null || language === UNKNOWN_LANGUAGE ? null : language;
+  return language === null || language === unknownLanguage ? null : language;
 }
 
 /** Blank lyrics, `[inst]` and `[instrumental]` in any case. */
 export function isInstrumental(lyrics: string): boolean {
-  return ["", "[inst]", "[instrumental]"].includes(lyrics.trim().toLowerCase());
+  return lyrics.trim() === "" || asksForNoWords(lyrics);
 }

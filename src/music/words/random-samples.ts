@@ -1,6 +1,8 @@
 /** Examples to fill a form with: short descriptions, and songs with lyrics. Our own texts. */
 import { readFileSync } from "node:fs";
 import { z } from "zod";
+import { bpmRange, durationSecondsRange, timeSignatures } from "../../engine/metadata.js";
+import { instrumentalLyrics } from "../../engine/prompts.js";
 import type { SampleType } from "../request/service.js";
 
 const simpleSample = z.strictObject({
@@ -12,11 +14,11 @@ const simpleSample = z.strictObject({
 const customSample = z.strictObject({
   caption: z.string().min(1),
   lyrics: z.string().min(1),
-  bpm: z.int().min(30).max(300),
-  duration: z.number().min(10).max(600),
+  bpm: z.int().min(bpmRange.min).max(bpmRange.max),
+  duration: z.number().min(durationSecondsRange.min).max(durationSecondsRange.max),
   keyscale: z.string().min(1),
   language: z.string(),
-  timesignature: z.enum(["2", "3", "4", "6"]),
+  timesignature: z.enum(timeSignatures),
 });
 
 export type SimpleSample = z.output<typeof simpleSample>;
@@ -62,7 +64,7 @@ function fromSimple(sample: SimpleSample): FormSample & SimpleSample {
   return {
     ...sample,
     caption: sample.description,
-    lyrics: sample.instrumental ? "[Instrumental]" : "",
+    lyrics: sample.instrumental ? instrumentalLyrics : "",
     bpm: null,
     key_scale: "",
     time_signature: "",

@@ -1,7 +1,7 @@
 /** Words that the language model writes for requests that are no tasks. */
 import type { CallOptions } from "../../engine/addon.js";
 import { EngineError } from "../../engine/errors.js";
-import { writtenLanguage } from "../../engine/metadata.js";
+import { unknownLanguage, writtenLanguage } from "../../engine/metadata.js";
 import { parseQueryHints } from "../../engine/query-hints.js";
 import type { MusicEngine, SamplingOptions, SongSheet } from "../../engine/types.js";
 import { type Caller, ConcurrencyLimit } from "../concurrency-limit.js";
@@ -13,7 +13,6 @@ import { drawSeed } from "../song/seeds.js";
 
 /** One text at a time: a job that needs the language model too then waits for one at most. */
 const TURNS = { places: 1, placesPerAddress: 1, waitingPerAddress: 64, retryAfterSeconds: 10 };
-const UNKNOWN_LANGUAGE = "unknown";
 
 /** As clients read it. */
 export interface WrittenText {
@@ -44,7 +43,7 @@ export class TextWriter {
    */
   formatInput(input: FormatInput, caller: Caller): Promise<WrittenText> {
     const { prompt: caption, lyrics, bpm, keyScale, timeSignature, durationSeconds } = input;
-    const language = input.language === UNKNOWN_LANGUAGE ? null : input.language;
+    const language = input.language === unknownLanguage ? null : input.language;
     const metadata = { bpm, keyScale, timeSignature, durationSeconds };
     return this.#write(input, caller, (writing, call) =>
       this.engine.formatInput({ caption, lyrics, language, metadata, ...writing }, call),
@@ -58,7 +57,7 @@ export class TextWriter {
   createSample(wish: SampleWish, caller: Caller): Promise<WrittenText> {
     const hints = parseQueryHints(wish.query);
     // Clients send "en" without meaning it; in a wish it counts as no preference.
-    const isPreference = wish.language !== UNKNOWN_LANGUAGE && wish.language !== DEFAULT_LANGUAGE;
+    const isPreference = wish.language !== unknownLanguage && wish.language !== DEFAULT_LANGUAGE;
     const language = (isPreference ? wish.language : null) ?? hints.language;
     const instrumental = wish.instrumental || hints.instrumental;
     const metadata = { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null };
@@ -86,7 +85,7 @@ export class TextWriter {
 
 async function answerOf(sheet: SongSheet, warnings: string[]): Promise<WrittenText> {
   const { caption, lyrics, bpm, keyScale, timeSignature, durationSeconds, language } = sheet;
-  const isNamed = language !== UNKNOWN_LANGUAGE;
+  const isNamed = language !== unknownLanguage;
   return {
     caption,
     lyrics,
@@ -94,7 +93,7 @@ async function answerOf(sheet: SongSheet, warnings: string[]): Promise<WrittenTe
     key_scale: keyScale,
     time_signature: timeSignature,
     duration: durationSeconds,
-    vocal_language: isNamed ? language : ((await writtenLanguage(lyrics)) ?? UNKNOWN_LANGUAGE),
+    vocal_language: isNamed ? language : ((await writtenLanguage(lyrics)) ?? unknownLanguage),
     warnings: [...warnings, ...sheet.warnings],
   };
 }
