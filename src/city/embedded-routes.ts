@@ -24,9 +24,8 @@ import { buildingPrefabs, networkPrefabs, roadPrefabs } from "./state/prefabs.js
 import { problems } from "./state/problems.js";
 import { chirps, demand, economy, saves, summary } from "./state/summary.js";
 import { type Body, parseBody } from "./wire/body.js";
-import { type JsonObject, writeJson } from "./wire/json.js";
+import { type JsonObject, sendJson, sendJsonText, writeJson } from "./wire/json.js";
 import { Query } from "./wire/query.js";
-import { sendJson, sendJsonText } from "./wire/reply.js";
 
 /** What clients know the bridge by. */
 export const BRIDGE_NAME = "Skylines Agent Bridge";

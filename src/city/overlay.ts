@@ -6,8 +6,7 @@
  */
 import type { RequestHandler } from "express";
 import { BridgeError } from "./errors.js";
-import { writeJson } from "./wire/json.js";
-import { sendJson } from "./wire/reply.js";
+import { sendJson, writeJson } from "./wire/json.js";
 
 const OVERLAY_LINES = 5;
 const OVERLAY_LIFETIME_MS = 6000;

@@ -12,8 +12,7 @@ import { answerUnread, type Listener, listen, logRequests } from "../http/server
 import type { Logger } from "../log.js";
 import { BridgeError, toBridgeError } from "./errors.js";
 import { pageRoutes } from "./page.js";
-import { writeJson } from "./wire/json.js";
-import { sendJson } from "./wire/reply.js";
+import { sendJson, writeJson } from "./wire/json.js";
 
 const MAX_BODY_BYTES = 4 * 2 ** 20;
 const MAX_HEADER_BYTES = 65_536;

@@ -2,7 +2,7 @@
 
 export interface Colors {
   readonly ground: string;
-  /** Of the highest hills and the deepest water; lower ones fade into the ground. */
+  /** The highest hills and the deepest water; lower ones fade into the ground. */
   readonly hill: readonly [number, number, number];
   readonly water: readonly [number, number, number];
   readonly highway: string;
@@ -74,7 +74,7 @@ export const ZONE_COLORS = [
   "#4fd0c4",
 ] as const;
 
-/** Of growable buildings, by service: the game's, darker than the zone below. */
+/** Growable buildings by service: the colours of the game, darker than the zone below. */
 export const GROWABLE_COLORS: Readonly<Record<string, string>> = {
   Residential: "#2e7d32",
   Commercial: "#1f5fb0",

@@ -149,7 +149,7 @@ function clampScale(pixelsPerMeter: number): number {
   return Math.min(Math.max(pixelsPerMeter, MIN_PIXELS_PER_METER), MAX_PIXELS_PER_METER);
 }
 
-/** Of thousands of values, which Math.min cannot take as arguments. */
+/** The least of thousands of values, more than Math.min takes as arguments. */
 function least(values: readonly number[]): number {
   return values.reduce((least, value) => Math.min(least, value), Number.POSITIVE_INFINITY);
 }

@@ -8,7 +8,7 @@ import { buffer } from "node:stream/consumers";
 import { type Request, type Response, Router } from "express";
 import { BRIDGE_NAME } from "../embedded-routes.js";
 import { BridgeError } from "../errors.js";
-import { sendBytes, sendJson } from "../wire/reply.js";
+import { sendBytes, sendJson } from "../wire/json.js";
 
 const CONNECT_TIMEOUT_MS = 2000;
 /** The game itself gives up after ten seconds, twice. */

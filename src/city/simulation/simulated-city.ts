@@ -12,6 +12,7 @@ import type {
   NetSegment,
   NetworkPrefab,
   SaveResult,
+  SetSimulationSpeed,
   ZoneBlock,
 } from "../game.js";
 import type { Level, SubService } from "../terms.js";
@@ -25,8 +26,8 @@ import {
   placeBuilding,
   setBuildingActive,
 } from "./commands/build-commands.js";
-import { setSimulationSpeed, setTaxRate } from "./commands/rule-commands.js";
 import { repairZoneClusters, repairZonesToGrowables, setZone } from "./commands/zone-commands.js";
+import { setTaxRate } from "./life/taxes.js";
 import { MAP_HALF_METERS } from "./state/terrain.js";
 import type { World } from "./state/world.js";
 
@@ -146,4 +147,10 @@ export class SimulatedCity implements City {
     const handle = this.handlers[command.type] as (command: Command) => CommandResults[C["type"]];
     return handle(command);
   }
+}
+
+function setSimulationSpeed(world: World, command: SetSimulationSpeed): ClockState {
+  world.paused = command.paused;
+  world.selectedSpeed = Math.min(Math.max(Math.trunc(command.speed) || 1, 1), 3);
+  return world.clock;
 }

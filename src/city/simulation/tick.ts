@@ -2,25 +2,24 @@
  * One simulation frame. The work is spread over a cycle of 256 frames: in each frame one slice of the buildings and
  * zone blocks has its turn, and the city-wide rounds have frames of their own.
  */
-import { COMPLETED, DOWN } from "./fabric/buildings.js";
-import { updateSeverity } from "./fabric/problems.js";
-import { workOneCycle } from "./life/business.js";
+import { COMPLETED, DOWN, updateSeverity } from "./fabric/buildings.js";
+import { updateBusiness } from "./life/business.js";
 import {
   abandon,
+  accumulateGarbageAndCrime,
   checkFire,
   checkSupplies,
   checkZone,
   decay,
-  pileUp,
   reasonToAbandon,
 } from "./life/decline.js";
 import { updateDemand } from "./life/demand.js";
 import { continueConstruction, growOnBlock, updateLevel } from "./life/growth.js";
 import { complain, praise, reportAbandoned, reportBurnedDown, reportCity, wish } from "./life/messages.js";
-import { liveOneCycle } from "./life/residents.js";
-import { closeServiceCycle } from "./life/services.js";
+import { updateResidents } from "./life/residents.js";
+import { rollServiceLoad } from "./life/services.js";
 import { survey } from "./life/surroundings.js";
-import { bearTaxes, payTaxes, payUpkeep } from "./life/taxation.js";
+import { payTaxes, payUpkeep, updateTaxUnrest } from "./life/taxes.js";
 import { FRAMES_PER_CYCLE } from "./state/calendar.js";
 import { NO_PROBLEMS, type SimBuilding } from "./state/entities.js";
 import type { World } from "./state/world.js";
@@ -77,18 +76,18 @@ function visitGrowable(world: World, building: SimBuilding): void {
 }
 
 function prosper(world: World, building: SimBuilding): void {
-  const excessTax = bearTaxes(world, building);
+  const excessTax = updateTaxUnrest(world, building);
   const around = survey(world, building, excessTax);
-  pileUp(world, building, around);
+  accumulateGarbageAndCrime(world, building, around);
   payTaxes(world, building);
-  if (building.homes > 0) liveOneCycle(world, building, around, excessTax);
-  if (building.jobs > 0) workOneCycle(world, building);
+  if (building.homes > 0) updateResidents(world, building, around, excessTax);
+  if (building.jobs > 0) updateBusiness(world, building);
   if (updateLevel(world, building, around)) praise(world, building);
   else wish(world, building, around);
 }
 
 function visitCivic(world: World, building: SimBuilding): void {
-  closeServiceCycle(building);
+  rollServiceLoad(building);
   checkSupplies(world, building);
   payUpkeep(world, building);
   if (checkFire(world, building)) reportBurnedDown(world, building);

@@ -1,5 +1,6 @@
-/** JSON as the bridge prints it: at most three decimals, whole 64-bit integers, never an exponent, NaN or -0. */
+/** Answers of the bridge: JSON with at most three decimals, whole 64-bit integers, never an exponent, NaN or -0. */
 import { randomUUID } from "node:crypto";
+import type { Response } from "express";
 
 export type Json = null | boolean | number | bigint | string | readonly Json[] | JsonObject;
 export interface JsonObject {
@@ -30,4 +31,21 @@ function printable(part: unknown): unknown {
   if (typeof part !== "number") return part;
   if (!Number.isFinite(part)) throw new RangeError(`${part} is not a number that JSON can hold`);
   return Math.abs(part) < EXPONENT_FROM ? Math.round(part * 1000) / 1000 : INTEGER_MARK + BigInt(part);
+}
+
+export const JSON_TYPE = "application/json; charset=utf-8";
+
+export function sendJson(response: Response, status: number, body: JsonObject): void {
+  sendJsonText(response, status, writeJson(body));
+}
+
+export function sendJsonText(response: Response, status: number, text: string): void {
+  sendBytes(response, status, JSON_TYPE, Buffer.from(text));
+}
+
+export function sendBytes(response: Response, status: number, contentType: string, bytes: Buffer): void {
+  response.statusCode = status;
+  response.setHeader("Content-Type", contentType);
+  response.setHeader("Content-Length", bytes.length);
+  response.end(bytes);
 }

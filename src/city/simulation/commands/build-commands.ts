@@ -29,6 +29,7 @@ import {
   FLOODED,
   removeBuilding,
   requireBuildingRoom,
+  setProblem,
 } from "../fabric/buildings.js";
 import {
   createNode,
@@ -38,7 +39,6 @@ import {
   removeSegment,
   requireRoom,
 } from "../fabric/network.js";
-import { setProblem } from "../fabric/problems.js";
 import { reportFirstRoad, reportOpening } from "../life/messages.js";
 import type { SimBuilding, SimNode } from "../state/entities.js";
 import type { World } from "../state/world.js";

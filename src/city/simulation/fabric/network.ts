@@ -4,8 +4,8 @@ import { distance, squareAround } from "../../geometry.js";
 import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
 import { NO_PROBLEMS, type SimNode, type SimSegment } from "../state/entities.js";
 import type { World } from "../state/world.js";
-import { reattachNear } from "./attachments.js";
 import { streetName } from "./names.js";
+import { reattachNear } from "./reach.js";
 import { createBlocks, forgetUsableNear, removeBlocks } from "./zone-blocks.js";
 
 /** An end this close to a compatible node uses it. */
@@ -136,34 +136,6 @@ export function removeNode(world: World, node: SimNode): void {
     if (far.segmentIds.length === 0) world.dropNode(far);
   }
   world.dropNode(node);
-}
-
-/**
- * Connected components of the nodes over the segments that pass the test.
- * @returns per node id the lowest node id of its component, 0 for nodes on no such segment
- */
-export function components(world: World, belongs: (segment: SimSegment) => boolean): Int32Array {
-  const parent = new Int32Array(world.nodes.end);
-  const find = (id: number): number => {
-    let root = id;
-    while (parent[root] !== root) root = parent[root] as number;
-    for (let at = id; at !== root; ) {
-      const next = parent[at] as number;
-      parent[at] = root;
-      at = next;
-    }
-    return root;
-  };
-  for (const segment of world.segments.all()) {
-    if (!belongs(segment)) continue;
-    if (parent[segment.startNodeId] === 0) parent[segment.startNodeId] = segment.startNodeId;
-    if (parent[segment.endNodeId] === 0) parent[segment.endNodeId] = segment.endNodeId;
-    const a = find(segment.startNodeId);
-    const b = find(segment.endNodeId);
-    parent[Math.max(a, b)] = Math.min(a, b);
-  }
-  for (let id = 1; id < parent.length; id++) if (parent[id] !== 0) parent[id] = find(id);
-  return parent;
 }
 
 function refreshAround(world: World, segment: SimSegment): void {

@@ -1,8 +1,8 @@
 /** A cycle in the life of a business: workers, customers, wares. */
 
+import { setProblem } from "../fabric/buildings.js";
 import { averageEducation } from "../fabric/citizens.js";
-import { setProblem } from "../fabric/problems.js";
-import { isConnectedOutside } from "../fabric/road-access.js";
+import { isConnectedOutside } from "../fabric/reach.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
@@ -16,7 +16,7 @@ const SHELF_PER_VISITOR_PLACE = 10;
 /** Mean education in percent that the jobs of a level ask for. */
 const EDUCATION_NEEDED = [0, 0, 15, 35];
 
-export function workOneCycle(world: World, business: SimBuilding): void {
+export function updateBusiness(world: World, business: SimBuilding): void {
   const settled = world.frame - business.builtFrame > START_UP_FRAMES;
   const { frame } = world;
   const filled = business.workerIds.length;

@@ -1,19 +1,21 @@
 /** Decline: what goes wrong with a building, when people give it up, and how it falls down. */
-import type { ProblemName } from "../../terms.js";
-import { ZONES } from "../../terms.js";
+import { type ProblemName, ZONES } from "../../terms.js";
 import {
   ABANDONED,
   ACTIVE,
   BURNED_DOWN,
   COLLAPSED,
+  clearProblems,
   DEMOLISHING,
   empty,
   FLOODED,
+  gravest,
   ROAD_ACCESS_FAILED,
   removeBuilding,
+  setProblem,
+  UNBEARABLE_AFTER_FRAMES,
   zoneOf,
 } from "../fabric/buildings.js";
-import { clearProblems, gravest, setProblem, UNBEARABLE_AFTER_FRAMES } from "../fabric/problems.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
@@ -60,7 +62,11 @@ export function checkSupplies(world: World, building: SimBuilding): void {
 }
 
 /** What piles up unless somebody takes care of it. */
-export function pileUp(world: World, building: SimBuilding, { quality }: Surroundings): void {
+export function accumulateGarbageAndCrime(
+  world: World,
+  building: SimBuilding,
+  { quality }: Surroundings,
+): void {
   const collected = GARBAGE_COLLECTED_PER_CYCLE * (quality.get("garbage") ?? 0);
   building.garbage = gauge(building.garbage + GARBAGE_PER_CYCLE - collected);
   const prevented = CRIME_PREVENTED_PER_CYCLE * (quality.get("police") ?? 0);

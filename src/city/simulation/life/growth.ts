@@ -1,10 +1,8 @@
 /** Growth: zoned lots become building sites, sites become buildings, and buildings rise to better ones. */
-import type { SubService, Zone } from "../../terms.js";
-import { ZONES } from "../../terms.js";
+import { type SubService, ZONES, type Zone } from "../../terms.js";
 import { growablesFor } from "../catalogue/growable-prefabs.js";
-import { ACTIVE, COMPLETED, createBuilding, FLOODED, upgrade } from "../fabric/buildings.js";
+import { ACTIVE, COMPLETED, createBuilding, FLOODED, setProblem, upgrade } from "../fabric/buildings.js";
 import { ageOf, averageEducation, TEEN_AGE } from "../fabric/citizens.js";
-import { setProblem } from "../fabric/problems.js";
 import { BLOCK_COLUMNS, cellBit, cellCenter, occupiedCells, usableCells } from "../fabric/zone-blocks.js";
 import { FRAMES_PER_DAY } from "../state/calendar.js";
 import type { SimBuilding, SimZoneBlock } from "../state/entities.js";

@@ -4,7 +4,7 @@ import type { ProblemName } from "../../terms.js";
 import type { Coverage, SimBuildingPrefab } from "../catalogue/building-prefab.js";
 import { streetOf } from "../fabric/buildings.js";
 import { citizenName } from "../fabric/names.js";
-import { isConnectedOutside } from "../fabric/road-access.js";
+import { isConnectedOutside } from "../fabric/reach.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
 import type { Citizen, SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";

@@ -1,6 +1,6 @@
 /** A cycle in the life of a residential building: growing older, learning, working, shopping, coming and going. */
 import type { Coverage } from "../catalogue/building-prefab.js";
-import { isActive } from "../fabric/buildings.js";
+import { gravest, isActive } from "../fabric/buildings.js";
 import {
   ADULT_AGE,
   addCitizen,
@@ -15,8 +15,7 @@ import {
   TEEN_AGE,
   takeJob,
 } from "../fabric/citizens.js";
-import { gravest } from "../fabric/problems.js";
-import { isConnectedOutside } from "../fabric/road-access.js";
+import { isConnectedOutside } from "../fabric/reach.js";
 import type { Citizen, Household, SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { requestService } from "./services.js";
@@ -37,13 +36,18 @@ const UNHAPPY = 25;
 /** A family comes to an empty home with this chance at full demand. */
 const ARRIVAL_PERCENT = 60;
 
-export function liveOneCycle(world: World, home: SimBuilding, around: Surroundings, excessTax: number): void {
+export function updateResidents(
+  world: World,
+  home: SimBuilding,
+  around: Surroundings,
+  excessTax: number,
+): void {
   updateHealth(home, around);
   const happiness = happinessOf(home, excessTax);
   for (const id of [...home.householdIds]) {
     const household = world.households.at(id);
     if (happiness < UNHAPPY && world.random.percent(LEAVING_PERCENT)) moveOut(world, household);
-    else liveAsFamily(world, home, household);
+    else updateHousehold(world, home, household);
   }
   admitNewcomers(world, home, happiness);
 }
@@ -61,7 +65,7 @@ function updateHealth(home: SimBuilding, { quality, pollution }: Surroundings): 
   home.health += (Math.min(Math.max(target, 0), 100) - home.health) * 0.1;
 }
 
-function liveAsFamily(world: World, home: SimBuilding, household: Household): void {
+function updateHousehold(world: World, home: SimBuilding, household: Household): void {
   let parents = 0;
   for (const id of [...household.memberIds]) {
     const citizen = world.citizens.at(id);

@@ -20,7 +20,7 @@ export function requestService(world: World, building: SimBuilding, kind: Covera
 }
 
 /** At a provider's own turn: what was asked of it since its last turn becomes its load. */
-export function closeServiceCycle(building: SimBuilding): void {
+export function rollServiceLoad(building: SimBuilding): void {
   building.lastLoad = building.load;
   building.load = 0;
 }

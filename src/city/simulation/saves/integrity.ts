@@ -3,7 +3,8 @@
 import { zoneOf } from "../fabric/buildings.js";
 import { BLOCK_COLUMNS } from "../fabric/zone-blocks.js";
 import type { World } from "../state/world.js";
-import { isCityId } from "./automatic-saves.js";
+
+const CITY_ID = /^[0-9a-f]{12}$/;
 
 /** Every broken invariant, in words; empty for a sound city. */
 export function findFaults(world: World): string[] {
@@ -17,9 +18,9 @@ export function findFaults(world: World): string[] {
   ];
 }
 
-/** The identity becomes part of file names. */
+/** The identity becomes part of file names: twelve hexadecimal digits. */
 function identityFaults({ cityId }: World): string[] {
-  return cityId === null || isCityId(cityId) ? [] : ["its identity is not one that this program gives"];
+  return cityId === null || CITY_ID.test(cityId) ? [] : ["its identity is not one that this program gives"];
 }
 
 /** Segments and nodes name each other, and both ends exist. */

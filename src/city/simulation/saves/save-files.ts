@@ -1,15 +1,16 @@
 /**
  * Saved cities on disk. A save is written to a temporary file, flushed to the disk, and only then given its name, so
- * that whatever happens meanwhile the last good save of that name stays whole.
+ * that whatever happens meanwhile the last good save of that name stays whole. Automatic saves are named
+ * `AutoSave 3f09c1d2a7be 4`: the identity of the city is part of them, so that none replaces a file of another city, and
+ * the number goes round, so that each city keeps its latest ones.
  */
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { CommandRefusedError, type SaveDirectory, type SaveFile, type SaveResult } from "../../game.js";
 import { DEFAULT_SAVE_NAME } from "../../terms.js";
 import type { World } from "../state/world.js";
-import { automaticSavesOf, isAutomaticName, newCityId, nextAutomaticName } from "./automatic-saves.js";
 import { packCity, SaveFileError, unpackCity } from "./crp.js";
 import { restoreSnapshot, SNAPSHOT_VERSION, type Snapshot, takeSnapshot } from "./snapshot.js";
 
@@ -233,4 +234,36 @@ async function syncDirectory(directory: string): Promise<void> {
 function emptyWhenMissing(error: NodeJS.ErrnoException): string[] {
   if (error.code === "ENOENT") return [];
   throw error;
+}
+
+const KEPT_PER_CITY = 5;
+const CITY_ID_BYTES = 6;
+const AUTOMATIC_NAME = /^AutoSave [0-9a-f]{12} \d+$/i;
+
+export function newCityId(): string {
+  return randomBytes(CITY_ID_BYTES).toString("hex");
+}
+
+/** Whether a save of that name could be the automatic save of some city. */
+export function isAutomaticName(name: string): boolean {
+  return AUTOMATIC_NAME.test(name);
+}
+
+/** @param saves newest first */
+export function automaticSavesOf(cityId: string, saves: readonly SaveFile[]): SaveFile[] {
+  const names = namesOf(cityId);
+  return saves.filter(({ name }) => names.includes(name));
+}
+
+/**
+ * The name for a city's next automatic save: an unused one, else that of the oldest.
+ * @param saves newest first
+ */
+export function nextAutomaticName(cityId: string, saves: readonly SaveFile[]): string {
+  const own = automaticSavesOf(cityId, saves).map(({ name }) => name);
+  return namesOf(cityId).find((name) => !own.includes(name)) ?? (own.at(-1) as string);
+}
+
+function namesOf(cityId: string): string[] {
+  return Array.from({ length: KEPT_PER_CITY }, (_, i) => `AutoSave ${cityId} ${i + 1}`);
 }

@@ -5,7 +5,7 @@
 import type { Message, Position, Problems } from "../../game.js";
 import { findBuildingPrefab } from "../catalogue/building-prefabs.js";
 import { findNetworkPrefab } from "../catalogue/network-prefabs.js";
-import { attach } from "../fabric/attachments.js";
+import { attach } from "../fabric/reach.js";
 import { Ledger, type LedgerAccount, TaxTable } from "../state/economy.js";
 import type { Citizen, SimBuilding, SimNode, SimSegment, SimZoneBlock, Supply } from "../state/entities.js";
 import { Random } from "../state/random.js";

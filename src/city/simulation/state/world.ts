@@ -2,14 +2,13 @@
  * The state of one city. The modules beside this one each own one phenomenon and work on a World; the World itself
  * only holds the records and the indexes that find them.
  */
-import type { ClockState } from "../../game.js";
+import type { ClockState, Message } from "../../game.js";
 import { boxAround, footprintRadius, squareAround } from "../../geometry.js";
 import { flagBit } from "../../terms.js";
 import { COVERAGES, type Coverage } from "../catalogue/building-prefab.js";
 import { gameTimeMs } from "./calendar.js";
 import { Ledger, TaxTable } from "./economy.js";
 import type { Citizen, Household, SimBuilding, SimNode, SimSegment, SimZoneBlock } from "./entities.js";
-import { MessageBoard } from "./message-board.js";
 import { Pool, SortedById } from "./pool.js";
 import { Random } from "./random.js";
 import { SpatialIndex } from "./spatial-index.js";
@@ -27,8 +26,28 @@ const LIMITS = {
 
 const ABANDONED = flagBit("Abandoned");
 
+const KEPT_MESSAGES = 100;
+
 /** A zone block's cells all lie within this distance of its stored position. */
 export const BLOCK_REACH_METERS = 8 * Math.hypot(4, 4);
+
+/** The recent messages of citizens and city, and the silence after each kind so that nothing is said too often. */
+export class MessageBoard {
+  /** Oldest first. */
+  messages: Message[] = [];
+  /** Message id -> the frame from which it may be said again. */
+  quietUntil = new Map<string, number>();
+
+  isQuiet(messageId: string, frame: number): boolean {
+    return frame < (this.quietUntil.get(messageId) ?? 0);
+  }
+
+  post(message: Message, quietUntilFrame: number): void {
+    this.messages.push(message);
+    if (this.messages.length > KEPT_MESSAGES) this.messages.shift();
+    this.quietUntil.set(message.messageId, quietUntilFrame);
+  }
+}
 
 export class World {
   /** Sets the automatic saves of this city apart from those of all others; null for one that has none. */

@@ -3,12 +3,10 @@
  * fields that touch form one circuit, and a line joins the circuits at its two ends. Fields are kept on a grid of
  * 32 m cells.
  */
-
 import type { GroundPoint } from "../../game.js";
 import { footprintRadius } from "../../geometry.js";
-import { ABANDONED, COMPLETED, DOWN, isActive } from "../fabric/buildings.js";
-import { setProblem } from "../fabric/problems.js";
-import { isAtShore } from "../fabric/shore.js";
+import { ABANDONED, COMPLETED, DOWN, isActive, setProblem } from "../fabric/buildings.js";
+import { isAtShore } from "../fabric/reach.js";
 import { temperature } from "../state/calendar.js";
 import { NO_PROBLEMS, type SimBuilding } from "../state/entities.js";
 import { hash } from "../state/random.js";

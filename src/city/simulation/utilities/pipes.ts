@@ -2,11 +2,8 @@
  * Water, sewage and heat. Pipes form networks through shared nodes only; a building or plant belongs to the networks
  * whose pipes lie within reach of it. Water pipes carry fresh water and sewage, heating pipes carry heat.
  */
-
-import { COMPLETED, DOWN, isActive } from "../fabric/buildings.js";
-import { components } from "../fabric/network.js";
-import { setProblem } from "../fabric/problems.js";
-import { isAtShore } from "../fabric/shore.js";
+import { COMPLETED, DOWN, isActive, setProblem } from "../fabric/buildings.js";
+import { components, isAtShore } from "../fabric/reach.js";
 import { temperature } from "../state/calendar.js";
 import { NO_PROBLEMS, type SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";

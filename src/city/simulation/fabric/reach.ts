@@ -1,0 +1,132 @@
+/**
+ * What a building is within reach of: the road it opens to and where that leads, the pipes that can serve it, the
+ * water. A pure function of where things are; roads and pipes are kept up to date when either comes or goes.
+ */
+
+import type { GroundPoint } from "../../game.js";
+import { boxAround, CELL_METERS, distanceToLine, squareAround } from "../../geometry.js";
+import type { SimBuilding, SimSegment } from "../state/entities.js";
+import type { Terrain } from "../state/terrain.js";
+import type { World } from "../state/world.js";
+
+/** A pipe serves buildings up to this far away. */
+const PIPE_REACH_METERS = 100;
+/** How far the footprint's edge may be from the edge of its road. */
+const DRIVEWAY_METERS = 16;
+const WIDEST_ROAD_METERS = 32;
+const LARGEST_FOOTPRINT_CELLS = 16;
+
+/** Works out a building's road and pipes. */
+export function attach(world: World, building: SimBuilding): void {
+  const halfExtent = halfExtentOf(building);
+  const reach = Math.max(PIPE_REACH_METERS, halfExtent + DRIVEWAY_METERS + WIDEST_ROAD_METERS / 2);
+  building.roadId = 0;
+  building.waterPipeIds = [];
+  building.heatPipeIds = [];
+  let nearestRoad = Number.POSITIVE_INFINITY;
+  for (const id of world.segmentGrid.near(squareAround(building.position, reach))) {
+    const segment = world.segments.at(id);
+    const { prefab } = segment;
+    const away = distanceToLine(building.position, segment);
+    if (prefab.carries === "water" && away <= PIPE_REACH_METERS) building.waterPipeIds.push(id);
+    else if (prefab.carries === "heat" && away <= PIPE_REACH_METERS) building.heatPipeIds.push(id);
+    else if (prefab.frontage && away < nearestRoad && away <= roadReach(segment, halfExtent)) {
+      nearestRoad = away;
+      building.roadId = id;
+    }
+  }
+}
+
+/** After a segment came or went: works out anew every building that may be concerned. */
+export function reattachNear(world: World, segment: SimSegment): void {
+  const largest = (LARGEST_FOOTPRINT_CELLS / 2) * CELL_METERS;
+  const grow = Math.max(PIPE_REACH_METERS, largest + DRIVEWAY_METERS + WIDEST_ROAD_METERS / 2);
+  for (const id of world.buildingGrid.near(boxAround(segment, grow))) {
+    attach(world, world.buildings.at(id));
+  }
+}
+
+function halfExtentOf(building: SimBuilding): number {
+  return (Math.max(building.prefab.width, building.prefab.length) / 2) * CELL_METERS;
+}
+
+function roadReach(road: SimSegment, halfExtent: number): number {
+  return road.prefab.widthMeters / 2 + halfExtent + DRIVEWAY_METERS;
+}
+
+interface OutsideRoads {
+  readonly revision: number;
+  readonly connected: Uint8Array;
+}
+
+const cache = new WeakMap<World, OutsideRoads>();
+
+/** Whether one can drive from a building to a connection at the map edge. */
+export function isConnectedOutside(world: World, building: SimBuilding): boolean {
+  if (building.roadId === 0) return false;
+  return outsideRoads(world).connected[world.segments.at(building.roadId).startNodeId] === 1;
+}
+
+/** Per node id 1 where its roads lead outside; worked out once per change of the network. */
+function outsideRoads(world: World): OutsideRoads {
+  const known = cache.get(world);
+  if (known && known.revision === world.networkRevision) return known;
+  const component = components(world, (segment) => segment.prefab.carries === "traffic");
+  const leadsOut = new Uint8Array(component.length);
+  for (const node of world.nodes.all()) {
+    const root = component[node.id] as number;
+    if (node.outside && root !== 0) leadsOut[root] = 1;
+  }
+  const connected = new Uint8Array(component.length);
+  for (let id = 1; id < component.length; id++) connected[id] = leadsOut[component[id] as number] as number;
+  const roads = { revision: world.networkRevision, connected };
+  cache.set(world, roads);
+  return roads;
+}
+
+const SHORE_METERS = 24;
+const DIRECTIONS = 8;
+
+/** Water within 24 m of the footprint's edge, seen in eight directions from its centre. */
+export function isAtShore(
+  terrain: Terrain,
+  building: {
+    readonly position: GroundPoint;
+    readonly prefab: { readonly width: number; readonly length: number };
+  },
+): boolean {
+  const { x, z } = building.position;
+  const reach = (Math.max(building.prefab.width, building.prefab.length) / 2) * CELL_METERS + SHORE_METERS;
+  if (terrain.isWater(x, z)) return true;
+  return Array.from({ length: DIRECTIONS }, (_, i) => (2 * Math.PI * i) / DIRECTIONS).some((angle) =>
+    terrain.isWater(x + reach * Math.cos(angle), z + reach * Math.sin(angle)),
+  );
+}
+
+/**
+ * Connected components of the nodes over the segments that pass the test.
+ * @returns per node id the lowest node id of its component, 0 for nodes on no such segment
+ */
+export function components(world: World, belongs: (segment: SimSegment) => boolean): Int32Array {
+  const parent = new Int32Array(world.nodes.end);
+  const find = (id: number): number => {
+    let root = id;
+    while (parent[root] !== root) root = parent[root] as number;
+    for (let at = id; at !== root; ) {
+      const next = parent[at] as number;
+      parent[at] = root;
+      at = next;
+    }
+    return root;
+  };
+  for (const segment of world.segments.all()) {
+    if (!belongs(segment)) continue;
+    if (parent[segment.startNodeId] === 0) parent[segment.startNodeId] = segment.startNodeId;
+    if (parent[segment.endNodeId] === 0) parent[segment.endNodeId] = segment.endNodeId;
+    const a = find(segment.startNodeId);
+    const b = find(segment.endNodeId);
+    parent[Math.max(a, b)] = Math.min(a, b);
+  }
+  for (let id = 1; id < parent.length; id++) if (parent[id] !== 0) parent[id] = find(id);
+  return parent;
+}

@@ -1,0 +1,97 @@
+/** Taxes and upkeep: the rates and who sets them, what a building pays and costs, and how its owner bears the rate. */
+
+import { CommandRefusedError, type SetTaxRate, type SetTaxRateResult, type TaxRow } from "../../game.js";
+import { LEVELS, SLIDER_SUB_SERVICES } from "../../terms.js";
+import { setProblem } from "../fabric/buildings.js";
+import { CYCLES_PER_WEEK } from "../state/calendar.js";
+import { MAX_TAX_RATE, TAX_CLASSES } from "../state/economy.js";
+import type { SimBuilding } from "../state/entities.js";
+import type { World } from "../state/world.js";
+
+/** Taxable income per cycle at level 1; each level adds a quarter. */
+const INCOME_PER_RESIDENT = 3;
+const INCOME_PER_WORKER = 4;
+const INCOME_PER_LEVEL = 0.25;
+
+const TOLERATED_RATE = 11;
+/** This far beyond the tolerated rate unrest begins. */
+const UNREST_MARGIN = 4;
+const UNREST_LIMIT = CYCLES_PER_WEEK;
+
+/** Collects one cycle's tax of a growable. */
+export function payTaxes(world: World, building: SimBuilding): void {
+  const { subService, level } = building.prefab;
+  let residents = 0;
+  for (const id of building.householdIds) residents += world.households.at(id).memberIds.length;
+  const income = INCOME_PER_RESIDENT * residents + INCOME_PER_WORKER * building.workerIds.length;
+  const perLevel = 1 + INCOME_PER_LEVEL * (level - 1);
+  world.ledger.book("taxes", (income * perLevel * world.taxes.rate(subService, level)) / 100);
+}
+
+/** Pays one cycle's upkeep of a civic building; a switched-off one costs nothing. */
+export function payUpkeep(world: World, building: SimBuilding): void {
+  if (!building.switchedOff) world.ledger.book("upkeep", building.prefab.upkeepPerWeek / CYCLES_PER_WEEK);
+}
+
+/** Percentage points of tax beyond what the owner finds right; 0 when content. Raises TaxesTooHigh with time. */
+export function updateTaxUnrest(world: World, building: SimBuilding): number {
+  const { subService, level, growable } = building.prefab;
+  const wealth = averageWealth(world, building);
+  const tolerated = TOLERATED_RATE - Math.round(wealth) + (growable?.highDensity ? 1 : 0);
+  const excess = world.taxes.rate(subService, level) - tolerated;
+  const unrest = building.taxUnrest + (excess >= UNREST_MARGIN ? 1 : -2);
+  building.taxUnrest = Math.min(Math.max(unrest, 0), 2 * UNREST_LIMIT);
+  setProblem(building, "TaxesTooHigh", building.taxUnrest >= UNREST_LIMIT, world.frame);
+  return Math.max(excess, 0);
+}
+
+function averageWealth(world: World, building: SimBuilding): number {
+  const { length } = building.householdIds;
+  if (length === 0) return 0;
+  return building.householdIds.reduce((sum, id) => sum + world.households.at(id).wealth, 0) / length;
+}
+
+type TaxTarget = Pick<TaxRow, "service" | "subService" | "level" | "scope">;
+
+/** Sets one rate for every sub-service and level that passes the filters. */
+export function setTaxRate(world: World, command: SetTaxRate): SetTaxRateResult {
+  const rate = Math.trunc(command.rate);
+  if (!(rate >= 0 && rate <= MAX_TAX_RATE)) {
+    throw new CommandRefusedError(
+      "bad-value",
+      `The tax rate must be 0 to ${MAX_TAX_RATE}, not ${command.rate}`,
+    );
+  }
+  const targets = taxTargets(command);
+  if (targets.length === 0) {
+    const { service, subService } = command;
+    throw new CommandRefusedError(
+      "nothing-matched",
+      `No tax matched service ${service ?? "All"}, sub-service ${subService ?? "All"}`,
+    );
+  }
+  const rateOf = ({ subService, level }: TaxTarget) => world.taxes.rate(subService, level === 0 ? 1 : level);
+  const before = targets.map(rateOf);
+  if (!command.dryRun) {
+    for (const { subService, level } of targets) if (level !== 0) world.taxes.set(subService, level, rate);
+  }
+  return {
+    rate,
+    rows: targets.map((target, i) => ({ ...target, before: before[i] as number, after: rateOf(target) })),
+  };
+}
+
+/** The six sliders first, level by level; then every sub-service, its aggregate before its levels. */
+function taxTargets({ service, subService, level }: SetTaxRate): TaxTarget[] {
+  const passes = (row: { service: string; subService: string }) =>
+    (service === null || row.service === service) && (subService === null || row.subService === subService);
+  const levels = LEVELS.filter((candidate) => level === null || candidate === level);
+  const sliders = SLIDER_SUB_SERVICES.filter(passes).flatMap((row) =>
+    levels.map((each): TaxTarget => ({ ...row, level: each, scope: "uiTaxSlider" })),
+  );
+  const table = TAX_CLASSES.filter(passes).flatMap((row) => {
+    const aggregate: TaxTarget[] = level === null ? [{ ...row, level: 0, scope: "aggregate" }] : [];
+    return [...aggregate, ...levels.map((each): TaxTarget => ({ ...row, level: each, scope: "level" }))];
+  });
+  return [...sliders, ...table];
+}
