@@ -3,7 +3,7 @@ import { basename, isAbsolute } from "node:path";
 import type { AdapterState, LoadedAdapter, MusicEngine } from "../engine/types.js";
 import { HttpError, toHttpError } from "./errors.js";
 import type { PermittedRoot } from "./permitted-root.js";
-import type { AdapterLoad, AdapterScale } from "./request/lora.js";
+import type { AdapterLoad, AdapterScale } from "./request/adapter-bodies.js";
 
 /** The scale that an adapter starts with, and the one shown where there is none. */
 const FULL_SCALE = 1;

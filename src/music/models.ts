@@ -8,7 +8,7 @@ import { durationSecondsRange } from "../engine/metadata.js";
 import type { MusicEngine, SlotState } from "../engine/types.js";
 import { HttpError, RequestError } from "./errors.js";
 import { TASK_TYPES, type TaskType } from "./request/schema.js";
-import type { ModelSwitch } from "./request/service.js";
+import type { ModelSwitch } from "./request/service-bodies.js";
 
 /**
  * The slot with the named model. No name, or one that no slot has loaded, means slot 1: clients send the

@@ -24,9 +24,9 @@ import { JobStatistics } from "./queue/statistics.js";
 import { DamagedRecordError, type SongResult, type Task, type TaskStore } from "./queue/store.js";
 import { damagedTask, type TaskStatusItem, taskStatus, unknownTask } from "./queue/task-status.js";
 import type { GenerationRequest } from "./request/schema.js";
-import type { FormatInput, SampleWish } from "./request/service.js";
+import type { FormatInput, SampleWish } from "./request/service-bodies.js";
 import { checkWords, plansUnasked } from "./song/job-context.js";
-import { Training } from "./training/training.js";
+import { AdapterTrainer } from "./training/trainer.js";
 import { refusalOf, TextWriter, type WrittenText } from "./words/text-writer.js";
 
 const SWEEP_INTERVAL_MS = 5 * 60 * 1000;
@@ -40,7 +40,7 @@ export class MusicService {
   readonly adapters: Adapters;
   /** Where the paths of training requests must lie. */
   readonly trainingRoot: PermittedRoot;
-  readonly training: Training;
+  readonly training: AdapterTrainer;
   readonly dataSet: DataSetEditor;
   readonly labeling: LabelTasks;
   readonly preparations: PreparationTasks;
@@ -74,7 +74,7 @@ export class MusicService {
     this.#detail = detailFor(config);
     this.trainingRoot = new PermittedRoot(config.trainingRoot);
     this.adapters = new Adapters(engine, this.trainingRoot, config.isLocal);
-    this.training = new Training(engine, this.trainingRoot, log);
+    this.training = new AdapterTrainer(engine, this.trainingRoot, log);
     this.dataSet = new DataSetEditor(this.trainingRoot);
     this.labeling = new LabelTasks(engine, this.trainingRoot, this.dataSet, log);
     this.preparations = new PreparationTasks(engine, this.trainingRoot, log);

@@ -6,14 +6,15 @@ import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { expect } from "chai";
 import fc from "fast-check";
 import { RequestError } from "../../src/music/errors.js";
-import type { Fields } from "../../src/music/request/fields.js";
-import { generationSchema, LIST_NAMES, NESTED_NAMES } from "../../src/music/request/schema.js";
+import { NESTED_NAMES } from "../../src/music/request/fields.js";
+import type { Fields } from "../../src/music/request/json.js";
+import { generationSchema, LIST_NAMES } from "../../src/music/request/schema.js";
 import {
   parseFormatInput,
   parseModelSwitch,
   parseSampleType,
   parseTaskIds,
-} from "../../src/music/request/service.js";
+} from "../../src/music/request/service-bodies.js";
 import { namesOf } from "../../src/parameters/names.js";
 import { type BodyApp, bodyApp } from "./body-app.js";
 import { type LiveServer, shortSong, startLiveServer } from "./live-server.js";

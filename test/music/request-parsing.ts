@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { NO_UPLOADS } from "../../src/music/audio/uploads.js";
 import { RequestError } from "../../src/music/errors.js";
-import type { Fields } from "../../src/music/request/fields.js";
+import type { Fields } from "../../src/music/request/json.js";
 import { type GenerationContext, parseGenerationRequest } from "../../src/music/request/parse.js";
 
 export const DRAWN = 77;

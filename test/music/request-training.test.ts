@@ -1,13 +1,13 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { RequestError } from "../../src/music/errors.js";
-import type { Fields } from "../../src/music/request/fields.js";
 import {
   parseAdapterExport,
   parseLokrTraining,
   parseLoraTraining,
-  parseTensorDirectory,
-} from "../../src/music/request/training.js";
+  parseTensorInfo,
+} from "../../src/music/request/adapter-bodies.js";
+import type { Fields } from "../../src/music/request/json.js";
 
 const kinds: [name: string, parse: (fields: Fields) => object][] = [
   ["LoRA", parseLoraTraining],
@@ -208,7 +208,7 @@ describe("training requests", () => {
     });
     expect(refusalOf(parseAdapterExport, { lora_output_dir: "out" })).to.include("export_path");
     expect(refusalOf(parseAdapterExport, { export_path: "mine" })).to.include("lora_output_dir");
-    expect(parseTensorDirectory({ tensor_dir: "t" })).to.equal("t");
+    expect(parseTensorInfo({ tensor_dir: "t" }).tensorDir).to.equal("t");
   });
 
   it("are within every range, or refused in one line, whatever comes", () => {

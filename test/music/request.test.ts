@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { Fields } from "../../src/music/request/fields.js";
+import type { Fields } from "../../src/music/request/json.js";
 import { DEFAULT_LANGUAGE, generationSchema } from "../../src/music/request/schema.js";
 import { namesOf } from "../../src/parameters/names.js";
 import { DRAWN, parse } from "./request-parsing.js";

@@ -4,25 +4,9 @@ import { extname } from "node:path";
 import { instrumentalLyrics } from "../../engine/prompts.js";
 import { HttpError, RequestError } from "../errors.js";
 import type { PermittedRoot } from "../permitted-root.js";
+import type { DataSetChange, SampleChange, ScanRequest } from "../request/data-set-bodies.js";
 import { type DataSet, type DataSetSample, loadDataSet, parseDataSet, saveDataSet } from "./data-set.js";
-import { type ScanRequest, scanFolder } from "./scan.js";
-
-export type SampleChange = Pick<
-  DataSetSample,
-  "caption" | "genre" | "promptOverride" | "lyrics" | "bpm" | "keyScale" | "timeSignature" | "language"
-> & {
-  /** Null: whether there are lyrics decides. */
-  isInstrumental: boolean | null;
-};
-
-/** What changes of the set as a whole; null leaves a value as it is. */
-export interface DataSetChange {
-  name: string;
-  customTag: string | null;
-  tagPosition: DataSet["tagPosition"] | null;
-  allInstrumental: boolean | null;
-  genreRatio: number | null;
-}
+import { scanFolder } from "./scan.js";
 
 export class DataSetEditor {
   readonly #root: PermittedRoot;

@@ -6,6 +6,7 @@ import type { Logger } from "../../log.js";
 import { RequestError } from "../errors.js";
 import { readyLanguageModel } from "../models.js";
 import type { PermittedRoot } from "../permitted-root.js";
+import type { LabelRequest } from "../request/data-set-bodies.js";
 import { drawSeed } from "../song/seeds.js";
 import { BackgroundTasks, type StartedTask } from "./background-tasks.js";
 import { type DataSetSample, type SampleSummary, sampleSummary } from "./data-set.js";
@@ -16,20 +17,6 @@ const SLOT = 1;
 const UNKNOWN: Metadata = { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null };
 const LISTENING = { temperature: 0.7, topK: 0, topP: 1, repetitionPenalty: 1, constrained: true };
 const FORMATTING = { ...LISTENING, temperature: 0.85 };
-
-export interface LabelRequest {
-  /** Null: the default language model. */
-  lmModelPath: string | null;
-  /** Leave tempo, key and metre as they are. */
-  skipMetas: boolean;
-  /** Have the lyrics that came with the audio rewritten, and the caption made of them. */
-  formatLyrics: boolean;
-  /** Write down what is sung, in place of the lyrics that came with the audio. */
-  transcribeLyrics: boolean;
-  onlyUnlabeled: boolean;
-  /** Where the data set is saved after every sample; null: nowhere. */
-  savePath: string | null;
-}
 
 export interface LabelResult {
   message: string;

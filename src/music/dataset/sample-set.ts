@@ -3,7 +3,7 @@ import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { RequestError } from "../errors.js";
 import { isWithin, type PermittedRoot } from "../permitted-root.js";
-import { isObject } from "../request/fields.js";
+import { isObject } from "../request/json.js";
 
 export const MANIFEST_NAME = "manifest.json";
 const SAMPLE_EXTENSION = /\.(?:pt|safetensors)$/;

@@ -1,6 +1,5 @@
 /** Work on the samples of a data set: their audio, and what becomes of one that cannot be done. */
-import type { PlanarAudio } from "../../engine/types.js";
-import { SAMPLE_RATE } from "../../engine/types.js";
+import { type PlanarAudio, SAMPLE_RATE } from "../../engine/types.js";
 import { DecodeError, decodeAudio } from "../audio/decode.js";
 import { type PermittedRoot, UnsafePathError } from "../permitted-root.js";
 import type { DataSetSample } from "./data-set.js";

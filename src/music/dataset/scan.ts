@@ -5,7 +5,8 @@ import { instrumentalLyrics } from "../../engine/prompts.js";
 import { DecodeError, measureAudio } from "../audio/decode.js";
 import { RequestError } from "../errors.js";
 import { type PermittedRoot, UnsafePathError } from "../permitted-root.js";
-import { type DataSet, type DataSetSample, sampleId, type TagPosition, withOwnIds } from "./data-set.js";
+import type { ScanRequest } from "../request/data-set-bodies.js";
+import { type DataSet, type DataSetSample, sampleId, withOwnIds } from "./data-set.js";
 import { type Description, describeAudio, readTables, readText, type Tables } from "./side-files.js";
 
 const AUDIO_EXTENSIONS = [".flac", ".m4a", ".mp3", ".ogg", ".opus", ".wav"];
@@ -13,15 +14,6 @@ const AUDIO_EXTENSIONS = [".flac", ".m4a", ".mp3", ".ogg", ".opus", ".wav"];
 const LONGEST_SECONDS = 3600;
 /** Files measured at a time. */
 const CONCURRENCY = 4;
-
-export interface ScanRequest {
-  directory: string;
-  name: string;
-  customTag: string;
-  tagPosition: TagPosition;
-  /** What a song without lyrics counts as. */
-  allInstrumental: boolean;
-}
 
 export interface Scan {
   dataSet: DataSet;

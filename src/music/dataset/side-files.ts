@@ -2,7 +2,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join, parse } from "node:path";
 import { parse as parseCsv } from "csv-parse/sync";
-import { isObject } from "../request/fields.js";
+import { isObject } from "../request/json.js";
 import { readWholeNumber } from "./data-set.js";
 
 /** What is said of one piece of music; absent where nothing is. */

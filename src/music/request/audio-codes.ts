@@ -3,7 +3,7 @@ import { z } from "zod";
 import { describe } from "../../parameters/values.js";
 import { RequestError } from "../errors.js";
 
-/** The vocabulary has slots above this code, the codebook has not (reference/engine.md 11.1). */
+/** The vocabulary has slots above this code, the codebook has not. */
 const MAX_CODE = 63_999;
 /** Ten minutes at 5 codes a second. */
 const MAX_CODES = 3000;

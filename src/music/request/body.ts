@@ -5,8 +5,7 @@ import type { Request } from "express";
 import type { Authenticator } from "../access.js";
 import { NO_UPLOADS, type UploadLimits, type Uploads } from "../audio/uploads.js";
 import { HttpError, RequestError } from "../errors.js";
-import { type Fields, isObject } from "./fields.js";
-import { parseClientJson } from "./json.js";
+import { type Fields, isObject, parseClientJson } from "./json.js";
 import { bodyTooLarge, clientHungUp, MAX_FIELDS, readMultipart, removeFiles } from "./multipart.js";
 import { LIST_NAMES } from "./schema.js";
 
@@ -44,7 +43,7 @@ const TYPE_NAMES: Readonly<Record<BodyType, string>> = {
   multipart: "multipart/form-data",
 };
 
-/** Of recordings in JSON. They stand in memory four times while they are read; files are better sent as files. */
+/** Bytes of recordings in JSON. They stand in memory four times while they are read; files are better sent as files. */
 const MAX_SPELLED_BYTES = 32 * 2 ** 20;
 
 const PERCENT = 0x25;
@@ -58,10 +57,13 @@ export interface BodyLimits {
 }
 
 export class BodyReader {
-  constructor(
-    private readonly authenticator: Authenticator,
-    private readonly limits: BodyLimits,
-  ) {}
+  readonly #authenticator: Authenticator;
+  readonly #limits: BodyLimits;
+
+  constructor(authenticator: Authenticator, limits: BodyLimits) {
+    this.#authenticator = authenticator;
+    this.#limits = limits;
+  }
 
   /**
    * Content type and syntax are checked before the key, the key before any file is stored.
@@ -73,20 +75,20 @@ export class BodyReader {
       throw unsupported(request, rule);
     }
     return type === "multipart"
-      ? await this.readMultipart(request, rule)
-      : await this.readText(request, type, rule);
+      ? await this.#readMultipart(request, rule)
+      : await this.#readText(request, type, rule);
   }
 
-  private async readMultipart(request: Request, rule: BodyRule): Promise<RequestBody> {
+  async #readMultipart(request: Request, rule: BodyRule): Promise<RequestBody> {
     const { fields, uploads, paths } = await readMultipart(request, {
-      authenticator: this.authenticator,
-      maxFieldBytes: this.limits.maxBytes,
-      uploads: rule.storesFiles ? this.limits.uploads : null,
+      authenticator: this.#authenticator,
+      maxFieldBytes: this.#limits.maxBytes,
+      uploads: rule.storesFiles ? this.#limits.uploads : null,
     });
     const dispose = (kept: readonly string[] = []) =>
       removeFiles(paths.filter((path) => !kept.includes(path)));
     try {
-      this.authenticator.authorize(request, fields.ai_token);
+      this.#authenticator.authorize(request, fields.ai_token);
     } catch (error) {
       await dispose();
       throw error;
@@ -94,20 +96,16 @@ export class BodyReader {
     return { fields, uploads, dispose };
   }
 
-  private async readText(
-    request: Request,
-    type: "json" | "form" | null,
-    rule: BodyRule,
-  ): Promise<RequestBody> {
-    const bytes = await readBytes(request, this.maxBytes(request, rule));
+  async #readText(request: Request, type: "json" | "form" | null, rule: BodyRule): Promise<RequestBody> {
+    const bytes = await readBytes(request, this.#maxBytes(request, rule));
     const fields = bytes.length === 0 && rule.mayBeEmpty ? {} : parseText(request, bytes, type, rule);
-    this.authenticator.authorize(request, fields.ai_token);
+    this.#authenticator.authorize(request, fields.ai_token);
     return { fields, uploads: NO_UPLOADS, dispose: async () => {} };
   }
 
-  private maxBytes(request: Request, { holdsRecordings = false }: BodyRule): number {
-    const { maxBytes, uploads } = this.limits;
-    const isLong = holdsRecordings && this.authenticator.acceptsHeaders(request);
+  #maxBytes(request: Request, { holdsRecordings = false }: BodyRule): number {
+    const { maxBytes, uploads } = this.#limits;
+    const isLong = holdsRecordings && this.#authenticator.acceptsHeaders(request);
     return isLong ? maxBytes + Math.min(Math.ceil((uploads.maxBytes * 4) / 3), MAX_SPELLED_BYTES) : maxBytes;
   }
 }

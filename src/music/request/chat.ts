@@ -1,11 +1,11 @@
-/** The body of POST /v1/chat/completions: a task of POST /release_task, told in a conversation (reference/music-http.md 8.2). */
+/** The body of POST /v1/chat/completions: a task of POST /release_task, told in a conversation. */
 import type { RangePolicy } from "../../config.js";
 import { describe, flag } from "../../parameters/values.js";
 import type { UploadKind } from "../audio/uploads.js";
 import { RequestError } from "../errors.js";
-import { FieldSources, type Fields, isObject } from "./fields.js";
+import { FieldSources, parseField } from "./fields.js";
+import { type Fields, isObject } from "./json.js";
 import { generationSchema } from "./schema.js";
-import { parseField } from "./validate.js";
 
 /** A recording inside a message. */
 export interface Recording {

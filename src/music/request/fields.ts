@@ -1,11 +1,18 @@
-/** Where a parameter's value is looked up in a body (reference/music-http.md 2.2). */
-import { readClientJson } from "./json.js";
-import { NESTED_NAMES } from "./schema.js";
+/** Where a parameter's value is looked up in a body, and how its rule is applied under the range policy. */
+import { z } from "zod";
+import type { RangePolicy } from "../../config.js";
+import { namesOf } from "../../parameters/names.js";
+import { describe, type Remedy } from "../../parameters/values.js";
+import { RequestError } from "../errors.js";
+import { type Fields, isObject, readClientJson } from "./json.js";
 
-/** A body as it came: names to whatever JSON or a form gave. */
-export type Fields = Readonly<Record<string, unknown>>;
+/** Where the values of a request may stand beside its top level, in the order of lookup. */
+export const NESTED_NAMES = {
+  parameters: ["param_obj"],
+  metadata: ["metas", "meta", "metadata", "user_metadata", "userMetadata"],
+} as const;
 
-export interface Found {
+interface Found {
   /** The name that the client used. */
   name: string;
   value: unknown;
@@ -16,7 +23,7 @@ export interface Found {
  * each the names are tried in order; the first value that is neither null nor blank wins.
  */
 export class FieldSources {
-  private readonly sources: readonly Fields[];
+  readonly #sources: readonly Fields[];
 
   constructor(fields: Fields) {
     const named = (names: readonly string[]) =>
@@ -24,11 +31,11 @@ export class FieldSources {
         .map((name): [string, unknown] => [name, own(fields, name)])
         .filter(([, value]) => !isEmpty(value));
     const nested = [...named(NESTED_NAMES.parameters), ...named(NESTED_NAMES.metadata).slice(0, 1)];
-    this.sources = [fields, ...nested.map(readObject)];
+    this.#sources = [fields, ...nested.map(readObject)];
   }
 
   find(names: readonly string[]): Found | undefined {
-    for (const source of this.sources) {
+    for (const source of this.#sources) {
       for (const name of names) {
         const value = own(source, name);
         if (!isAbsent(value)) return { name, value };
@@ -36,10 +43,6 @@ export class FieldSources {
     }
     return undefined;
   }
-}
-
-export function isObject(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function own(fields: Fields, name: string): unknown {
@@ -58,4 +61,63 @@ function isEmpty(value: unknown): boolean {
 function readObject([name, value]: [name: string, value: unknown]): Fields {
   const read = typeof value === "string" ? readClientJson(value, name) : value;
   return isObject(read) ? read : {};
+}
+
+/** Parses every parameter of the schema; see `parseField`. */
+export function parseObject<Shape extends z.ZodRawShape>(
+  schema: z.ZodObject<Shape>,
+  sources: FieldSources,
+  policy: RangePolicy,
+  warnings: string[],
+): z.output<z.ZodObject<Shape>> {
+  const shape: Record<string, z.ZodType> = schema.shape as never;
+  const values = Object.entries(shape).map(([key, type]) => [
+    key,
+    parseField(type, sources, policy, warnings),
+  ]);
+  return Object.fromEntries(values);
+}
+
+/** A parser of bodies in which nothing is clamped or replaced; it throws a RequestError that names the field at fault. */
+export function strictParser<Shape extends z.ZodRawShape>(shape: Shape) {
+  const schema = z.object(shape);
+  return (fields: Fields) => parseObject(schema, new FieldSources(fields), "refuse", []);
+}
+
+/**
+ * The value of a parameter, its default where the client sent none.
+ * @param warnings gets a line for every value that was not taken literally
+ * @throws RequestError naming the parameter, its rule and the value
+ */
+export function parseField<S extends z.ZodType>(
+  schema: S,
+  sources: FieldSources,
+  policy: RangePolicy,
+  warnings: string[],
+): z.output<S> {
+  const names = namesOf(schema);
+  const found = sources.find(names);
+  const result = schema.safeParse(found?.value);
+  if (result.success) return result.data;
+
+  const issue = result.error.issues[0] as z.core.$ZodIssue;
+  const name = found && found.name !== names[0] ? `${names[0]} (sent as ${found.name})` : names[0];
+  const complaint = `${name} ${issue.message}, got ${describe(found?.value)}`;
+  const remedy = remedyOf(issue, policy);
+  if (remedy === undefined) throw new RequestError(complaint);
+
+  const mended = schema.parse(remedy.use);
+  warnings.push(`${complaint}; ${describe(remedy.use ?? mended)} was used`);
+  return mended;
+}
+
+function remedyOf(issue: z.core.$ZodIssue, policy: RangePolicy): Remedy | undefined {
+  if (issue.code === "custom" && issue.params && "use" in issue.params) {
+    const remedy = issue.params as unknown as Remedy;
+    return policy === "refuse" && remedy.isRange === true ? undefined : remedy;
+  }
+  if (policy === "refuse") return undefined;
+  if (issue.code === "too_small") return { use: issue.minimum };
+  if (issue.code === "too_big") return { use: issue.maximum };
+  return undefined;
 }

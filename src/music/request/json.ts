@@ -56,3 +56,10 @@ export function readClientJson(text: string, what: string): unknown {
     throw error;
   }
 }
+
+/** A body as it came: names to whatever JSON or a form gave. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+export function isObject(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

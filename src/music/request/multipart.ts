@@ -17,7 +17,7 @@ import {
   uploadPath,
 } from "../audio/uploads.js";
 import { RequestError } from "../errors.js";
-import type { Fields } from "./fields.js";
+import type { Fields } from "./json.js";
 
 export const MAX_FIELDS = 1000;
 
@@ -62,66 +62,73 @@ export async function removeFiles(paths: readonly string[]): Promise<void> {
 
 class MultipartReader {
   readonly paths: string[] = [];
-  private readonly fields: Record<string, unknown> = Object.create(null);
-  private readonly received = new Map<string, Upload>();
-  private readonly contents: Readable[] = [];
-  private readonly writes: Promise<void>[] = [];
-  private readonly parser: busboy.Busboy;
-  private fieldBytes = 0;
-  private mayStore: boolean;
-  private failure: unknown;
+  readonly #fields: Record<string, unknown> = Object.create(null);
+  readonly #received = new Map<string, Upload>();
+  readonly #contents: Readable[] = [];
+  readonly #writes: Promise<void>[] = [];
+  readonly #parser: busboy.Busboy;
+  #fieldBytes = 0;
+  #mayStore: boolean;
+  #failure: unknown;
 
-  constructor(
-    private readonly request: IncomingMessage,
-    private readonly options: MultipartOptions,
-  ) {
-    this.parser = createParser(request, options);
-    this.mayStore = options.authenticator.acceptsHeaders(request);
+  readonly #request: IncomingMessage;
+  readonly #options: MultipartOptions;
+
+  constructor(request: IncomingMessage, options: MultipartOptions) {
+    this.#request = request;
+    this.#options = options;
+    this.#parser = createParser(request, options);
+    this.#mayStore = options.authenticator.acceptsHeaders(request);
   }
 
   async read(): Promise<MultipartBody> {
-    const { parser } = this;
+    const parser = this.#parser;
     const closed = new Promise<void>((resolve) => parser.once("close", resolve));
-    parser.on("field", (name, value, info) => this.takeField(name, value, info));
-    parser.on("file", (name, content, info) => this.writes.push(this.takeFile(name, content, info.filename)));
-    parser.on("error", (error) => this.fail(malformed(error)));
+    parser.on("field", (name, value, info) => this.#takeField(name, value, info));
+    parser.on("file", (name, content, info) =>
+      this.#writes.push(this.#takeFile(name, content, info.filename)),
+    );
+    parser.on("error", (error) => this.#fail(malformed(error)));
     parser.on("filesLimit", () =>
-      this.fail(new RequestError(`The request holds more than ${this.options.uploads?.maxFiles} files`)),
+      this.#fail(new RequestError(`The request holds more than ${this.#options.uploads?.maxFiles} files`)),
     );
     for (const limit of ["fieldsLimit", "partsLimit"] as const) {
-      parser.on(limit, () => this.fail(new RequestError(`The request holds more than ${MAX_FIELDS} fields`)));
+      parser.on(limit, () =>
+        this.#fail(new RequestError(`The request holds more than ${MAX_FIELDS} fields`)),
+      );
     }
-    void this.feed(closed);
+    void this.#feed(closed);
     await closed;
-    await Promise.all(this.writes);
-    if (this.failure !== undefined) throw this.failure;
-    return { fields: this.fields, uploads: this.uploads(), paths: this.paths };
+    await Promise.all(this.#writes);
+    if (this.#failure !== undefined) throw this.#failure;
+    return { fields: this.#fields, uploads: this.#uploads(), paths: this.paths };
   }
 
   /**
    * Gives the body to the parser, and after a failure to nobody. Never rejects: whatever the parser or a listener of
    * its events throws fails the request. A pipe would throw it where nobody can catch it.
    */
-  private async feed(closed: Promise<void>): Promise<void> {
-    const { parser, request } = this;
+  async #feed(closed: Promise<void>): Promise<void> {
+    const parser = this.#parser;
     const write = (chunk: Buffer) => new Promise<unknown>((resolve) => parser.write(chunk, resolve));
     try {
-      for await (const chunk of request) {
-        if (this.failure === undefined) await Promise.race([write(chunk), closed]).catch((e) => this.fail(e));
+      for await (const chunk of this.#request) {
+        if (this.#failure === undefined)
+          await Promise.race([write(chunk), closed]).catch((e) => this.#fail(e));
       }
       // All bytes are seen. The parser would wait for ever for the end of a file part whose headers run straight into
       // the closing boundary; ended here, it is found to be malformed.
       parser.end();
-      for (const content of this.contents) content.push(null);
+      for (const content of this.#contents) content.push(null);
     } catch {
-      this.fail(clientHungUp());
+      this.#fail(clientHungUp());
     }
   }
 
   /** @param value undefined in spite of its type where the part names a charset that the parser does not know */
-  private takeField(name: string | undefined, value: string | undefined, info: busboy.FieldInfo): void {
+  #takeField(name: string | undefined, value: string | undefined, info: busboy.FieldInfo): void {
     if (value === undefined) {
-      this.fail(
+      this.#fail(
         new RequestError(
           `${describe(name ?? "")} must be text in UTF-8, UTF-16LE or ISO-8859-1, not another charset`,
         ),
@@ -130,53 +137,53 @@ class MultipartReader {
     }
     // A part without a name is no field.
     if (name === undefined) return;
-    this.fieldBytes += Buffer.byteLength(name) + Buffer.byteLength(value);
-    if (info.valueTruncated || this.fieldBytes > this.options.maxFieldBytes) {
-      this.fail(bodyTooLarge(this.options.maxFieldBytes));
+    this.#fieldBytes += Buffer.byteLength(name) + Buffer.byteLength(value);
+    if (info.valueTruncated || this.#fieldBytes > this.#options.maxFieldBytes) {
+      this.#fail(bodyTooLarge(this.#options.maxFieldBytes));
       return;
     }
-    if (name === "ai_token" && value !== "") this.mayStore = this.options.authenticator.accepts(value);
-    const earlier = this.fields[name];
-    if (earlier === undefined) this.fields[name] = value;
-    else this.fields[name] = Array.isArray(earlier) ? [...earlier, value] : [earlier, value];
+    if (name === "ai_token" && value !== "") this.#mayStore = this.#options.authenticator.accepts(value);
+    const earlier = this.#fields[name];
+    if (earlier === undefined) this.#fields[name] = value;
+    else this.#fields[name] = Array.isArray(earlier) ? [...earlier, value] : [earlier, value];
   }
 
   /** Settles when the part is dealt with; never rejects. */
-  private async takeFile(field: string, content: Readable, clientName: string | undefined): Promise<void> {
-    const { uploads } = this.options;
+  async #takeFile(field: string, content: Readable, clientName: string | undefined): Promise<void> {
+    const { uploads } = this.#options;
     const kind = uploadKind(field);
-    this.contents.push(content);
-    content.on("error", (error) => this.fail(uploadFailure(error)));
+    this.#contents.push(content);
+    content.on("error", (error) => this.#fail(uploadFailure(error)));
     content.on("limit", () =>
-      this.fail(new RequestError(`${field} is larger than the limit of ${uploads?.maxBytes} bytes`)),
+      this.#fail(new RequestError(`${field} is larger than the limit of ${uploads?.maxBytes} bytes`)),
     );
     try {
       if (kind === null || uploads === null) {
         await drain(content);
         return;
       }
-      const path = this.mayStore ? uploadPath(uploads.directory, kind, clientName ?? "") : null;
+      const path = this.#mayStore ? uploadPath(uploads.directory, kind, clientName ?? "") : null;
       if (path !== null) this.paths.push(path);
       const bytes = path === null ? await drain(content) : await storeUpload(content, path);
       // Browsers send an empty, unnamed part for a file input that nobody touched.
-      if (bytes > 0 || clientName) this.received.set(field, { path });
+      if (bytes > 0 || clientName) this.#received.set(field, { path });
     } catch (error) {
-      this.fail(uploadFailure(error));
+      this.#fail(uploadFailure(error));
     }
   }
 
-  private uploads(): Uploads {
+  #uploads(): Uploads {
     const of = (kind: UploadKind) =>
-      UPLOAD_FIELDS[kind].map((field) => this.received.get(field)).find((upload) => upload !== undefined) ??
+      UPLOAD_FIELDS[kind].map((field) => this.#received.get(field)).find((upload) => upload !== undefined) ??
       null;
     return { referenceAudio: of("referenceAudio"), sourceAudio: of("sourceAudio") };
   }
 
-  private fail(error: unknown): void {
-    if (this.failure !== undefined) return;
-    this.failure = error;
+  #fail(error: unknown): void {
+    if (this.#failure !== undefined) return;
+    this.#failure = error;
     // The parser may be in the middle of the call that found the fault, and does not survive a destroy then.
-    process.nextTick(() => this.parser.destroy(new Error("given up")));
+    process.nextTick(() => this.#parser.destroy(new Error("given up")));
   }
 }
 

@@ -2,21 +2,21 @@
 import type { RangePolicy } from "../../config.js";
 import { canonicalKeyScale, languages } from "../../engine/metadata.js";
 import { describe } from "../../parameters/values.js";
-import type { Uploads } from "../audio/uploads.js";
+import type { Upload, Uploads } from "../audio/uploads.js";
 import { RequestError } from "../errors.js";
 import { assignSeeds } from "../song/seeds.js";
 import { readCodes } from "./audio-codes.js";
-import { FieldSources, type Fields } from "./fields.js";
-import { recordingsOf } from "./recordings.js";
+import { FieldSources, parseField, parseObject } from "./fields.js";
+import type { Fields } from "./json.js";
 import {
   type Analysis,
+  type AudioInput,
   type GenerationParameters,
   type GenerationRequest,
   generationSchema,
   generationSchemaFor,
 } from "./schema.js";
 import { warnOfUnknownFields } from "./unknown-fields.js";
-import { parseField, parseObject } from "./validate.js";
 
 export interface GenerationContext {
   rangePolicy: RangePolicy;
@@ -91,7 +91,7 @@ function warnOfUnknownTerms({ keyScale, vocalLanguage }: GenerationParameters, w
   }
 }
 
-/** Of several flags the one that asks for the least (reference/music-http.md 2.12). */
+/** Where there are several flags, the one that asks for the least. */
 function analysisOf(parameters: GenerationParameters): Analysis | null {
   if (parameters.extractCodesOnly) return "codes";
   if (parameters.fullAnalysisOnly) return "full";
@@ -100,7 +100,7 @@ function analysisOf(parameters: GenerationParameters): Analysis | null {
 
 /**
  * The client's codes, where they act: with `thinking`, whose codes they then take the place of, and with
- * `use_audio_codes` (spec: model behaviour rules 1, 2 and 4; reference/music-http.md D6).
+ * `use_audio_codes`.
  */
 function codesInUse(parameters: GenerationParameters, warnings: string[]): number[][] | null {
   const { audioCodes, taskType, thinking, useAudioCodes, batchSize } = parameters;
@@ -116,7 +116,7 @@ function codesInUse(parameters: GenerationParameters, warnings: string[]): numbe
   return readCodes(audioCodes, batchSize);
 }
 
-/** The language model works for these tasks, but on words alone (reference/engine.md 11.4). */
+/** The language model works for these tasks, but on words alone. */
 function warnOfMissingCodes({ taskType, thinking }: GenerationParameters, warnings: string[]): void {
   if (thinking && (taskType === "lego" || taskType === "complete")) {
     warnings.push(`thinking wrote no audio codes: task_type ${taskType} works on a source`);
@@ -137,4 +137,64 @@ function checkGuidanceInterval({ cfgIntervalStart: start, cfgIntervalEnd: end }:
   if (start > end) {
     throw new RequestError(`cfg_interval_start must not be above cfg_interval_end, got ${start} and ${end}`);
   }
+}
+
+type RecordingNeeds = Pick<GenerationParameters, "taskType" | "srcAudioPath" | "referenceAudioPath"> & {
+  analysis: Analysis | null;
+  /** The client's codes take the place of a source. */
+  hasCodes: boolean;
+};
+
+/**
+ * Which recordings a task works on: uploaded files, else files that the request names. Clients attach a source to every task: one that the task does without is ignored, unseen.
+ * @throws RequestError where the task needs a source and has none
+ */
+function recordingsOf(
+  needs: RecordingNeeds,
+  uploads: Uploads,
+  warnings: string[],
+): { sourceAudio: AudioInput | null; referenceAudio: AudioInput | null } {
+  const hasSource = uploads.sourceAudio !== null || needs.srcAudioPath !== null;
+  const reason = whyNoSource(needs);
+  if (reason !== null && hasSource) warnings.push(`src_audio was ignored: ${reason}`);
+  const sourceAudio = reason === null ? inputOf("src_audio", uploads.sourceAudio, needs.srcAudioPath) : null;
+  if (reason === null && sourceAudio === null) throw new RequestError(missingSource(needs));
+  const referenceAudio =
+    needs.analysis === null
+      ? inputOf("reference_audio", uploads.referenceAudio, needs.referenceAudioPath)
+      : null;
+  return { sourceAudio, referenceAudio };
+}
+
+/** Null where the task works on one. */
+function whyNoSource({ taskType, analysis, hasCodes }: RecordingNeeds): string | null {
+  if (analysis === "metadata") return "analysis_only reads the caption and lyrics";
+  if (analysis !== null) return null;
+  if (taskType === "text2music") return "task_type text2music works without one";
+  return hasCodes ? "audio_code_string takes its place" : null;
+}
+
+function missingSource({ taskType, analysis }: RecordingNeeds): string {
+  const what =
+    analysis === null
+      ? `task_type ${taskType}`
+      : analysis === "codes"
+        ? "extract_codes_only"
+        : "full_analysis_only";
+  const codes =
+    analysis === null && taskType === "cover"
+      ? ", or audio_code_string together with thinking or use_audio_codes"
+      : "";
+  return `${what} needs a source: a file in src_audio, or its path in src_audio_path${codes}`;
+}
+
+/** An upload beats a path. */
+function inputOf(field: string, upload: Upload | null, path: string | null): AudioInput | null {
+  if (upload === null) return path === null ? null : { path, isUpload: false };
+  if (upload.path === null) {
+    throw new RequestError(
+      `${field} came before any key and was not kept: send ai_token before the files, or the key in a header`,
+    );
+  }
+  return { path: upload.path, isUpload: true };
 }

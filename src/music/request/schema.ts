@@ -7,25 +7,79 @@ import { bpmRange, durationSecondsRange } from "../../engine/metadata.js";
 import { inferenceSteps, renderParameters } from "../../engine/render-parameters.js";
 import { namesOf, parameter } from "../../parameters/names.js";
 import {
+  elementsOf,
   finiteNumber,
   flag,
   instead,
   integer,
+  isTooLong,
   lyricsText,
+  NUMERIC,
   oneOf,
+  outOfRange,
+  refuse,
   text,
   textOrNull,
   trimmed,
   within,
   withinOrAuto,
 } from "../../parameters/values.js";
+import { parseSeed, type SeedPositions } from "../song/seeds.js";
 import { codeItems } from "./audio-codes.js";
-import { seedPositions, textList } from "./lists.js";
+import { readClientJson } from "./json.js";
 
 export const TASK_TYPES = ["text2music", "cover", "repaint", "lego", "extract", "complete"] as const;
 export const AUDIO_FORMATS = ["flac", "mp3", "opus", "aac", "wav", "wav32"] as const;
 export type TaskType = (typeof TASK_TYPES)[number];
 export type AudioFormat = (typeof AUDIO_FORMATS)[number];
+
+const MAX_SEEDS = 8;
+const MAX_TEXTS = 64;
+/** Characters. */
+const MAX_LISTED_TEXT = 256;
+
+/** `42`, `"42,123"` or `[42, 123]`: a seed per item; -1 and blanks are random. */
+export const seedPositions = z.unknown().transform((value, context): SeedPositions => {
+  const elements = elementsOf(value)?.slice(0, MAX_SEEDS);
+  if (elements?.some(isSeed) !== true) {
+    return refuse(context, "must be an integer or a list of integers", value);
+  }
+  const seeds = elements.map((element) => parseSeed(element));
+  const used = seeds.map((seed) => seed ?? null);
+  if (seeds.every((seed, i) => seed === null || seed === Number(elements[i]))) return used;
+  const isTooLarge = seeds.some((seed, i) => seed === undefined && isSeed(elements[i] as string | number));
+  const report = isTooLarge ? outOfRange : instead;
+  return report(
+    context,
+    "must hold integers from -1 to 9007199254740991",
+    value,
+    used.map((seed) => seed ?? -1),
+  );
+});
+
+/** Also a blank, a place that the client leaves open. */
+function isSeed(element: string | number): boolean {
+  const text = String(element).trim();
+  return text === "" || NUMERIC.test(text);
+}
+
+/** Texts: one, a list of them, or JSON text of a list; blank ones are dropped. */
+export const textList = z.unknown().transform((value, context): string[] => {
+  const list = readJsonList(value) ?? (Array.isArray(value) ? value : [value]);
+  const isText = (element: unknown) => typeof element === "string" || typeof element === "number";
+  if (!list.every(isText)) return refuse(context, "must be text or a list of texts", value);
+  if (list.length > MAX_TEXTS) {
+    return refuse(context, `must hold at most ${MAX_TEXTS} texts and holds ${list.length}`, value);
+  }
+  const texts = list.map(String);
+  if (texts.some((text) => isTooLong(text, MAX_LISTED_TEXT, context))) return z.NEVER;
+  return texts.map((text) => text.trim()).filter((text) => text !== "");
+});
+
+function readJsonList(value: unknown): unknown[] | undefined {
+  if (typeof value !== "string" || !value.trim().startsWith("[")) return undefined;
+  return readClientJson(value, "a list of texts") as unknown[] | undefined;
+}
 
 const TIME_SIGNATURES = new Map(
   ["2", "3", "4", "6"].flatMap((beats) => [
@@ -34,7 +88,7 @@ const TIME_SIGNATURES = new Map(
   ]),
 );
 
-/** Of vocals, where neither the client nor the language model names a language. */
+/** The language of vocals where neither the client nor the language model names a language. */
 export const DEFAULT_LANGUAGE = "en";
 
 const INT32_MAX = 2 ** 31 - 1;
@@ -171,7 +225,7 @@ export function generationSchemaFor(isTurbo: boolean, taskType: TaskType) {
   });
 }
 
-/** Of the ids of POST /query_result; forms that repeat a field often put brackets behind its name. */
+/** Names of the ids of POST /query_result; forms that repeat a field often put brackets behind its name. */
 export const TASK_ID_NAMES = ["task_id_list", "taskIdList", "task_id_list[]", "taskIdList[]"] as const;
 
 /** Names that a form may repeat to spell a list. */
@@ -222,9 +276,3 @@ export interface GenerationRequest extends Omit<GenerationParameters, Settled> {
   /** What was accepted but not taken literally, for people to read. */
   warnings: string[];
 }
-
-/** Where the values of a request may stand beside its top level, in the order of lookup. */
-export const NESTED_NAMES = {
-  parameters: ["param_obj"],
-  metadata: ["metas", "meta", "metadata", "user_metadata", "userMetadata"],
-} as const;

@@ -3,8 +3,9 @@ import { distance } from "fastest-levenshtein";
 import { namesOf } from "../../parameters/names.js";
 import { describe } from "../../parameters/values.js";
 import { UPLOAD_FIELDS } from "../audio/uploads.js";
-import type { Fields } from "./fields.js";
-import { generationSchema, NESTED_NAMES } from "./schema.js";
+import { NESTED_NAMES } from "./fields.js";
+import type { Fields } from "./json.js";
+import { generationSchema } from "./schema.js";
 
 /** More are counted. */
 const MAX_SHOWN = 8;

@@ -9,7 +9,7 @@ import { parseChatRequest, type Recording } from "../request/chat.js";
 import { CHAT_STREAM_END, chatChunk, chatCompletion, chatHead, chatMessage } from "../words/chat-answer.js";
 
 import { callerOf, type Route, type RouteContext } from "./route.js";
-import { accept } from "./tasks.js";
+import { accept } from "./task-endpoints.js";
 
 /** How often a stream shows that it lives. */
 const HEARTBEAT_MS = 2000;

@@ -1,12 +1,12 @@
 /** All endpoints of the music service. */
 import { Router } from "express";
 import { methodNotAllowed } from "../errors.js";
-import { ADAPTER_ENDPOINTS } from "./adapters.js";
+import { ADAPTER_ENDPOINTS } from "./adapter-endpoints.js";
 import { audio } from "./audio.js";
 import { chatCompletions } from "./chat-completions.js";
-import { chatModels, MODEL_ENDPOINTS } from "./models.js";
+import { chatModels, MODEL_ENDPOINTS } from "./model-endpoints.js";
 import type { Endpoints, RouteContext } from "./route.js";
-import { TASK_ENDPOINTS } from "./tasks.js";
+import { TASK_ENDPOINTS } from "./task-endpoints.js";
 
 const ENDPOINTS: Endpoints = {
   ...TASK_ENDPOINTS,

@@ -4,7 +4,7 @@ import type { Config } from "../../config.js";
 import type { Authenticator } from "../access.js";
 import type { Caller } from "../concurrency-limit.js";
 import { BODY_RULES, type BodyReader, type BodyRule, type RequestBody } from "../request/body.js";
-import type { Fields } from "../request/fields.js";
+import type { Fields } from "../request/json.js";
 import type { MusicService } from "../service.js";
 import type { RandomSamples } from "../words/random-samples.js";
 

@@ -1,10 +1,10 @@
-/** Copies a trained adapter out of a run's output directory (reference/training.md 9.6). */
+/** Copies a trained adapter out of a run's output directory. */
 import { cp, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import { v4 as uuid } from "uuid";
 import { HttpError, RequestError } from "../errors.js";
 import { isWithin, type PermittedRoot } from "../permitted-root.js";
-import type { AdapterExport } from "../request/training.js";
+import type { AdapterExport } from "../request/adapter-bodies.js";
 import { CONFIG_NAME, SINGLE_FILE_NAME, WEIGHTS_NAME, writeSharedLora } from "./shared-adapter.js";
 
 /** A LoRA's files lie in this folder of what a run wrote; many programs look for them one level up. */

@@ -1,31 +1,17 @@
-/** One training run: what it has told so far, and how it is stopped (reference/training.md 9.4). */
-import { v4 as uuid } from "uuid";
+/** One training run: what it has told so far, in lines that clients match on the words of, and how it is stopped. */
 import type { AdapterDesign, TrainingCall, TrainingEvent, TrainingResult } from "../../engine/addon.js";
-import {
-  completedLine,
-  failedLine,
-  linesOf,
-  STARTING_LINE,
-  STOPPED_LINE,
-  STOPPING_LINE,
-} from "./progress-lines.js";
-import { isActive, type RunRecord } from "./status.js";
+import { isActive, newRecord, type RunPlan, type RunRecord } from "./status.js";
 
 const MAX_LOSSES = 1000;
 const MAX_LINES = 15;
+/** Optimiser steps from one line to the next. */
+const STEPS_PER_LINE = 10;
 
-export interface RunPlan {
-  adapterType: AdapterDesign["kind"];
-  /** As the client sent it. */
-  tensorDir: string;
-  outputDirectory: string;
-  /** What the start answers. */
-  config: object;
-  epochs: number;
-  gradientCheckpointing: boolean;
-  /** Progress lines to begin with. */
-  notices: readonly string[];
-}
+const ADAPTER_NAMES: Readonly<Record<AdapterDesign["kind"], string>> = { lora: "LoRA", lokr: "LoKr" };
+
+const STARTING_LINE = "Starting...";
+const STOPPING_LINE = "Stopping...";
+const STOPPED_LINE = "⏹️ Training stopped by user";
 
 export class TrainingRun {
   readonly record: RunRecord;
@@ -130,36 +116,61 @@ export class TrainingRun {
   }
 }
 
-function newRecord(plan: RunPlan): RunRecord {
-  return {
-    id: uuid(),
-    state: "starting",
-    adapterType: plan.adapterType,
-    tensorDir: plan.tensorDir,
-    outputDirectory: plan.outputDirectory,
-    config: plan.config,
-    totalEpochs: plan.epochs,
-    totalSteps: 0,
-    epoch: 0,
-    step: 0,
-    resumedSteps: 0,
-    loss: null,
-    learningRate: null,
-    gradientNorm: null,
-    lossHistory: [],
-    lines: [],
-    error: null,
-    outputPath: null,
-    acceptedAtMs: Date.now(),
-    firstStepAtMs: null,
-    endedAtMs: null,
-  };
-}
-
 function codeOf(error: Error): unknown {
   return (error as { code?: unknown }).code;
 }
 
 function finiteOrNull(value: number): number | null {
   return Number.isFinite(value) ? value : null;
+}
+
+/** What an event says; steps between two lines say nothing. */
+export function linesOf(
+  event: TrainingEvent,
+  run: { epochs: number; gradientCheckpointing: boolean },
+): string[] {
+  switch (event.kind) {
+    case "loaded":
+      return [
+        `📂 Loaded ${event.samples} preprocessed samples`,
+        ...(run.gradientCheckpointing ? ["🧠 Gradient checkpointing enabled for decoder"] : []),
+      ];
+    case "started": {
+      const [device] = event.device.split(":", 1);
+      return [
+        `🚀 Starting training (device: ${device}, precision: ${event.precision})...`,
+        `🎯 Training ${event.trainableParameters.toLocaleString("en-US")} parameters`,
+      ];
+    }
+    case "resumed": {
+      const optimizer = event.hasOptimizer ? ", optimizer ✓" : "";
+      return [`✅ Resumed from epoch ${event.epoch}, step ${event.step}${optimizer}, scheduler ✓`];
+    }
+    case "step":
+      return event.step % STEPS_PER_LINE === 0
+        ? [`Epoch ${event.epoch}/${run.epochs}, Step ${event.step}, Loss: ${event.loss.toFixed(4)}`]
+        : [];
+    case "skipped":
+      return [`⚠️ Non-finite gradients (${event.notFinite}/${event.parameters}); skipping optimizer step`];
+    case "epoch": {
+      const seconds = event.seconds.toFixed(1);
+      return [`✅ Epoch ${event.epoch}/${run.epochs} in ${seconds}s, Loss: ${event.loss.toFixed(4)}`];
+    }
+    case "checkpoint":
+      return [`💾 Checkpoint saved at epoch ${event.epoch}`];
+    case "notice":
+      return [noticeLine(event.text)];
+  }
+}
+
+export function noticeLine(text: string): string {
+  return `ℹ️ ${text}`;
+}
+
+export function completedLine(kind: AdapterDesign["kind"], path: string): string {
+  return `✅ Training complete! ${ADAPTER_NAMES[kind]} saved to ${path}`;
+}
+
+export function failedLine(reason: string): string {
+  return `❌ Training failed: ${reason}`;
 }

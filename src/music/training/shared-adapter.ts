@@ -1,5 +1,5 @@
 /**
- * Writes a trained LoRA for other programs (reference/training.md 8.6). diffusers and ComfyUI never read the alpha of
+ * Writes a trained LoRA for other programs. diffusers and ComfyUI never read the alpha of
  * adapter_config.json: at the default of alpha = 2 * rank, a plain copy acts there at half its strength.
  */
 import { mkdir, readFile, writeFile } from "node:fs/promises";

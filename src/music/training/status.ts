@@ -1,9 +1,22 @@
-/** What GET /v1/training/status answers (reference/training.md 9.3). */
+/** What is known of a training run, and what GET /v1/training/status answers of it. */
 import { join } from "node:path";
+import { v4 as uuid } from "uuid";
 import type { AdapterDesign } from "../../engine/addon.js";
-import { IDLE_LINE } from "./progress-lines.js";
 
-/** idle: no run since the process started. The last three stay until the next start (reference/training.md 9.4). */
+export interface RunPlan {
+  adapterType: AdapterDesign["kind"];
+  /** As the client sent it. */
+  tensorDir: string;
+  outputDirectory: string;
+  /** What the start answers. */
+  config: object;
+  epochs: number;
+  gradientCheckpointing: boolean;
+  /** Progress lines to begin with. */
+  notices: readonly string[];
+}
+
+/** idle: no run since the process started. The last three stay until the next start. */
 export type RunState = "idle" | "starting" | "running" | "stopping" | "completed" | "stopped" | "failed";
 
 /** What is known of a run. Losses, rates and norms are null before the first step and where they are not finite. */
@@ -37,14 +50,46 @@ export interface RunRecord {
   /** The adapter, or the checkpoint of a stop. */
   outputPath: string | null;
   acceptedAtMs: number;
-  /** From the first step on. */
+  /** Null before the first step. */
   firstStepAtMs: number | null;
   endedAtMs: number | null;
 }
 
-/** @param record null: no run since the process started */
-export function trainingStatus(record: RunRecord | null, nowMs: number) {
-  if (record === null) return IDLE;
+/** A run that is accepted and has told nothing. */
+export function newRecord(plan: Omit<RunPlan, "gradientCheckpointing" | "notices">): RunRecord {
+  return {
+    id: uuid(),
+    state: "starting",
+    adapterType: plan.adapterType,
+    tensorDir: plan.tensorDir,
+    outputDirectory: plan.outputDirectory,
+    config: plan.config,
+    totalEpochs: plan.epochs,
+    totalSteps: 0,
+    epoch: 0,
+    step: 0,
+    resumedSteps: 0,
+    loss: null,
+    learningRate: null,
+    gradientNorm: null,
+    lossHistory: [],
+    lines: [],
+    error: null,
+    outputPath: null,
+    acceptedAtMs: Date.now(),
+    firstStepAtMs: null,
+    endedAtMs: null,
+  };
+}
+
+const NO_RUN: RunRecord = {
+  ...newRecord({ adapterType: "lora", tensorDir: "", outputDirectory: "", config: {}, epochs: 0 }),
+  state: "idle",
+};
+
+/** @param run null: none since the process started */
+export function trainingStatus(run: RunRecord | null, nowMs: number) {
+  const record = run ?? NO_RUN;
   const isTraining = isActive(record.state);
   const stepsPerSecond = rateOf(record, nowMs);
   const stepsLeft = record.totalSteps - record.step;
@@ -53,21 +98,21 @@ export function trainingStatus(record: RunRecord | null, nowMs: number) {
     should_stop: record.state === "stopping",
     current_step: record.step,
     current_loss: record.loss,
-    status: record.lines.at(-1) ?? "",
+    status: record.lines.at(-1) ?? "Idle",
     config: record.config,
     tensor_dir: record.tensorDir,
     loss_history: record.lossHistory,
     tensorboard_url: null,
-    tensorboard_logdir: join(record.outputDirectory, "logs"),
+    tensorboard_logdir: run && join(run.outputDirectory, "logs"),
     training_log: record.lines.join("\n"),
-    start_time: record.acceptedAtMs / 1000,
+    start_time: run && run.acceptedAtMs / 1000,
     current_epoch: record.epoch,
     steps_per_second: stepsPerSecond,
     estimated_time_remaining: isTraining && stepsPerSecond > 0 ? stepsLeft / stepsPerSecond : 0,
     error: record.error,
     state: record.state,
-    run_id: record.id,
-    adapter_type: record.adapterType,
+    run_id: run?.id ?? null,
+    adapter_type: run?.adapterType ?? null,
     total_steps: record.totalSteps,
     total_epochs: record.totalEpochs,
     learning_rate: record.learningRate,
@@ -87,30 +132,3 @@ function rateOf(record: RunRecord, nowMs: number): number {
   const seconds = ((record.endedAtMs ?? nowMs) - record.firstStepAtMs) / 1000;
   return seconds > 0 ? (record.step - record.resumedSteps) / seconds : 0;
 }
-
-const IDLE = {
-  is_training: false,
-  should_stop: false,
-  current_step: 0,
-  current_loss: null,
-  status: IDLE_LINE,
-  config: {},
-  tensor_dir: "",
-  loss_history: [],
-  tensorboard_url: null,
-  tensorboard_logdir: null,
-  training_log: "",
-  start_time: null,
-  current_epoch: 0,
-  steps_per_second: 0,
-  estimated_time_remaining: 0,
-  error: null,
-  state: "idle",
-  run_id: null,
-  adapter_type: null,
-  total_steps: 0,
-  total_epochs: 0,
-  learning_rate: null,
-  grad_norm: null,
-  output_path: null,
-} as const;

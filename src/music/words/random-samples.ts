@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { bpmRange, durationSecondsRange, timeSignatures } from "../../engine/metadata.js";
 import { instrumentalLyrics } from "../../engine/prompts.js";
-import type { SampleType } from "../request/service.js";
+import type { SampleType } from "../request/service-bodies.js";
 
 const simpleSample = z.strictObject({
   description: z.string().min(1),

@@ -8,7 +8,7 @@ import { type Caller, ConcurrencyLimit } from "../concurrency-limit.js";
 import { RequestError } from "../errors.js";
 import { readyLanguageModel } from "../models.js";
 import { DEFAULT_LANGUAGE } from "../request/schema.js";
-import type { FormatInput, SampleWish } from "../request/service.js";
+import type { FormatInput, SampleWish } from "../request/service-bodies.js";
 import { drawSeed } from "../song/seeds.js";
 
 /** One text at a time: a job that needs the language model too then waits for one at most. */

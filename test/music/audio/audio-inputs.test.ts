@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { type AudioInputOptions, AudioInputs, ownFiles } from "../../../src/music/audio/audio-inputs.js";
 import { HttpError } from "../../../src/music/errors.js";
-import type { Fields } from "../../../src/music/request/fields.js";
+import type { Fields } from "../../../src/music/request/json.js";
 import type { GenerationRequest } from "../../../src/music/request/schema.js";
 import { parse } from "../request-parsing.js";
 import { temporaryDirectory } from "../tasks.js";

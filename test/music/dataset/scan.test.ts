@@ -1,9 +1,10 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { type Scan, type ScanRequest, scanFolder } from "../../../src/music/dataset/scan.js";
+import { type Scan, scanFolder } from "../../../src/music/dataset/scan.js";
 import { RequestError } from "../../../src/music/errors.js";
 import { PermittedRoot } from "../../../src/music/permitted-root.js";
+import type { ScanRequest } from "../../../src/music/request/data-set-bodies.js";
 import { writeRecording } from "../audio/recordings.js";
 import { temporaryDirectory } from "../tasks.js";
 

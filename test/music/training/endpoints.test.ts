@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { loadConfig } from "../../../src/config.js";
 import { createEngine } from "../../../src/index.js";
 import { PermittedRoot } from "../../../src/music/permitted-root.js";
-import { checkRun } from "../../../src/music/training/preflight.js";
+import { checkRun } from "../../../src/music/training/trainer.js";
 import { type SampleTensors, sampleTensors, writeSample } from "./sample-files.js";
 import { type Kind, shortRun, startTrainingServer, type Trainer, type TrainingServer } from "./trainer.js";
 

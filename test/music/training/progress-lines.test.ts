@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { TrainingEvent } from "../../../src/engine/addon.js";
-import { completedLine, failedLine, linesOf } from "../../../src/music/training/progress-lines.js";
+import { completedLine, failedLine, linesOf } from "../../../src/music/training/run.js";
 
 describe("progress lines of training", () => {
   const run = { epochs: 10, gradientCheckpointing: false };

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { TrainingCall, TrainingEvent, TrainingResult } from "../../../src/engine/addon.js";
-import { type RunPlan, TrainingRun } from "../../../src/music/training/run.js";
-import { trainingStatus } from "../../../src/music/training/status.js";
+import { TrainingRun } from "../../../src/music/training/run.js";
+import { type RunPlan, trainingStatus } from "../../../src/music/training/status.js";
 
 /** Stands in for the trainer where a test must decide what it tells and when it ends. */
 class ScriptedTrainer {

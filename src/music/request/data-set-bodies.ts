@@ -1,5 +1,4 @@
-/** The bodies of the data set endpoints (reference/music-http.md 7.5). */
-import { z } from "zod";
+/** The bodies of the data set endpoints. */
 import { instrumentalLyrics } from "../../engine/prompts.js";
 import { parameter } from "../../parameters/names.js";
 import {
@@ -14,34 +13,26 @@ import {
   within,
 } from "../../parameters/values.js";
 import { TAG_POSITIONS } from "../dataset/data-set.js";
-import type { DataSetChange, SampleChange } from "../dataset/editor.js";
-import type { LabelRequest } from "../dataset/label.js";
-import type { ScanRequest } from "../dataset/scan.js";
-import { FieldSources, type Fields } from "./fields.js";
-import { parseObject } from "./validate.js";
+import { strictParser } from "./fields.js";
 
 const MAX_BPM = 1000;
 
-const scanSchema = z.object({
+/** @throws RequestError naming the field at fault, as all of these */
+export const parseScan = strictParser({
   directory: parameter("audio_dir", requiredText),
   name: parameter("dataset_name", trimmed.default("my_lora_dataset")),
   customTag: parameter("custom_tag", trimmed.default("")),
   tagPosition: parameter("tag_position", oneOf(TAG_POSITIONS).default("replace")),
+  /** What a song without lyrics counts as. */
   allInstrumental: parameter("all_instrumental", flag.default(true)),
 });
 
-/** @throws RequestError naming the field at fault, here and below */
-export function parseScan(fields: Fields): ScanRequest {
-  return parse(scanSchema, fields);
-}
+export type ScanRequest = ReturnType<typeof parseScan>;
 
-const loadSchema = z.object({ path: parameter("dataset_path", requiredText) });
+export const parseLoad = strictParser({ path: parameter("dataset_path", requiredText) });
 
-export function parseLoad(fields: Fields): { path: string } {
-  return parse(loadSchema, fields);
-}
-
-const saveSchema = z.object({
+/** What changes of the set as a whole; null leaves a value as it is. */
+export const parseSave = strictParser({
   path: parameter("save_path", requiredText),
   name: parameter("dataset_name", requiredText),
   customTag: parameter("custom_tag", trimmed.nullable().default(null)),
@@ -50,11 +41,9 @@ const saveSchema = z.object({
   genreRatio: parameter("genre_ratio", within(finiteNumber, 0, 100).nullable().default(null)),
 });
 
-export function parseSave(fields: Fields): { path: string } & DataSetChange {
-  return parse(saveSchema, fields);
-}
+export type DataSetChange = Omit<ReturnType<typeof parseSave>, "path">;
 
-const sampleSchema = z.object({
+export const parseSampleChange = strictParser({
   caption: parameter("caption", trimmed.default("")),
   genre: parameter("genre", trimmed.default("")),
   promptOverride: parameter(
@@ -67,38 +56,32 @@ const sampleSchema = z.object({
   bpm: parameter("bpm", within(strictInteger, 1, MAX_BPM).nullable().default(null)),
   keyScale: parameter(["keyscale", "key_scale"], trimmed.default("")),
   timeSignature: parameter(["timesignature", "time_signature"], trimmed.default("")),
-  language: parameter("language", textOrNull.nullable().default(null)),
+  language: parameter("language", trimmed.default("unknown")),
+  /** Null: whether there are lyrics decides. */
   isInstrumental: parameter("is_instrumental", flag.nullable().default(null)),
 });
 
-export function parseSampleChange(fields: Fields): SampleChange {
-  const { language, ...change } = parse(sampleSchema, fields);
-  return { ...change, language: language ?? "unknown" };
-}
+export type SampleChange = ReturnType<typeof parseSampleChange>;
 
-const preparationSchema = z.object({
+export const parsePreparation = strictParser({
   outputDir: parameter("output_dir", requiredText),
+  /** Leave files that are there already as they are. */
   skipExisting: parameter("skip_existing", flag.default(false)),
 });
 
-export function parsePreparation(fields: Fields): { outputDir: string; skipExisting: boolean } {
-  return parse(preparationSchema, fields);
-}
-
 /** One sample is described at a time, so sizes of chunks and batches have no meaning here. */
-const labelSchema = z.object({
+export const parseLabeling = strictParser({
+  /** Leave tempo, key and metre as they are. */
   skipMetas: parameter("skip_metas", flag.default(false)),
+  /** Have the lyrics that came with the audio rewritten, and the caption made of them. */
   formatLyrics: parameter("format_lyrics", flag.default(false)),
+  /** Write down what is sung, in place of the lyrics that came with the audio. */
   transcribeLyrics: parameter("transcribe_lyrics", flag.default(false)),
   onlyUnlabeled: parameter("only_unlabeled", flag.default(false)),
+  /** Null: the default language model. */
   lmModelPath: parameter("lm_model_path", textOrNull.nullable().default(null)),
+  /** Where the data set is saved after every sample; null: nowhere. */
   savePath: parameter("save_path", textOrNull.nullable().default(null)),
 });
 
-export function parseLabeling(fields: Fields): LabelRequest {
-  return parse(labelSchema, fields);
-}
-
-function parse<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>, fields: Fields) {
-  return parseObject(schema, new FieldSources(fields), "refuse", []);
-}
+export type LabelRequest = ReturnType<typeof parseLabeling>;

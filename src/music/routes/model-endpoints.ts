@@ -1,7 +1,6 @@
 /** The endpoints of the service's health and of its models. */
-
 import { listModels, modelInventory, openRouterModels, reloadModels, switchModels } from "../models.js";
-import { parseModelSwitch } from "../request/service.js";
+import { parseModelSwitch } from "../request/service-bodies.js";
 import { command, type Endpoints, type Route, reading, sendEnvelope } from "./route.js";
 
 /** The version of the interface, not of the package. */

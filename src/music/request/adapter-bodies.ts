@@ -1,7 +1,6 @@
 /**
- * The bodies of the training endpoints: the only place where a parameter's name, default or range stands
- * (spec: POST /v1/training/start_lokr; reference/training.md 9.1, 9.2, 9.6). A run takes hours, so nothing is clamped
- * or replaced: what cannot be done as asked is refused.
+ * The bodies of the endpoints of adapters and of their training: the only place where a parameter's name, default or
+ * range stands. A run takes hours, so nothing is clamped or replaced: what cannot be done as asked is refused.
  */
 import { z } from "zod";
 import { parameter } from "../../parameters/names.js";
@@ -15,11 +14,31 @@ import {
   trimmed,
   within,
 } from "../../parameters/values.js";
-import { FieldSources, type Fields } from "./fields.js";
-import { parseObject } from "./validate.js";
+import { strictParser } from "./fields.js";
+
+const adapterName = parameter(["adapter_name", "name"], textOrNull.nullable().default(null));
+
+export const parseAdapterLoad = strictParser({
+  path: parameter(["lora_path", "path"], requiredText),
+  /** Null: the last part of the path. */
+  name: adapterName,
+  /** What LyCORIS' DoRA adds: float32 as in training; bfloat16 to sound as in programs that cast adapters. */
+  doraEpsilon: parameter("dora_epsilon", oneOf(["float32", "bfloat16"]).default("float32")),
+});
+
+export const parseAdapterToggle = strictParser({ enabled: parameter(["use_lora", "enabled"], flag) });
+
+export const parseAdapterScale = strictParser({
+  scale: parameter(["scale", "lora_scale"], within(finiteNumber, 0, 1)),
+  /** Null: the active adapter. */
+  name: adapterName,
+});
+
+export type AdapterLoad = ReturnType<typeof parseAdapterLoad>;
+export type AdapterScale = ReturnType<typeof parseAdapterScale>;
 
 const MAX_COUNT = 2 ** 31 - 1;
-/** Of the discrete flow times; 0, which the formula cannot take, stands for it. */
+/** The shift of the discrete flow times; 0, which the formula cannot take, stands for it. */
 const DEFAULT_SHIFT = 3;
 
 /** Parameters are updated in float32. */
@@ -60,7 +79,8 @@ const runParameters = {
   resumeFrom: parameter("resume_from", textOrNull.nullable().default(null)),
 };
 
-const loraSchema = z.object({
+/** @throws RequestError naming the field at fault, as all of these */
+export const parseLoraTraining = strictParser({
   ...runParameters,
   outputDir: parameter(["lora_output_dir", "output_dir"], trimmed.default("./lora_output")),
   learningRate: parameter("learning_rate", learningRate.default(1e-4)),
@@ -71,7 +91,7 @@ const loraSchema = z.object({
   useFp8: parameter("use_fp8", flag.default(false)),
 });
 
-const lokrSchema = z.object({
+export const parseLokrTraining = strictParser({
   ...runParameters,
   outputDir: parameter(["output_dir", "lora_output_dir"], trimmed.default("./lokr_output")),
   learningRate: parameter("learning_rate", learningRate.default(0.03)),
@@ -86,39 +106,18 @@ const lokrSchema = z.object({
   weightDecompose: parameter("lokr_weight_decompose", flag.default(true)),
 });
 
-export type LoraTraining = z.output<typeof loraSchema>;
-export type LokrTraining = z.output<typeof lokrSchema>;
+export type LoraTraining = ReturnType<typeof parseLoraTraining>;
+export type LokrTraining = ReturnType<typeof parseLokrTraining>;
 
-const exportSchema = z.object({
+/** What POST /v1/training/export copies, and where to. */
+export const parseAdapterExport = strictParser({
   exportPath: parameter("export_path", requiredText),
   outputDir: parameter(["lora_output_dir", "output_dir"], requiredText),
   foldAlpha: parameter("fold_alpha", flag.default(false)),
   comfySingleFile: parameter("comfy_single_file", flag.default(false)),
 });
 
-/** What POST /v1/training/export copies, and where to. */
-export type AdapterExport = z.output<typeof exportSchema>;
-
-const tensorInfoSchema = z.object({ tensorDir: runParameters.tensorDir });
-
-/** @throws RequestError naming the field at fault, as all of these */
-export function parseLoraTraining(fields: Fields): LoraTraining {
-  return parse(loraSchema, fields);
-}
-
-export function parseLokrTraining(fields: Fields): LokrTraining {
-  return parse(lokrSchema, fields);
-}
-
-export function parseAdapterExport(fields: Fields): AdapterExport {
-  return parse(exportSchema, fields);
-}
+export type AdapterExport = ReturnType<typeof parseAdapterExport>;
 
 /** The directory that POST /v1/training/load_tensor_info asks about. */
-export function parseTensorDirectory(fields: Fields): string {
-  return parse(tensorInfoSchema, fields).tensorDir;
-}
-
-function parse<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>, fields: Fields) {
-  return parseObject(schema, new FieldSources(fields), "refuse", []);
-}
+export const parseTensorInfo = strictParser({ tensorDir: runParameters.tensorDir });

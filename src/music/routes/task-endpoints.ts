@@ -6,7 +6,12 @@ import { QueueFullError } from "../queue/queue.js";
 import type { TaskStatusItem } from "../queue/task-status.js";
 import { BODY_RULES, type RequestBody } from "../request/body.js";
 import { parseGenerationRequest } from "../request/parse.js";
-import { parseFormatInput, parseSampleType, parseSampleWish, parseTaskIds } from "../request/service.js";
+import {
+  parseFormatInput,
+  parseSampleType,
+  parseSampleWish,
+  parseTaskIds,
+} from "../request/service-bodies.js";
 import type { MusicService } from "../service.js";
 import { drawSeed } from "../song/seeds.js";
 import { command, type Endpoints, type RouteContext, reading, whileHeld } from "./route.js";

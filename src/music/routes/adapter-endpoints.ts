@@ -5,21 +5,23 @@ import { type DataSet, sampleFields, sampleSummary } from "../dataset/data-set.j
 import { tensorInfo } from "../dataset/sample-set.js";
 import { HttpError } from "../errors.js";
 import {
+  parseAdapterExport,
+  parseAdapterLoad,
+  parseAdapterScale,
+  parseAdapterToggle,
+  parseLokrTraining,
+  parseLoraTraining,
+  parseTensorInfo,
+} from "../request/adapter-bodies.js";
+import {
   parseLabeling,
   parseLoad,
   parsePreparation,
   parseSampleChange,
   parseSave,
   parseScan,
-} from "../request/dataset.js";
-import type { Fields } from "../request/fields.js";
-import { parseAdapterLoad, parseAdapterScale, parseAdapterToggle } from "../request/lora.js";
-import {
-  parseAdapterExport,
-  parseLokrTraining,
-  parseLoraTraining,
-  parseTensorDirectory,
-} from "../request/training.js";
+} from "../request/data-set-bodies.js";
+import type { Fields } from "../request/json.js";
 import { exportAdapter } from "../training/export.js";
 import { command, type Endpoints, type RouteContext, reading } from "./route.js";
 
@@ -28,7 +30,7 @@ const LOADED: Endpoints = {
   "POST /v1/lora/load": command(({ service }, fields) => service.adapters.load(parseAdapterLoad(fields))),
   "POST /v1/lora/unload": command(({ service }) => service.adapters.unload()),
   "POST /v1/lora/toggle": command(({ service }, fields) =>
-    service.adapters.toggle(parseAdapterToggle(fields)),
+    service.adapters.toggle(parseAdapterToggle(fields).enabled),
   ),
   "POST /v1/lora/scale": command(({ service }, fields) => service.adapters.scale(parseAdapterScale(fields))),
   "GET /v1/lora/status": reading(({ service }) => service.adapters.status()),
@@ -46,7 +48,7 @@ const TRAINING: Endpoints = {
   /** The run under way, else the latest one. */
   "GET /v1/training/status": reading(({ service }) => service.training.status()),
   "POST /v1/training/load_tensor_info": command(({ service }, fields) =>
-    tensorInfo(service.trainingRoot, parseTensorDirectory(fields)),
+    tensorInfo(service.trainingRoot, parseTensorInfo(fields).tensorDir),
   ),
   "POST /v1/training/export": command(({ service }, fields) =>
     exportAdapter(service.trainingRoot, parseAdapterExport(fields)),

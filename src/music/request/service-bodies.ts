@@ -14,17 +14,16 @@ import {
   within,
 } from "../../parameters/values.js";
 import { RequestError } from "../errors.js";
-import { FieldSources, type Fields, isObject } from "./fields.js";
-import { readClientJson } from "./json.js";
+import { FieldSources, parseField, parseObject, strictParser } from "./fields.js";
+import { type Fields, isObject, readClientJson } from "./json.js";
 import { generationSchema, TASK_ID_NAMES } from "./schema.js";
-import { parseField, parseObject } from "./validate.js";
 
 const MAX_TASK_IDS = 1000;
 const MAX_SHOWN_KEYS = 8;
 
 /**
  * The ids of POST /query_result in the order asked, repetitions kept: an array, a form field that is repeated, JSON
- * text of an array, or ids separated by commas (reference/music-http.md 3.1).
+ * text of an array, or ids separated by commas.
  * @throws RequestError where `task_id_list` is absent, too long, or holds anything but ids
  */
 export function parseTaskIds(fields: Fields): string[] {
@@ -79,7 +78,7 @@ export type FormatInput = z.output<typeof formatTextSchema> &
   z.output<typeof formatMetadataSchema> & { warnings: string[] };
 
 /**
- * The body of POST /format_input (reference/music-http.md 6.1).
+ * The body of POST /format_input.
  * @throws RequestError naming the field at fault
  */
 export function parseFormatInput(fields: Fields, policy: RangePolicy): FormatInput {
@@ -114,7 +113,7 @@ const sampleWishSchema = z.object({
 export type SampleWish = z.output<typeof sampleWishSchema> & { warnings: string[] };
 
 /**
- * The body of POST /v1/create_sample (reference/music-http.md 8.1).
+ * The body of POST /v1/create_sample.
  * @throws RequestError naming the field at fault
  */
 export function parseSampleWish(fields: Fields, policy: RangePolicy): SampleWish {
@@ -135,7 +134,8 @@ export function parseSampleType(fields: Fields): SampleType {
   return parseField(sampleType, sources, "refuse", []) === "simple_mode" ? "simple_mode" : "custom_mode";
 }
 
-const modelSwitchSchema = z.object({
+/** The body of POST /v1/init. */
+export const parseModelSwitch = strictParser({
   /** Null: the slot's current model. */
   model: parameter("model", textOrNull.nullable().default(null)),
   slot: parameter("slot", within(strictInteger, 1, 3).default(1)),
@@ -143,12 +143,4 @@ const modelSwitchSchema = z.object({
   languageModel: parameter(["lm_model_path"], textOrNull.nullable().default(null)),
 });
 
-export type ModelSwitch = z.output<typeof modelSwitchSchema>;
-
-/**
- * The body of POST /v1/init.
- * @throws RequestError naming the field at fault
- */
-export function parseModelSwitch(fields: Fields): ModelSwitch {
-  return parseObject(modelSwitchSchema, new FieldSources(fields), "refuse", []);
-}
+export type ModelSwitch = ReturnType<typeof parseModelSwitch>;
