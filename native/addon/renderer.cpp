@@ -13,7 +13,7 @@
 #include "addon/samples.h"
 #include "addon/values.h"
 #include "core/tasks/renderer.h"
-#include "core/training/preparation.h"
+#include "core/training/training_sample.h"
 
 namespace carillon::addon {
 namespace {

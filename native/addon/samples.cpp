@@ -4,7 +4,7 @@
 #include "addon/values.h"
 #include "core/checkpoint/config.h"
 #include "core/checkpoint/json.h"
-#include "core/training/sample.h"
+#include "core/training/training_sample.h"
 
 namespace carillon::addon {
 namespace {

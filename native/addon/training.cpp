@@ -4,7 +4,7 @@
 
 #include "addon/call.h"
 #include "addon/values.h"
-#include "core/training/training.h"
+#include "core/training/adapter_training.h"
 
 namespace carillon::addon {
 namespace {

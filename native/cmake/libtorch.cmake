@@ -19,7 +19,8 @@ find_library(CARILLON_TORCH_CUDA torch_cuda PATHS ${LIBTORCH}/lib NO_DEFAULT_PAT
 find_library(CARILLON_C10_CUDA c10_cuda PATHS ${LIBTORCH}/lib NO_DEFAULT_PATH NO_CACHE)
 
 add_library(carillon_libtorch INTERFACE)
-target_include_directories(carillon_libtorch SYSTEM INTERFACE ${LIBTORCH}/include)
+target_include_directories(carillon_libtorch SYSTEM INTERFACE
+  ${LIBTORCH}/include ${LIBTORCH}/include/torch/csrc/api/include)
 target_link_libraries(carillon_libtorch INTERFACE ${CARILLON_TORCH_CPU} ${CARILLON_C10})
 
 if(CARILLON_TORCH_CUDA AND CARILLON_C10_CUDA)

@@ -2,21 +2,57 @@
 
 #include <ATen/ATen.h>
 
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <mutex>
 #include <set>
-#include <sstream>
+#include <string_view>
+#include <utility>
 
+#include "core/checkpoint/file_io.h"
 #include "core/checkpoint/json.h"
-#include "core/checkpoint/names.h"
 #include "core/checkpoint/parameters.h"
 #include "core/checkpoint/safetensors.h"
+#include "core/checkpoint/torch_file.h"
 #include "core/runtime/error.h"
 
 namespace carillon {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+std::string canonical_prefix(const std::string& part, const std::string& name) {
+  if (part == "transformer") return "decoder.";
+  if (part == "audio_tokenizer") return "tokenizer.";
+  if (part == "audio_token_detokenizer") return "detokenizer.";
+  return name == "null_condition_emb" || name == "silence_latent" ? "" : "encoder.";
+}
+
+}  // namespace
+
+std::string canonical_name_from_diffusers(const std::string& part, const std::string& name) {
+  static constexpr std::pair<std::string_view, std::string_view> kProjections[] = {
+      {".to_q.", ".q_proj."},     {".to_k.", ".k_proj."},   {".to_v.", ".v_proj."},
+      {".to_out.0.", ".o_proj."}, {".norm_q.", ".q_norm."}, {".norm_k.", ".k_norm."}};
+  std::string canonical = canonical_prefix(part, name) + name;
+  for (const auto& [diffusers, original] : kProjections) replace_all(canonical, diffusers, original);
+  if (canonical.starts_with("decoder.proj_in_conv.")) replace_all(canonical, ".proj_in_conv.", ".proj_in.1.");
+  if (canonical.starts_with("decoder.proj_out_conv.")) replace_all(canonical, ".proj_out_conv.", ".proj_out.1.");
+  return canonical;
+}
+
+std::string canonical_name(const std::string& name) {
+  constexpr std::string_view kPrefix = "model.";
+  return name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
+}
 
 struct Checkpoint::State {
   struct Entry {
@@ -38,12 +74,6 @@ struct Checkpoint::State {
 };
 
 namespace {
-
-std::string shape_text(at::IntArrayRef shape) {
-  std::ostringstream text;
-  text << shape;
-  return text.str();
-}
 
 /// Calls add(file, stored name) for every tensor of the sharded checkpoint behind `index_path`.
 template <typename Add>
@@ -133,9 +163,7 @@ std::vector<std::string> Checkpoint::unused() const {
   std::vector<std::string> names;
   const std::lock_guard lock(state_->mutex);
   for (const auto& [name, entry] : state_->entries) {
-    const bool rotary = name.size() >= kRotaryBuffer.size() &&
-                        name.compare(name.size() - kRotaryBuffer.size(), kRotaryBuffer.size(), kRotaryBuffer) == 0;
-    if (!rotary && state_->used.count(name) == 0) names.push_back(name);
+    if (!name.ends_with(kRotaryBuffer) && state_->used.count(name) == 0) names.push_back(name);
   }
   return names;
 }
@@ -195,5 +223,45 @@ at::Tensor Weights::get_rows(const std::vector<std::string>& names, const std::v
 }
 
 std::vector<int64_t> Weights::shape(const std::string& name) const { return stored(name).sizes().vec(); }
+
+namespace {
+
+constexpr const char* kBuffer = "silence_latent";  // of the diffusers condition encoder, [1, T, C]
+
+at::Tensor read_archive(const std::string& path, int64_t channels) {
+  const auto file = MappedFile::open(path);
+  const StoredEntry* storage = nullptr;
+  const auto entries = list_stored_zip(*file, path);
+  for (const auto& entry : entries) {
+    if (!entry.name.ends_with("/data/0")) continue;
+    if (storage) fail(ErrorCode::kBadCheckpoint, path + ": holds more than one tensor");
+    storage = &entry;
+  }
+  if (!storage) fail(ErrorCode::kBadCheckpoint, path + ": not a torch archive: it has no entry '*/data/0'");
+  const size_t frame_bytes = static_cast<size_t>(channels) * sizeof(float);
+  if (storage->size == 0 || storage->size % frame_bytes != 0) {
+    fail(ErrorCode::kBadCheckpoint, path + ": " + std::to_string(storage->size) + " bytes are no float32 frames of " +
+                                        std::to_string(channels) + " channels");
+  }
+  const auto frames = static_cast<int64_t>(storage->size / frame_bytes);
+  at::Tensor stored = at::empty({1, channels, frames}, at::kFloat);
+  std::memcpy(stored.data_ptr(), file->data() + storage->begin, storage->size);
+  return stored.transpose(1, 2).contiguous();
+}
+
+}  // namespace
+
+at::Tensor read_silence_latent(const Checkpoint& checkpoint, int64_t channels) {
+  const auto weights = checkpoint.weights(Placement{});
+  if (weights.has(kBuffer)) {
+    const auto shape = weights.shape(kBuffer);
+    if (shape.size() != 3) {
+      fail(ErrorCode::kBadCheckpoint, checkpoint.directory() + ": tensor 'silence_latent' is not [1, T, C]");
+    }
+    return weights.get(kBuffer, {1, shape[1], channels}).contiguous();
+  }
+  const auto path = fs::path(checkpoint.directory()) / "silence_latent.pt";
+  return read_archive(path.string(), channels);
+}
 
 }  // namespace carillon

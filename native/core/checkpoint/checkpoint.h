@@ -13,6 +13,16 @@ namespace carillon {
 class Parameters;
 class Weights;
 
+/// The parts of a DiT checkpoint in the diffusers layout, one sub-folder each.
+inline constexpr const char* kDiffusersParts[] = {"transformer", "condition_encoder", "audio_tokenizer",
+                                                  "audio_token_detokenizer"};
+
+/// The original ACE-Step name of tensor `name` stored in sub-folder `part` of a diffusers directory.
+std::string canonical_name_from_diffusers(const std::string& part, const std::string& name);
+
+/// The name without one leading `model.`: published language models are saved with and without it.
+std::string canonical_name(const std::string& name);
+
 /// The tensors of one checkpoint directory behind canonical names: those of the original ACE-Step layout
 /// (`decoder.layers.0.self_attn.q_proj.weight`), language models without the leading `model.`.
 ///

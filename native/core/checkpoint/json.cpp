@@ -1,13 +1,14 @@
 #include "core/checkpoint/json.h"
 
 #include <charconv>
+#include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <sstream>
 
 #include "core/runtime/error.h"
 
 namespace carillon {
-
 namespace {
 
 constexpr int kMaxDepth = 64;  // deeper than any config; bounds the recursion on a hostile file
@@ -236,36 +237,18 @@ bool Json::is_integer() const { return std::holds_alternative<Integer>(value_); 
 bool Json::is_string() const { return std::holds_alternative<std::string>(value_); }
 bool Json::is_object() const { return std::holds_alternative<std::shared_ptr<const Object>>(value_); }
 
-bool Json::as_bool() const {
-  if (const auto* value = std::get_if<bool>(&value_)) return *value;
-  wrong_type("a boolean");
+template <typename T>
+const T& Json::as(const char* expected) const {
+  if (const T* value = std::get_if<T>(&value_)) return *value;
+  wrong_type(expected);
 }
 
-int64_t Json::as_int() const {
-  if (const auto* value = std::get_if<Integer>(&value_)) return value->value;
-  wrong_type("an integer");
-}
-
-double Json::as_double() const {
-  if (const auto* value = std::get_if<double>(&value_)) return *value;
-  if (const auto* value = std::get_if<Integer>(&value_)) return static_cast<double>(value->value);
-  wrong_type("a number");
-}
-
-const std::string& Json::as_string() const {
-  if (const auto* value = std::get_if<std::string>(&value_)) return *value;
-  wrong_type("a string");
-}
-
-const std::vector<Json>& Json::as_array() const {
-  if (const auto* value = std::get_if<std::shared_ptr<const Array>>(&value_)) return **value;
-  wrong_type("an array");
-}
-
-const std::map<std::string, Json>& Json::as_object() const {
-  if (const auto* value = std::get_if<std::shared_ptr<const Object>>(&value_)) return **value;
-  wrong_type("an object");
-}
+bool Json::as_bool() const { return as<bool>("a boolean"); }
+int64_t Json::as_int() const { return as<Integer>("an integer").value; }
+double Json::as_double() const { return is_integer() ? static_cast<double>(as_int()) : as<double>("a number"); }
+const std::string& Json::as_string() const { return as<std::string>("a string"); }
+const std::vector<Json>& Json::as_array() const { return *as<std::shared_ptr<const Array>>("an array"); }
+const std::map<std::string, Json>& Json::as_object() const { return *as<std::shared_ptr<const Object>>("an object"); }
 
 bool Json::has(const std::string& key) const {
   const auto& members = as_object();
@@ -285,6 +268,46 @@ std::vector<int64_t> Json::get_ints(const std::string& key) const {
   std::vector<int64_t> values;
   for (const Json& item : at(key).as_array()) values.push_back(item.as_int());
   return values;
+}
+
+std::string json_string(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char character : text) {
+    if (character == '"' || character == '\\') {
+      quoted += '\\';
+      quoted += character;
+    } else if (static_cast<unsigned char>(character) < 0x20) {
+      char escape[7];
+      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(character));
+      quoted += escape;
+    } else {
+      quoted += character;
+    }
+  }
+  return quoted + '"';
+}
+
+std::string json_number(double value) {
+  if (!std::isfinite(value)) return "null";
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+std::string json_bool(bool value) { return value ? "true" : "false"; }
+
+std::string json_array(const std::vector<std::string>& items) {
+  std::string text;
+  for (const auto& item : items) text += (text.empty() ? "" : ", ") + item;
+  return "[" + text + "]";
+}
+
+std::string json_object(const std::map<std::string, std::string>& members, bool indented) {
+  const std::string before = indented ? "\n  " : "", between = indented ? "," : ", ";
+  std::string text;
+  for (const auto& [key, value] : members) {
+    text += (text.empty() ? "" : between) + before + json_string(key) + ": " + value;
+  }
+  return "{" + text + (indented && !members.empty() ? "\n}" : "}");
 }
 
 }  // namespace carillon

@@ -2,8 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include <sstream>
-
+#include "core/checkpoint/safetensors.h"
 #include "core/runtime/error.h"
 
 namespace carillon {
@@ -12,9 +11,8 @@ at::Tensor Parameters::leaf(const std::string& name, at::IntArrayRef shape) {
   if (!has(name)) set(name, initial_(name, shape));
   const at::Tensor& leaf = leaves_.at(name);
   if (leaf.sizes() != shape) {
-    std::ostringstream message;
-    message << "weight '" << name << "' has shape " << leaf.sizes() << ", expected " << shape;
-    fail(ErrorCode::kBadCheckpoint, message.str());
+    fail(ErrorCode::kBadCheckpoint,
+         "weight '" + name + "' has shape " + shape_text(leaf.sizes()) + ", expected " + shape_text(shape));
   }
   return leaf;
 }

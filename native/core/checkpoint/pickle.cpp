@@ -46,9 +46,7 @@ class Unpickler {
     while (true) {
       const auto opcode = number<uint8_t>();
       if (opcode == '.') break;
-      if (!step_constant(opcode) && !step_container(opcode) && !step_memo(opcode) && !step_object(opcode)) {
-        bad("opcode " + std::to_string(opcode) + " is not one that data is made of");
-      }
+      step(opcode);
     }
     if (stack_.size() != 1 || !marks_.empty()) bad("it ends in the middle of a value");
     return pop();
@@ -124,86 +122,82 @@ class Unpickler {
     if (holder.depth > kMaxDepth) bad("values are nested too deeply");
   }
 
-  bool step_constant(uint8_t opcode) {
+  void step(uint8_t opcode) {
     switch (opcode) {
-      case 0x80:  // PROTO
-        if (const int protocol = number<uint8_t>(); protocol < 2 || protocol > 5) {
-          bad("its protocol is " + std::to_string(protocol));
-        }
-        return true;
+      case 0x80:
+        return check_protocol(number<uint8_t>());
       case 0x95:  // FRAME
-        number<uint64_t>();
-        return true;
+        return void(number<uint64_t>());
+      // constants
       case 'N':
-        push({nullptr});
-        return true;
+        return push({nullptr});
       case 0x88:
       case 0x89:
-        push({opcode == 0x88});
-        return true;
+        return push({opcode == 0x88});
       case 'K':
-        push({int64_t{number<uint8_t>()}});
-        return true;
+        return push({int64_t{number<uint8_t>()}});
       case 'M':
-        push({int64_t{number<uint16_t>()}});
-        return true;
+        return push({int64_t{number<uint16_t>()}});
       case 'J':
-        push({int64_t{number<int32_t>()}});
-        return true;
+        return push({int64_t{number<int32_t>()}});
       case 0x8a:
-        push({long_integer()});
-        return true;
+        return push({long_integer()});
       case 'G':
-        push({big_endian_double()});
-        return true;
+        return push({big_endian_double()});
       case 'X':
-        push_text(take(number<uint32_t>()));
-        return true;
+        return push_text(take(number<uint32_t>()));
       case 0x8c:
-        push_text(take(number<uint8_t>()));
-        return true;
-      default:
-        return false;
-    }
-  }
-
-  bool step_container(uint8_t opcode) {
-    switch (opcode) {
+        return push_text(take(number<uint8_t>()));
+      // containers
       case '(':
-        marks_.push_back(stack_.size());
-        return true;
+        return marks_.push_back(stack_.size());
       case ')':
-        push_tuple({});
-        return true;
+        return push_tuple({});
       case 0x85:
       case 0x86:
       case 0x87:
-        push_tuple(pop_many(opcode - 0x84));
-        return true;
+        return push_tuple(pop_many(opcode - 0x84));
       case 't':
-        push_tuple(pop_to_mark());
-        return true;
+        return push_tuple(pop_to_mark());
       case ']':
-        push({Opaque{}});
-        return true;
+        return push({Opaque{}});
       case '}':
-        push_dictionary();
-        return true;
+        return push_dictionary();
       case 'a':  // to a list, of which nothing is kept
-        pop();
-        return true;
+        return void(pop());
       case 'e':
-        pop_to_mark();
-        return true;
+        return void(pop_to_mark());
       case 's':
-        set_items(pop_many(2));
-        return true;
+        return set_items(pop_many(2));
       case 'u':
-        set_items(pop_to_mark());
-        return true;
+        return set_items(pop_to_mark());
+      // the memo
+      case 'q':
+        return remember(number<uint8_t>());
+      case 'r':
+        return remember(number<uint32_t>());
+      case 0x94:
+        return remember(static_cast<uint32_t>(memo_.size()));
+      case 'h':
+        return recall(number<uint8_t>());
+      case 'j':
+        return recall(number<uint32_t>());
+      // objects
+      case 'c':
+        return push_global_of_lines();
+      case 0x93:  // STACK_GLOBAL
+        return push_global_of_texts(pop_many(2));
+      case 'Q':
+        return push({storage_of(pop())});
+      case 'R':
+        return rebuild(pop_many(2));
       default:
-        return false;
+        bad("opcode " + std::to_string(opcode) + " is not one that data is made of");
     }
+  }
+
+  void check_protocol(int protocol) const {
+    if (protocol < 2 || protocol > 5) bad("its protocol is " + std::to_string(protocol));
   }
 
   void push_tuple(std::vector<PickleValue> items) {
@@ -225,28 +219,6 @@ class Unpickler {
     push(std::move(holder));
   }
 
-  bool step_memo(uint8_t opcode) {
-    switch (opcode) {
-      case 'q':
-        remember(number<uint8_t>());
-        return true;
-      case 'r':
-        remember(number<uint32_t>());
-        return true;
-      case 0x94:
-        remember(static_cast<uint32_t>(memo_.size()));
-        return true;
-      case 'h':
-        recall(number<uint8_t>());
-        return true;
-      case 'j':
-        recall(number<uint32_t>());
-        return true;
-      default:
-        return false;
-    }
-  }
-
   void remember(uint32_t index) {
     PickleValue value = pop();
     // A dictionary may still grow; recalled into itself it would never be freed.
@@ -259,32 +231,13 @@ class Unpickler {
     push(entry->second);
   }
 
-  bool step_object(uint8_t opcode) {
-    switch (opcode) {
-      case 'c': {
-        const std::string module(line());
-        push_global(module, std::string(line()));
-        return true;
-      }
-      case 0x93: {  // STACK_GLOBAL
-        const auto names = pop_many(2);
-        push_global(*expect<Text>(names[0], "a module"), *expect<Text>(names[1], "a name"));
-        return true;
-      }
-      case 'Q':
-        push({storage_of(pop())});
-        return true;
-      case 'R': {
-        const PickleValue arguments = pop();
-        rebuild(expect<Global>(pop(), "what is called").name, *expect<Tuple>(arguments, "a list of arguments"));
-        return true;
-      }
-      default:
-        return false;
-    }
+  void push_global_of_lines() {
+    const std::string module(line());
+    push({Global{module + " " + std::string(line())}});
   }
-
-  void push_global(const std::string& module, const std::string& name) { push({Global{module + " " + name}}); }
+  void push_global_of_texts(const std::vector<PickleValue>& names) {
+    push({Global{*expect<Text>(names[0], "a module") + " " + *expect<Text>(names[1], "a name")}});
+  }
 
   /// ("storage", type, key, device, elements)
   PickleStorage storage_of(const PickleValue& id) const {
@@ -299,7 +252,10 @@ class Unpickler {
     bad("a storage has the type '" + type + "'");
   }
 
-  void rebuild(const std::string& function, const std::vector<PickleValue>& arguments) {
+  /// A function and the tuple of its arguments: the two calls that make data, neither of which is made.
+  void rebuild(const std::vector<PickleValue>& call) {
+    const auto function = expect<Global>(call[0], "what is called").name;
+    const auto& arguments = *expect<Tuple>(call[1], "a list of arguments");
     if (function == "collections OrderedDict" && arguments.empty()) return push_dictionary();
     if (function != "torch._utils _rebuild_tensor_v2") bad("it calls '" + function + "'");
     // storage, offset, sizes, strides, requires_grad, hooks, and since torch 2 metadata

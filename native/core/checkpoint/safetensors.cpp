@@ -6,11 +6,10 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <sstream>
 
-#include "core/checkpoint/atomic_file.h"
+#include "core/checkpoint/file_io.h"
 #include "core/checkpoint/json.h"
-#include "core/checkpoint/json_text.h"
-#include "core/checkpoint/mapped_file.h"
 #include "core/runtime/error.h"
 
 namespace carillon {
@@ -51,6 +50,12 @@ std::optional<size_t> byte_size(const std::vector<int64_t>& shape, size_t elemen
 }
 
 }  // namespace
+
+std::string shape_text(at::IntArrayRef shape) {
+  std::ostringstream text;
+  text << shape;
+  return text.str();
+}
 
 Safetensors Safetensors::open(const std::string& path) {
   Safetensors file;

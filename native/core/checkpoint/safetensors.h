@@ -10,6 +10,9 @@ namespace carillon {
 
 class MappedFile;
 
+/// "[2, 3]", as errors show shapes.
+std::string shape_text(at::IntArrayRef shape);
+
 /// A .safetensors file mapped read-only. Opening checks the whole header: sizes, bounds, overlap and types
 /// (https://github.com/huggingface/safetensors#format); any fault is kBadCheckpoint naming file and tensor.
 class Safetensors {

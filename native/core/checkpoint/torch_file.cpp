@@ -1,14 +1,82 @@
 #include "core/checkpoint/torch_file.h"
 
 #include <ATen/ATen.h>
+#include <caffe2/serialize/inline_container.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 
-#include "core/checkpoint/stored_zip.h"
 #include "core/runtime/error.h"
 
 namespace carillon {
+namespace {
+
+// Record layouts: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, sections 4.3.7, 4.3.12, 4.3.16.
+constexpr uint32_t kEndSignature = 0x06054b50, kDirectorySignature = 0x02014b50, kLocalSignature = 0x04034b50;
+constexpr size_t kEndBytes = 22, kDirectoryBytes = 46, kLocalBytes = 30, kMaxComment = 65535;
+
+/// Bounds-checked little-endian reads.
+class Reader {
+ public:
+  Reader(const MappedFile& file, const std::string& path) : file_(file), path_(path) {}
+
+  template <typename T>
+  size_t number(size_t at) const {
+    T value;
+    std::memcpy(&value, bytes(at, sizeof(T)), sizeof(T));
+    return value;
+  }
+  std::string text(size_t at, size_t size) const { return {bytes(at, size), size}; }
+  const char* bytes(size_t at, size_t size) const {
+    if (at > file_.size() || size > file_.size() - at) bad("it is truncated");
+    return file_.data() + at;
+  }
+  [[noreturn]] void bad(const std::string& what) const {
+    fail(ErrorCode::kBadCheckpoint, path_ + ": not a readable zip archive: " + what);
+  }
+  size_t size() const { return file_.size(); }
+
+ private:
+  const MappedFile& file_;
+  const std::string& path_;
+};
+
+size_t find_end_record(const Reader& reader) {
+  if (reader.size() < kEndBytes) reader.bad("it is too short");
+  const size_t last = reader.size() - kEndBytes;
+  for (size_t back = 0; back <= std::min(last, kMaxComment); ++back) {
+    if (reader.number<uint32_t>(last - back) == kEndSignature) return last - back;
+  }
+  reader.bad("it has no end record");
+}
+
+}  // namespace
+
+std::vector<StoredEntry> list_stored_zip(const MappedFile& archive, const std::string& path) {
+  const Reader reader(archive, path);
+  const size_t end = find_end_record(reader);
+  const size_t count = reader.number<uint16_t>(end + 10);
+  size_t at = reader.number<uint32_t>(end + 16);
+  std::vector<StoredEntry> entries;
+  for (size_t i = 0; i < count; ++i) {
+    if (reader.number<uint32_t>(at) != kDirectorySignature) reader.bad("its directory is damaged");
+    const size_t name_size = reader.number<uint16_t>(at + 28);
+    StoredEntry entry;
+    entry.name = reader.text(at + kDirectoryBytes, name_size);
+    entry.size = reader.number<uint32_t>(at + 24);
+    if (reader.number<uint16_t>(at + 10) != 0) reader.bad("entry '" + entry.name + "' is compressed");
+    const size_t local = reader.number<uint32_t>(at + 42);
+    if (reader.number<uint32_t>(local) != kLocalSignature) reader.bad("entry '" + entry.name + "' has no header");
+    entry.begin = local + kLocalBytes + reader.number<uint16_t>(local + 26) + reader.number<uint16_t>(local + 28);
+    reader.bytes(entry.begin, entry.size);
+    entries.push_back(std::move(entry));
+    at += kDirectoryBytes + name_size + reader.number<uint16_t>(at + 30) + reader.number<uint16_t>(at + 32);
+  }
+  return entries;
+}
+
 namespace {
 
 /// Far beyond what a data set says of a song: every note is a copy of its text.
@@ -104,6 +172,112 @@ TorchNotes TorchFile::notes(const std::string& key) const {
     if (const auto* const text = note.as<PickleValue::Text>()) notes[name] = **text;
   }
   return notes;
+}
+
+namespace {
+
+template <typename Integer>
+std::string little_endian(Integer value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
+/// An opcode and what it reads from the stream.
+std::string opcode(char code, const std::string& operand) {
+  std::string bytes(1, code);
+  return bytes += operand;
+}
+
+// Each function below gives the opcodes of one value.
+
+std::string global(const std::string& module, const std::string& name) {
+  return opcode('c', module + "\n" + name + "\n");
+}
+std::string tuple(const std::string& items) { return opcode('(', items) + "t"; }
+std::string boolean(bool value) { return value ? "\x88" : "\x89"; }
+
+std::string text(const std::string& value) {
+  return opcode('X', little_endian(static_cast<uint32_t>(value.size())) + value);
+}
+
+std::string integer(int64_t value) {
+  if (value < std::numeric_limits<int32_t>::min() || value > std::numeric_limits<int32_t>::max()) {
+    fail(ErrorCode::kBadArgument, std::to_string(value) + " does not fit the 32 bits of an integer in a torch file");
+  }
+  return opcode('J', little_endian(static_cast<int32_t>(value)));
+}
+
+std::string integers(at::IntArrayRef values) {
+  std::string items;
+  for (const int64_t value : values) items += integer(value);
+  return tuple(items);
+}
+
+std::string scalar(const TorchScalar& value) {
+  if (const auto* const flag = std::get_if<bool>(&value)) return boolean(*flag);
+  if (const auto* const number = std::get_if<int64_t>(&value)) return integer(*number);
+  if (const auto* const words = std::get_if<std::string>(&value)) return text(*words);
+  return "N";
+}
+
+const char* storage_class(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kFloat:
+      return "FloatStorage";
+    case at::kBFloat16:
+      return "BFloat16Storage";
+    case at::kHalf:
+      return "HalfStorage";
+    case at::kBool:
+      return "BoolStorage";
+    case at::kLong:
+      return "LongStorage";
+    default:
+      fail(ErrorCode::kBadArgument, std::string("tensors of type ") + at::toString(dtype) + " are not written");
+  }
+}
+
+/// `tensor` is contiguous and the whole of the entry `data/<index>`.
+std::string rebuilt(const at::Tensor& tensor, size_t index) {
+  const auto storage = tuple(text("storage") + global("torch", storage_class(tensor.scalar_type())) +
+                             text(std::to_string(index)) + text("cpu") + integer(tensor.numel()));
+  const auto hooks = global("collections", "OrderedDict") + ")R";
+  return global("torch._utils", "_rebuild_tensor_v2") +
+         tuple(storage + "Q" + integer(0) + integers(tensor.sizes()) + integers(tensor.strides()) + boolean(false) +
+               hooks) +
+         "R";
+}
+
+}  // namespace
+
+void write_torch_file(const std::string& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors,
+                      const std::string& notes_key, const TorchNotes& notes) {
+  std::string items, note_items;
+  std::vector<at::Tensor> dense;
+  for (const auto& [key, tensor] : tensors) {
+    dense.push_back(tensor.cpu().contiguous());
+    items += text(key) + rebuilt(dense.back(), dense.size() - 1);
+  }
+  for (const auto& [key, value] : notes) note_items += text(key) + scalar(value);
+  items += text(notes_key) + "}(" + note_items + "u";
+
+  std::string archive;
+  caffe2::serialize::PyTorchStreamWriter writer([&](const void* data, size_t size) {
+    archive.append(static_cast<const char*>(data), size);
+    return size;
+  });
+  const auto add = [&](const std::string& name, std::string_view bytes) {
+    writer.writeRecord(name, bytes.data(), bytes.size());
+  };
+  add("data.pkl", "\x80\x02}(" + items + "u.");
+  add("byteorder", "little");
+  for (size_t i = 0; i < dense.size(); ++i) {
+    writer.writeRecord("data/" + std::to_string(i), dense[i].const_data_ptr(), dense[i].nbytes());
+  }
+  writer.writeEndOfFile();
+  if (archive.size() > std::numeric_limits<uint32_t>::max()) {
+    fail(ErrorCode::kBadArgument, path + " would be larger than 4 GiB, the limit of its format");
+  }
+  write_file_atomically(path, archive);
 }
 
 }  // namespace carillon

@@ -9,10 +9,21 @@
 #include <variant>
 #include <vector>
 
-#include "core/checkpoint/mapped_file.h"
+#include "core/checkpoint/file_io.h"
 #include "core/checkpoint/pickle.h"
 
 namespace carillon {
+
+/// One uncompressed file inside a zip archive.
+struct StoredEntry {
+  std::string name;
+  size_t begin;  // bytes from the start of the archive
+  size_t size;
+};
+
+/// The files of a zip archive whose entries are all stored, not deflated: what torch.save writes.
+/// Throws kBadCheckpoint naming `path` for anything else, or where a range leaves the file.
+std::vector<StoredEntry> list_stored_zip(const MappedFile& archive, const std::string& path);
 
 /// A value beside tensors.
 using TorchScalar = std::variant<std::nullptr_t, bool, int64_t, std::string>;
@@ -44,9 +55,9 @@ class TorchFile {
 };
 
 /// Writes tensors, in order, and one dictionary of notes, so that Python's `torch.load(weights_only=True)` reads the
-/// file, and so do loaders that map it (the opcodes and the alignment of reference training.md 2.5). Tensors keep their
-/// dtypes; they are stored contiguous. A file at `path` is replaced once the new one is whole.
-/// Throws kBadArgument for an integer beyond 32 bits, which old loaders refuse; kStorage where the disk refuses.
+/// file, and so do loaders that know the plainest opcodes alone and map the entries, which begin at multiples of 64. Tensors
+/// keep their dtypes; they are stored contiguous. A file at `path` is replaced once the new one is whole.
+/// Throws kBadArgument for an integer beyond 32 bits, which old loaders refuse, or a file beyond 4 GiB; kStorage where the disk refuses.
 void write_torch_file(const std::string& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors,
                       const std::string& notes_key, const TorchNotes& notes);
 

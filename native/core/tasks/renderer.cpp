@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-#include "core/adapters/merge.h"
+#include "core/adapters/adapter.h"
 #include "core/runtime/error.h"
 #include "core/tasks/check_job.h"
 #include "core/tasks/postprocess.h"

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <map>
 
-#include "core/training/random_streams.h"
-
 namespace carillon {
 namespace {
 

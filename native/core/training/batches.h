@@ -6,8 +6,8 @@
 #include "core/diffusion/flow_matching.h"
 #include "core/dit/dit.h"
 #include "core/runtime/placement.h"
-#include "core/training/sample.h"
-#include "core/training/time_law.h"
+#include "core/training/random_draws.h"
+#include "core/training/training_sample.h"
 
 namespace carillon {
 

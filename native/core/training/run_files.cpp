@@ -1,14 +1,22 @@
 #include "core/training/run_files.h"
 
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <fcntl.h>
+#include <torch/optim/adamw.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <regex>
 
-#include "core/checkpoint/atomic_file.h"
+#include "core/checkpoint/file_io.h"
+#include "core/checkpoint/json.h"
+#include "core/checkpoint/safetensors.h"
 #include "core/runtime/error.h"
+#include "core/training/adapter_formats.h"
 
 namespace carillon {
 
@@ -81,6 +89,145 @@ void RunFiles::log(const std::string& json) {
   std::error_code ignored;  // the reason to give is the first one
   fs::resize_file(path, static_cast<uintmax_t>(end), ignored);
   fail(ErrorCode::kStorage, path + " cannot be written: " + std::strerror(error));
+}
+
+namespace {
+
+constexpr const char* kFormatVersion = "1";
+
+/// FNV-1a, 64 bits.
+class Digest {
+ public:
+  void add(const void* data, size_t size) {
+    const auto* bytes = static_cast<const unsigned char*>(data);
+    for (size_t i = 0; i < size; ++i) state_ = (state_ ^ bytes[i]) * 0x100000001b3;
+  }
+  void add(const std::string& text) { add(text.c_str(), text.size() + 1); }
+  std::string text() const {
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(state_));
+    return digits;
+  }
+
+ private:
+  uint64_t state_ = 0xcbf29ce484222325;
+};
+
+/// A digest of some elements of each trained projection: reading all would take as long as loading the model.
+std::string digest_of_weights(const TrainableAdapter& adapter) {
+  constexpr int64_t kElements = 256;
+  Digest digest;
+  for (const auto& module : adapter.modules()) {
+    const at::Tensor flat = module.weight.reshape({-1});
+    const int64_t stride = std::max<int64_t>(1, flat.numel() / kElements);
+    const at::Tensor some = flat.slice(0, 0, flat.numel(), stride).to(at::kCPU, at::kFloat).contiguous();
+    digest.add(module.name);
+    digest.add(some.const_data_ptr(), some.nbytes());
+  }
+  return digest.text();
+}
+
+/// The tensors of a state under their names in the file.
+std::map<std::string, at::Tensor> state_tensors(const TrainableAdapter& adapter, torch::optim::AdamW& optimizer) {
+  std::map<std::string, at::Tensor> tensors;
+  for (const auto& [name, parameter] : adapter.parameters()) {
+    tensors["parameter." + name] = parameter.detach();
+    tensors["exp_avg." + name] = adamw_state(optimizer, parameter).exp_avg();
+    tensors["exp_avg_sq." + name] = adamw_state(optimizer, parameter).exp_avg_sq();
+  }
+  return tensors;
+}
+
+/// nullopt where there is none.
+std::optional<std::string> state_file_of(const std::string& folder) {
+  const fs::path root(folder);
+  for (const fs::path& place : {root, root.parent_path()}) {
+    if (fs::exists(place / kTrainingStateFile)) return (place / kTrainingStateFile).string();
+  }
+  return std::nullopt;
+}
+
+/// What design_json says but for the dropout: like the learning rate, that decides how an adapter is trained, not what
+/// it is.
+std::string without_dropout(const std::string& design) {
+  static const std::regex kDropout(R"re("dropout": [^,}]*, )re");
+  return std::regex_replace(design, kDropout, "");
+}
+
+}  // namespace
+
+TrainingIdentity TrainingIdentity::of(const TrainingOptions& options, const TrainableAdapter& adapter) {
+  Digest samples;
+  for (const auto& path : options.samples) samples.add(fs::path(path).filename().string());
+  if (options.trim_condition) samples.add("trim_condition");
+  return {.adapter = design_json(adapter.design()),
+          .weights = digest_of_weights(adapter),
+          .order = json_object({{"samples", json_string(samples.text())},
+                                {"seed", std::to_string(options.seed)},
+                                {"batch_size", std::to_string(options.batch_size)},
+                                {"gradient_accumulation", std::to_string(options.gradient_accumulation)}})};
+}
+
+bool has_training_state(const std::string& folder) { return state_file_of(folder).has_value(); }
+
+void save_training_state(const std::string& path, const TrainingPosition& position, const TrainingIdentity& identity,
+                         const TrainableAdapter& adapter, torch::optim::AdamW& optimizer) {
+  const int64_t optimizer_steps = adamw_state(optimizer, adapter.parameters()[0].second).step();
+  save_safetensors(path, state_tensors(adapter, optimizer),
+                   {{"format_version", kFormatVersion},
+                    {"adapter", identity.adapter},
+                    {"weights", identity.weights},
+                    {"order", identity.order},
+                    {"position", json_object({{"epoch", std::to_string(position.epoch)},
+                                              {"micro_step", std::to_string(position.batches)},
+                                              {"global_step", std::to_string(position.step)},
+                                              {"first_step", std::to_string(position.step - optimizer_steps)},
+                                              {"epoch_steps", std::to_string(position.epoch_steps)},
+                                              {"epoch_loss_sum", json_number(position.epoch_loss_sum)}})}});
+}
+
+RestoredTraining restore_training(const std::string& folder, const TrainingIdentity& identity,
+                                  const TrainableAdapter& adapter, torch::optim::AdamW& optimizer) {
+  const Safetensors file = Safetensors::open(state_file_of(folder).value());
+  const auto text = [&](const char* key) {
+    const auto entry = file.metadata().find(key);
+    if (entry == file.metadata().end()) {
+      fail(ErrorCode::kBadCheckpoint, file.path() + ": the metadata has no '" + key + "'");
+    }
+    return entry->second;
+  };
+  const auto require = [&](const std::string& found, const std::string& expected, const std::string& what) {
+    if (found == expected) return;
+    fail(ErrorCode::kBadArgument,
+         file.path() + " cannot be resumed: " + what + " (" + found + " there, " + expected + " here)");
+  };
+  require(text("format_version"), kFormatVersion, "it was written by another release");
+  require(without_dropout(text("adapter")), without_dropout(identity.adapter), "it is of another adapter");
+  require(text("weights"), identity.weights, "it was trained on other model weights");
+
+  const auto tensors = state_tensors(adapter, optimizer);
+  for (const auto& [name, tensor] : tensors) {
+    if (file.shape(name) != tensor.sizes().vec()) {
+      fail(ErrorCode::kBadCheckpoint, file.path() + ": tensor '" + name + "' has another shape than the adapter's");
+    }
+  }
+  const c10::NoGradGuard no_grad;
+  for (auto [name, tensor] : tensors) tensor.copy_(file.tensor(name));
+
+  const Json position = Json::parse(text("position"), file.path() + " (position)");
+  RestoredTraining restored{{.epoch = position.get_int("epoch"),
+                             .batches = position.get_int("micro_step"),
+                             .step = position.get_int("global_step"),
+                             .epoch_steps = position.get_int("epoch_steps"),
+                             .epoch_loss_sum = position.get_double("epoch_loss_sum")},
+                            text("order") == identity.order};
+  // The optimiser is younger than the run where that began with an adapter of another.
+  const int64_t optimizer_steps = restored.position.step - position.get_int("first_step", 0);
+  for (const auto& [name, parameter] : adapter.parameters()) adamw_state(optimizer, parameter).step(optimizer_steps);
+  if (!restored.is_exact) {
+    restored.position = restored.position.at_beginning_of(restored.position.epoch);
+  }
+  return restored;
 }
 
 }  // namespace carillon

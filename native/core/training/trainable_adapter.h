@@ -4,13 +4,71 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/adapters/adapter.h"
 #include "core/dit/dit.h"
-#include "core/training/adapter_design.h"
-#include "core/training/trained_delta.h"
+#include "core/training/adapter_training.h"
 
 namespace carillon {
+
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+std::vector<at::Tensor> tensors_of(const NamedTensors& named);
+
+/// The change of one projection under training. It begins as exactly nothing.
+class TrainedDelta {
+ public:
+  virtual ~TrainedDelta() = default;
+
+  /// The leaves that are trained, under the names that the parameterisation gives them. They share their storage with
+  /// this object.
+  virtual NamedTensors parameters() const = 0;
+
+  /// What is added to x [..., in] times `weight` [out, in] transposed: [..., out]. Computed in the type of x from
+  /// float32 parameters. `dropout` draws what is dropped; undefined drops nothing.
+  virtual at::Tensor apply(const at::Tensor& x, const at::Tensor& weight, const at::Generator& dropout) const = 0;
+};
+
+/// LoRA under training: y += alpha / rank * dropout(x) A^T B^T.
+struct TrainedLora : TrainedDelta {
+  at::Tensor a;  // [rank, in]
+  at::Tensor b;  // [out, rank]
+  double scale, dropout_rate;
+
+  /// A as Kaiming's uniform law with slope sqrt(5) has it, B zero. `weight` [out, in] is that of the projection.
+  TrainedLora(const LoraDesign& design, const at::Tensor& weight, at::Generator& generator);
+
+  NamedTensors parameters() const override { return {{"lora_A", a}, {"lora_B", b}}; }
+  at::Tensor apply(const at::Tensor& x, const at::Tensor& weight, const at::Generator& dropout) const override;
+};
+
+/// LoKr under training, with DoRA where the design asks for it. A factor is one whole matrix or the product of two; a
+/// tensor that the design has no use for is undefined.
+struct TrainedLokr : TrainedDelta {
+  struct Factor {
+    at::Tensor whole;  // or
+    at::Tensor a, b;
+    at::Tensor value() const;
+  };
+  LokrShape shape;
+  Factor w1, w2;
+  at::Tensor scalar;      // []
+  at::Tensor dora_scale;  // [out, 1]: the norm of each row of the changed weight
+  double alpha, scale;    // as stored
+
+  TrainedLokr(const LokrDesign& design, const at::Tensor& weight, at::Generator& generator);
+
+  NamedTensors parameters() const override;
+  at::Tensor apply(const at::Tensor& x, const at::Tensor& weight, const at::Generator& dropout) const override;
+
+  /// w1 times the scalar: what files hold.
+  at::Tensor scaled_w1() const;
+
+ private:
+  at::Tensor apply_factors(const at::Tensor& x) const;
+};
 
 /// An adapter under training: one change of each query, key, value and output projection of the attentions, attached
 /// to the model as branches. The model's own weights are never written. The model must outlive it and stay in place.

@@ -7,7 +7,7 @@
 #include <map>
 #include <string_view>
 
-#include "core/checkpoint/atomic_file.h"
+#include "core/checkpoint/file_io.h"
 #include "core/checkpoint/safetensors.h"
 #include "pretraining/dit_stage.h"
 #include "pretraining/latents.h"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "core/checkpoint/mapped_file.h"
+#include "core/checkpoint/file_io.h"
 
 namespace carillon::pretraining {
 

@@ -1,0 +1,91 @@
+#include "core/checkpoint/file_io.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "core/runtime/error.h"
+
+namespace carillon {
+
+std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) fail(ErrorCode::kBadCheckpoint, path + ": " + std::strerror(errno));
+  struct stat status;
+  const bool regular = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+  const size_t size = regular ? static_cast<size_t>(status.st_size) : 0;
+  void* data = size > 0 ? ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0) : MAP_FAILED;
+  const int error = errno;
+  ::close(descriptor);
+  if (!regular) fail(ErrorCode::kBadCheckpoint, path + ": not a regular file");
+  if (size == 0) fail(ErrorCode::kBadCheckpoint, path + ": the file is empty");
+  if (data == MAP_FAILED) fail(ErrorCode::kBadCheckpoint, path + ": cannot be mapped: " + std::strerror(error));
+  return std::shared_ptr<const MappedFile>(new MappedFile(static_cast<const char*>(data), size));
+}
+
+MappedFile::~MappedFile() { ::munmap(const_cast<char*>(data_), size_); }
+
+namespace {
+
+/// A name no other writer of this machine uses: `path` is often in reach of several.
+std::string temporary_sibling(const std::string& path) {
+  static std::atomic<int64_t> count = 0;
+  return path + ".partial-" + std::to_string(::getpid()) + "-" + std::to_string(++count);
+}
+
+}  // namespace
+
+int write_all(int descriptor, const void* data, size_t size) {
+  const char* next = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t written = ::write(descriptor, next, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    next += written;
+    size -= static_cast<size_t>(written);
+  }
+  return 0;
+}
+
+AtomicFile::AtomicFile(const std::string& path)
+    : path_(path),
+      temporary_path_(temporary_sibling(path)),
+      descriptor_(::open(temporary_path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
+  if (descriptor_ < 0) refuse(errno);
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  ::unlink(temporary_path_.c_str());
+}
+
+void AtomicFile::refuse(int error) const {
+  fail(ErrorCode::kStorage, path_ + " cannot be written: " + std::strerror(error));
+}
+
+void AtomicFile::write(const void* data, size_t size) {
+  if (const int error = write_all(descriptor_, data, size)) refuse(error);
+}
+
+void AtomicFile::commit() {
+  // A full disk may show only here.
+  if (::fsync(descriptor_) != 0) refuse(errno);
+  if (std::rename(temporary_path_.c_str(), path_.c_str()) != 0) refuse(errno);
+  ::close(descriptor_);
+  descriptor_ = -1;
+}
+
+void write_file_atomically(const std::string& path, std::string_view bytes) {
+  AtomicFile file(path);
+  file.write(bytes);
+  file.commit();
+}
+
+}  // namespace carillon

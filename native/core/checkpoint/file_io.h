@@ -1,0 +1,55 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace carillon {
+
+/// A whole file mapped read-only and privately; unmapped with the last owner.
+class MappedFile {
+ public:
+  /// Throws kBadCheckpoint naming the path where the file cannot be opened or mapped.
+  static std::shared_ptr<const MappedFile> open(const std::string& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  const char* data() const { return data_; }
+  size_t size() const { return size_; }
+
+ private:
+  MappedFile(const char* data, size_t size) : data_(data), size_(size) {}
+  const char* data_;
+  size_t size_;
+};
+
+/// A new file that is at its path whole or not at all: written beside it, flushed to the disk, then renamed over
+/// what was there. Every failure is kStorage naming the path and the system's reason; the old file then stays.
+class AtomicFile {
+ public:
+  /// The folder of `path` must exist.
+  explicit AtomicFile(const std::string& path);
+  /// Removes what was written without commit().
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(const void* data, size_t size);
+  void write(std::string_view bytes) { write(bytes.data(), bytes.size()); }
+  void commit();
+
+ private:
+  [[noreturn]] void refuse(int error) const;
+
+  std::string path_, temporary_path_;
+  int descriptor_;
+};
+
+/// Writes all of it to an open file, in as many parts as the system takes it; 0, or the errno of a refusal.
+int write_all(int descriptor, const void* data, size_t size);
+
+/// A whole file at once.
+void write_file_atomically(const std::string& path, std::string_view bytes);
+
+}  // namespace carillon

@@ -1,0 +1,51 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "core/dit/dit.h"
+
+namespace torch::optim {
+class AdamW;
+struct AdamWParamState;
+}  // namespace torch::optim
+
+namespace carillon {
+
+/// libtorch's AdamW (Loshchilov and Hutter, 2019) with its defaults: betas 0.9 and 0.999, epsilon 1e-8, decoupled weight
+/// decay 0.01. Every parameter has its moments from the beginning, so that they can be saved before the first step.
+torch::optim::AdamW make_adamw(const std::vector<at::Tensor>& parameters);
+
+/// The step count and the moments of one parameter; restoring them is writing into them.
+torch::optim::AdamWParamState& adamw_state(torch::optim::AdamW& optimizer, const at::Tensor& parameter);
+
+/// One step with the gradients that the parameters hold.
+void take_step(torch::optim::AdamW& optimizer, double learning_rate);
+
+struct GradientNorm {
+  double norm;         // Euclidean, of all gradients together
+  int64_t not_finite;  // how many parameters have a gradient whose norm is not finite
+};
+
+/// Scales the gradients together so that their norm is at most `limit`, unless any is not finite; the norm before that.
+GradientNorm clip_gradients(const std::vector<at::Tensor>& parameters, double limit);
+
+/// A rise from a tenth over the warm-up, then half a cosine down to a hundredth.
+struct LearningRate {
+  double peak;
+  int64_t warmup_steps;
+  int64_t decay_steps;
+
+  /// For a run of `total_steps`: a tenth of it is warm-up, at most 100 steps.
+  static LearningRate plan(double peak, int64_t total_steps);
+
+  /// The rate of optimiser step `step`, 0 for the first. After the planned steps it begins again at the peak.
+  double at(int64_t step) const;
+};
+
+/// A LayerRunner that keeps nothing of a layer but its input, and runs it a second time in the backward pass (Chen et
+/// al., 2016). The gradients are those of running it once, bit for bit on the CPU.
+at::Tensor run_layer_checkpointed(const LayerFunction& layer, const at::Tensor& x);
+
+}  // namespace carillon

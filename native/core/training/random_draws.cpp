@@ -1,0 +1,76 @@
+#include "core/training/random_draws.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Context.h>
+
+#include <cmath>
+#include <mutex>
+
+#include "core/diffusion/schedule.h"
+#include "core/runtime/error.h"
+
+namespace carillon {
+namespace {
+
+/// The finaliser of SplitMix64 (Steele, Lea and Flood, 2014): every bit of the input changes half of the output.
+uint64_t mixed(uint64_t value) {
+  value += 0x9e3779b97f4a7c15;
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+  return value ^ (value >> 31);
+}
+
+}  // namespace
+
+uint64_t stream_seed(uint64_t run_seed, Stream stream, std::initializer_list<int64_t> counters) {
+  uint64_t seed = mixed(mixed(run_seed) ^ static_cast<uint64_t>(stream));
+  for (const int64_t counter : counters) seed = mixed(seed ^ static_cast<uint64_t>(counter));
+  return seed;
+}
+
+at::Generator seeded_generator(uint64_t seed, at::Device device) {
+  at::Generator shared = at::globalContext().defaultGenerator(device);  // a handle: libtorch makes new ones by cloning
+  at::Generator own = [&] {
+    const std::lock_guard lock(shared.mutex());
+    return shared.clone();
+  }();
+  own.set_current_seed(seed);
+  return own;
+}
+
+bool is_turbo(const TrainingOptions& options, const DitConfig& model) {
+  return model.is_turbo || options.model_name.find("turbo") != std::string::npos;
+}
+
+TimeLaw TimeLaw::discrete(double shift) {
+  constexpr int kSteps = 8;
+  constexpr double kTurboShift = 3.0;
+  TimeLaw law;
+  law.times_ = shifted_schedule(kSteps, shift == 0.0 ? kTurboShift : shift);
+  return law;
+}
+
+TimeLaw TimeLaw::logit_normal(double mean, double deviation) {
+  TimeLaw law;
+  law.mean_ = mean;
+  law.deviation_ = deviation;
+  return law;
+}
+
+TimeLaw TimeLaw::choose(const TrainingOptions& options, const DitConfig& model) {
+  const bool is_discrete = options.timestep_sampling == TimestepSampling::kAuto
+                               ? is_turbo(options, model)
+                               : options.timestep_sampling == TimestepSampling::kDiscrete;
+  return is_discrete ? discrete(options.shift) : logit_normal(model.timestep_mu, model.timestep_sigma);
+}
+
+double TimeLaw::draw(at::Generator& generator) const {
+  if (!times_.empty()) {
+    const auto count = static_cast<int64_t>(times_.size());
+    return times_[static_cast<size_t>(at::randint(count, {}, generator, at::kLong).item<int64_t>())];
+  }
+  const double larger = at::randn({2}, generator, at::kDouble).max().item<double>();
+  return 1.0 / (1.0 + std::exp(-(mean_ + deviation_ * larger)));
+}
+
+}  // namespace carillon

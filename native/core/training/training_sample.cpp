@@ -1,0 +1,172 @@
+#include "core/training/training_sample.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <c10/core/InferenceMode.h>
+
+#include <filesystem>
+#include <functional>
+
+#include "core/checkpoint/json.h"
+#include "core/checkpoint/safetensors.h"
+#include "core/runtime/error.h"
+
+namespace carillon {
+namespace {
+
+constexpr const char* kTargetLatents = "target_latents";
+constexpr const char* kAttentionMask = "attention_mask";
+constexpr const char* kEncoderHiddenStates = "encoder_hidden_states";
+constexpr const char* kEncoderAttentionMask = "encoder_attention_mask";
+constexpr const char* kContextLatents = "context_latents";
+constexpr const char* kMetadata = "metadata";
+
+[[noreturn]] void bad(const std::string& path, const char* key, const std::string& what) {
+  fail(ErrorCode::kBadCheckpoint, path + ": " + key + " " + what);
+}
+
+/// A sample file of either format.
+struct SampleFile {
+  std::function<at::Tensor(const char* key)> tensor;  // of its own memory
+  TorchNotes metadata;
+};
+
+TorchNotes notes_of(const Json& object) {
+  TorchNotes notes;
+  for (const auto& [name, value] : object.as_object()) {
+    if (value.is_null()) notes[name] = nullptr;
+    if (value.is_bool()) notes[name] = value.as_bool();
+    if (value.is_integer()) notes[name] = value.as_int();
+    if (value.is_string()) notes[name] = value.as_string();
+  }
+  return notes;
+}
+
+SampleFile open_safetensors(const std::string& path) {
+  const auto file = Safetensors::open(path);
+  const auto metadata = file.metadata().find(kMetadata);
+  return {
+      [file](const char* key) {
+        const at::Tensor stored = file.tensor(key);
+        // A bool of another byte than 0 and 1 is undefined.
+        return stored.scalar_type() == at::kBool ? stored.view(at::kByte).ne(0) : stored.clone();
+      },
+      metadata == file.metadata().end() ? TorchNotes() : notes_of(Json::parse(metadata->second, path + " (metadata)"))};
+}
+
+SampleFile open_sample(const std::string& path) {
+  if (std::filesystem::path(path).extension() == ".safetensors") return open_safetensors(path);
+  const auto file = TorchFile::open(path);
+  return {[file](const char* key) { return file.tensor(key); }, file.notes(kMetadata)};
+}
+
+at::Tensor read_rows(const SampleFile& file, const std::string& path, const char* key) {
+  const at::Tensor stored = file.tensor(key);
+  if (!stored.is_floating_point()) bad(path, key, "holds " + std::string(at::toString(stored.scalar_type())));
+  if (stored.dim() != 2) bad(path, key, "has shape " + shape_text(stored.sizes()) + ", expected two dimensions");
+  if (stored.numel() == 0) bad(path, key, "is empty");
+  const at::Tensor rows = stored.to(at::kFloat);
+  if (!rows.isfinite().all().item<bool>()) bad(path, key, "holds values that are not finite");
+  return rows;
+}
+
+/// Masks are stored as bool, as integers or in the dtype of the latents.
+at::Tensor read_mask(const SampleFile& file, const std::string& path, const char* key, const at::Tensor& rows) {
+  const at::Tensor stored = file.tensor(key);
+  if (stored.dim() != 1 || stored.size(0) != rows.size(0)) {
+    bad(path, key, "has shape " + shape_text(stored.sizes()) + ", expected [" + std::to_string(rows.size(0)) + "]");
+  }
+  return stored.ne(0);
+}
+
+}  // namespace
+
+TrainingSample read_sample(const std::string& path) {
+  const SampleFile file = open_sample(path);
+  TrainingSample sample;
+  sample.target_latents = read_rows(file, path, kTargetLatents);
+  sample.attention_mask = read_mask(file, path, kAttentionMask, sample.target_latents);
+  sample.encoder_hidden_states = read_rows(file, path, kEncoderHiddenStates);
+  sample.encoder_attention_mask = read_mask(file, path, kEncoderAttentionMask, sample.encoder_hidden_states);
+  sample.context_latents = read_rows(file, path, kContextLatents);
+  const int64_t frames = sample.target_latents.size(0), channels = sample.target_latents.size(1);
+  if (sample.context_latents.size(0) != frames || sample.context_latents.size(1) != 2 * channels) {
+    bad(path, kContextLatents,
+        "has shape " + shape_text(sample.context_latents.sizes()) + ", expected [" + std::to_string(frames) + ", " +
+            std::to_string(2 * channels) + "]");
+  }
+  sample.metadata = file.metadata;
+  return sample;
+}
+
+void trim_condition(TrainingSample& sample, const std::string& path) {
+  const at::Tensor real = sample.encoder_attention_mask.nonzero().view({-1});
+  if (real.numel() == 0) bad(path, kEncoderAttentionMask, "has no real token: trim_condition would leave nothing");
+  sample.encoder_hidden_states = sample.encoder_hidden_states.index_select(0, real);
+  sample.encoder_attention_mask = sample.encoder_attention_mask.index_select(0, real);
+}
+
+void check_sample(const TrainingSample& sample, const DitConfig& model, const std::string& path) {
+  const auto require_width = [&](const char* key, const at::Tensor& rows, int64_t expected) {
+    if (rows.size(1) == expected) return;
+    bad(path, key, "is " + std::to_string(rows.size(1)) + " wide, but the model reads " + std::to_string(expected));
+  };
+  require_width(kTargetLatents, sample.target_latents, model.audio_acoustic_hidden_dim);
+  require_width(kEncoderHiddenStates, sample.encoder_hidden_states, model.encoder_hidden_size);
+  require_width(kContextLatents, sample.context_latents, 2 * model.audio_acoustic_hidden_dim);
+}
+
+SampleInfo inspect_sample(const std::string& path, const DitConfig& model) {
+  const TrainingSample sample = read_sample(path);
+  check_sample(sample, model, path);
+  return {.frames = sample.target_latents.size(0), .condition_tokens = sample.encoder_hidden_states.size(0)};
+}
+
+void write_sample(const std::string& path, const TrainingSample& sample) {
+  write_torch_file(path,
+                   {{kTargetLatents, sample.target_latents},
+                    {kAttentionMask, sample.attention_mask.to(sample.target_latents.scalar_type())},
+                    {kEncoderHiddenStates, sample.encoder_hidden_states},
+                    {kEncoderAttentionMask, sample.encoder_attention_mask},
+                    {kContextLatents, sample.context_latents}},
+                   kMetadata, sample.metadata);
+}
+
+namespace {
+
+/// The FNV-1a hash of the samples (http://www.isthe.com/chongo/tech/comp/fnv), 32 bits at a time.
+uint64_t hash_of(const at::Tensor& audio) {
+  const at::Tensor dense = audio.contiguous();
+  const auto* const words = static_cast<const uint32_t*>(dense.const_data_ptr());
+  uint64_t hash = 0xcbf29ce484222325;
+  for (int64_t i = 0; i < dense.numel(); ++i) hash = (hash ^ words[i]) * 0x100000001b3;
+  return hash;
+}
+
+at::Tensor draw(const Vae::Posterior& posterior, uint64_t seed) {
+  const auto generator = at::detail::createCPUGenerator(seed);
+  return posterior.mean + posterior.std * at::randn(posterior.mean.sizes(), generator, at::kFloat);
+}
+
+}  // namespace
+
+TrainingSample prepare_sample(Renderer& renderer, const PreparationJob& job, const Control& control) {
+  const c10::InferenceMode inference;
+  const Vae::Posterior posterior = renderer.encode_posterior(job.audio, control);
+  TrainingSample sample;
+  sample.target_latents = draw(posterior, hash_of(job.audio))[0].t().contiguous();
+  if (!sample.target_latents.isfinite().all().item<bool>()) {
+    fail(ErrorCode::kNotFinite, "the latents of the audio hold values that are not finite");
+  }
+  const int64_t frames = sample.target_latents.size(0);
+  sample.attention_mask = at::ones({frames}, at::kBool);
+  sample.context_latents = renderer.silent_context(frames, control)[0].cpu();
+  const PackedStates condition =
+      renderer.encode_conditions(job.text_token_ids, job.lyric_token_ids, at::Tensor(), control);
+  sample.encoder_hidden_states = condition.states[0].cpu();
+  sample.encoder_attention_mask = condition.mask[0].cpu();
+  sample.metadata = job.metadata;
+  return sample;
+}
+
+}  // namespace carillon

@@ -1,0 +1,334 @@
+// Adapter files of every origin, read for a tiny DiT.
+#include "core/adapters/adapter_file.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/adapters/adapter.h"
+#include "core/runtime/error.h"
+#include "test/tiny_adapter.h"
+
+using namespace carillon;
+using namespace carillon::test;
+
+namespace {
+
+const AceStep& model() {
+  static const AceStep loaded = tiny_ace_step({});
+  return loaded;
+}
+
+Adapter read(const std::string& path) { return read_adapter(path, adapter_targets(model().dit)); }
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+/// What the adapter makes of a weight of zeros: its delta, where it has no magnitudes.
+at::Tensor delta_of(const Adapter& adapter, const std::string& projection) {
+  const auto module = std::find_if(adapter.modules.begin(), adapter.modules.end(),
+                                   [&](const AdapterModule& each) { return each.projection == projection; });
+  EXPECT(module != adapter.modules.end());
+  const int64_t out = module->w1 ? module->w1->rows() * module->w2.rows() : module->w2.rows();
+  const int64_t in = module->w1 ? module->w1->columns() * module->w2.columns() : module->w2.columns();
+  return module->adapt(at::zeros({out, in}), 1);
+}
+
+void expect_same(const Adapter& adapter, const Adapter& reference) {
+  EXPECT_EQ(adapter.modules.size(), reference.modules.size());
+  EXPECT_EQ(adapter.unmatched_tensors.size(), size_t{0});
+  for (const auto& module : reference.modules) {
+    EXPECT(delta_of(adapter, module.projection).equal(delta_of(reference, module.projection)));
+  }
+}
+
+const std::vector<AdapterTarget>& attention() {
+  static const std::vector<AdapterTarget> targets = attention_of(model().dit);
+  return targets;
+}
+
+Tensors peft_tensors() { return lora_tensors(attention(), peft_key); }
+
+/// The PEFT adapter, its tensors changed before they are written.
+std::string changed_peft(const std::function<void(Tensors&)>& change) {
+  Tensors tensors = peft_tensors();
+  change(tensors);
+  return write_peft(tensors);
+}
+
+const std::string kQ = "layers.0.self_attn.q_proj", kK = "layers.1.cross_attn.k_proj";
+
+/// A LoKr of one module with some of lokr_w1, _w1_a, _w1_b, _w2, _w2_a, _w2_b, alpha, dora_scale.
+std::string write_lokr(const std::string& module, const Tensors& parts, const std::string& config = "") {
+  Tensors tensors;
+  for (const auto& [part, tensor] : parts) tensors[lycoris_name(module) + "." + part] = tensor;
+  return write_single(tensors, config.empty() ? "{}" : R"({"lokr_config": ")" + config + R"("})");
+}
+
+const at::Tensor kW1 = exact_values({4, 4}, 1), kW2 = exact_values({8, 8}, 2);  // for [32, 32]
+const at::Tensor kW1Left = exact_values({4, 2}, 3), kW1Right = exact_values({2, 4}, 4);
+const at::Tensor kW2Left = exact_values({8, 2}, 5), kW2Right = exact_values({2, 8}, 6);
+const at::Tensor kAlpha = at::scalar_tensor(8.0);
+
+double distance(const at::Tensor& a, const at::Tensor& b) { return (a - b).abs().max().item<double>(); }
+
+}  // namespace
+
+TEST("adapter file: a PEFT folder gives alpha / r times B A for every module") {
+  const Tensors tensors = peft_tensors();
+  const Adapter adapter = read(write_peft(tensors));
+  EXPECT(adapter.kind == Adapter::Kind::kLora);
+  EXPECT_EQ(adapter.modules.size(), size_t{16});  // two layers, self and cross, q k v o
+  const at::Tensor expected = at::matmul(tensors.at(peft_key(kQ, "lora_B")), tensors.at(peft_key(kQ, "lora_A"))) * 2.0;
+  EXPECT(delta_of(adapter, kQ).equal(expected));
+}
+
+TEST("adapter file: every spelling of names gives the same LoRA") {
+  const Adapter reference = read(write_peft(peft_tensors()));
+  const auto dotted = [](const std::string& prefix, const std::string& ending) {
+    return [=](const std::string& module, const std::string& part) { return prefix + module + "." + part + ending; };
+  };
+  const auto diffusers = [](const std::string& module, const std::string& part) {
+    std::string name = module;
+    for (const char* letter : {"q", "k", "v"}) {
+      name = replaced(name, std::string(letter) + "_proj", std::string("to_") + letter);
+    }
+    return "transformer." + replaced(name, "o_proj", "to_out.0") + "." + part + ".weight";
+  };
+  const auto old_names = [](const std::string& module, const std::string& part) {
+    return "diffusion_model." + module + (part == "lora_A" ? ".lora_down" : ".lora_up") + ".weight";
+  };
+  const std::function<std::string(const std::string&, const std::string&)> keys[] = {
+      dotted("base_model.model.", ".default.weight"),
+      dotted("base_model.model.decoder.", ".weight"),
+      dotted("", ".weight"),
+      dotted("", ""),
+      dotted("decoder.", ".weight"),
+      dotted("diffusion_model.", ".weight"),
+      dotted("diffusion_model.decoder.", ".weight"),
+      diffusers,
+      old_names};
+  for (const auto& key : keys) expect_same(read(write_peft(lora_tensors(attention(), key))), reference);
+}
+
+TEST("adapter file: the folder, its adapter/ child, the file in it and a file alone are the same LoRA") {
+  const std::string folder = write_peft(peft_tensors());
+  const Adapter reference = read(folder);
+  expect_same(read(folder + "/adapter_model.safetensors"), reference);
+  const std::string parent = fixture_directory();
+  std::filesystem::rename(folder, parent + "/adapter");
+  expect_same(read(parent), reference);
+
+  Tensors tensors = peft_tensors();
+  for (const auto& target : attention()) tensors["base_model.model." + target.name + ".alpha"] = at::scalar_tensor(6.0);
+  const std::string single = write_single(tensors);
+  expect_same(read(single), reference);
+  expect_same(read(std::filesystem::path(single).parent_path().string()), reference);
+}
+
+TEST("adapter file: every type gives the same LoRA") {
+  const Adapter reference = read(write_peft(peft_tensors()));
+  for (const auto type : {at::kHalf, at::kBFloat16}) {
+    const auto convert = [&](Tensors& tensors) {
+      for (auto& [name, tensor] : tensors) tensor = tensor.to(type);
+    };
+    expect_same(read(changed_peft(convert)), reference);
+  }
+}
+
+TEST("adapter file: alpha comes from the tensor, else the pattern, else the config, else it is the rank") {
+  const auto scale_of = [](const std::string& path, const std::string& projection) {
+    for (const auto& module : read(path).modules) {
+      if (module.projection == projection) return module.scale;
+    }
+    return 0.0;
+  };
+  const Tensors tensors = peft_tensors();
+  const std::string pattern = R"(, "alpha_pattern": {"self_attn.q_proj": 12, "layers.1.cross_attn.k_proj": 3})";
+  const std::string patterned = write_peft(tensors, peft_config(pattern));
+  EXPECT_EQ(scale_of(patterned, kQ), 4.0);
+  EXPECT_EQ(scale_of(patterned, kK), 1.0);
+  EXPECT_EQ(scale_of(patterned, "layers.0.cross_attn.k_proj"), 2.0);
+  EXPECT_EQ(scale_of(write_single(tensors), kQ), 1.0);
+  EXPECT_NEAR(scale_of(write_peft(tensors, peft_config(R"(, "use_rslora": true)")), kQ), 6 / std::sqrt(3.0), 1e-12);
+  Tensors own = tensors;
+  own["base_model.model." + kQ + ".alpha"] = at::tensor({1.5f});
+  EXPECT_EQ(scale_of(write_peft(own, peft_config(pattern)), kQ), 0.5);
+}
+
+TEST("adapter file: the rank is that of the tensors, whatever the config says") {
+  Tensors tensors;
+  tensors[peft_key(kQ, "lora_A")] = exact_values({12, 32}, 1);
+  tensors[peft_key(kQ, "lora_B")] = exact_values({32, 12}, 2);
+  EXPECT_EQ(read(write_peft(tensors)).modules.at(0).scale, 0.5);
+}
+
+TEST("adapter file: a LoRA with magnitudes is DoRA without an epsilon") {
+  const at::Tensor norms = at::arange(1, 33, at::kFloat), weight = exact_values({32, 32}, 9);
+  const Tensors plain = lora_tensors({{kQ, 32, 32}}, peft_key);
+  const at::Tensor expected =
+      dora_weight(weight + delta_of(read(write_peft(plain)), kQ), norms.view({32, 1}), kLoraNormEpsilon);
+  for (const char* ending : {".lora_magnitude_vector", ".lora_magnitude_vector.default.weight"}) {
+    Tensors tensors = plain;
+    tensors["base_model.model." + kQ + ending] = norms;
+    const Adapter adapter = read(write_peft(tensors, peft_config(R"(, "use_dora": true)")));
+    EXPECT(adapter.modules.at(0).adapt(weight, 1).equal(expected));
+  }
+  EXPECT_THROWS(read(write_peft(plain, peft_config(R"(, "use_dora": true)"))), kQ + ".magnitude' is missing");
+}
+
+TEST("adapter file: LoKr with whole and factored w1 and w2, scaled by alpha over the rank unless both are whole") {
+  const at::Tensor w1 = at::matmul(kW1Left, kW1Right), w2 = at::matmul(kW2Left, kW2Right);
+  const Tensors whole_w1 = {{"lokr_w1", kW1}}, whole_w2 = {{"lokr_w2", kW2}};
+  const Tensors product_w1 = {{"lokr_w1_a", kW1Left}, {"lokr_w1_b", kW1Right}};
+  const Tensors product_w2 = {{"lokr_w2_a", kW2Left}, {"lokr_w2_b", kW2Right}};
+  const auto delta = [](Tensors first, const Tensors& second) {
+    first.insert(second.begin(), second.end());
+    first["alpha"] = kAlpha;
+    const Adapter adapter = read(write_lokr(kQ, first));
+    EXPECT(adapter.kind == Adapter::Kind::kLokr);
+    return delta_of(adapter, kQ);
+  };
+  EXPECT(delta(whole_w1, whole_w2).equal(at::kron(kW1, kW2)));
+  EXPECT(delta(product_w1, whole_w2).equal(at::kron(w1, kW2) * 4));
+  EXPECT(delta(whole_w1, product_w2).equal(at::kron(kW1, w2) * 4));
+  EXPECT(delta(product_w1, product_w2).equal(at::kron(w1, w2) * 4));
+}
+
+TEST("adapter file: LoKr without alpha takes that of its metadata, and the rank where there is none either") {
+  const Tensors parts = {{"lokr_w1", kW1}, {"lokr_w2_a", kW2Left}, {"lokr_w2_b", kW2Right}};
+  EXPECT_EQ(read(write_lokr(kQ, parts, R"({\"linear_dim\": 2, \"linear_alpha\": 6})")).modules.at(0).scale, 3.0);
+  EXPECT_EQ(read(write_lokr(kQ, parts)).modules.at(0).scale, 1.0);
+  EXPECT_THROWS(read(write_lokr(kQ, parts, "{")), "lokr_config");
+}
+
+TEST("adapter file: DoRA of a LoKr goes along rows or columns, as its shape says") {
+  const at::Tensor weight = exact_values({32, 32}, 8), changed = weight + at::kron(kW1, kW2);
+  const at::Tensor norms = at::arange(1, 33, at::kFloat);
+  const auto adapted = [&](const at::Tensor& magnitude) {
+    const std::string path = write_lokr(kQ, {{"lokr_w1", kW1}, {"lokr_w2", kW2}, {"dora_scale", magnitude}});
+    return read(path).modules.at(0).adapt(weight, 1);
+  };
+  EXPECT(distance(row_norms(adapted(norms.view({32, 1}))), norms.view({32, 1})) < 1e-4);
+  EXPECT(adapted(norms).equal(adapted(norms.view({32, 1}))));
+  EXPECT(distance(row_norms(adapted(norms.view({1, 32})).t()), norms.view({32, 1})) < 1e-4);
+}
+
+TEST("adapter file: DoRA of LyCORIS is smaller with the epsilon of bfloat16, that of PEFT has none") {
+  const at::Tensor weight = exact_values({32, 32}, 8), norms = at::arange(1, 33, at::kFloat);
+  const auto adapted = [&](const std::string& path, double epsilon) {
+    return read_adapter(path, adapter_targets(model().dit), epsilon).modules.at(0).adapt(weight, 1);
+  };
+  Tensors lora = lora_tensors({{kQ, 32, 32}}, peft_key);
+  const at::Tensor lora_changed = weight + delta_of(read(write_peft(lora)), kQ);
+  lora["base_model.model." + kQ + ".dora_scale"] = norms.view({32, 1});
+  const std::string lokr = write_lokr(kQ, {{"lokr_w1", kW1}, {"lokr_w2", kW2}, {"dora_scale", norms}});
+  for (const auto& [path, changed] : {std::pair(lokr, weight + at::kron(kW1, kW2)), {write_peft(lora), lora_changed}}) {
+    const at::Tensor plain = adapted(path, kLokrNormEpsilon), small = adapted(path, kLokrNormEpsilonBfloat16);
+    const at::Tensor shrunk = row_norms(changed) / (row_norms(changed) + 0.0078125);
+    EXPECT(distance(small, plain * shrunk) < 1e-5);
+    EXPECT(distance(small, plain) > 1e-3);
+  }
+  lora.erase("base_model.model." + kQ + ".dora_scale");
+  lora["base_model.model." + kQ + ".lora_magnitude_vector"] = norms;
+  const std::string peft = write_peft(lora, peft_config(R"(, "use_dora": true)"));
+  EXPECT(adapted(peft, kLokrNormEpsilonBfloat16).equal(adapted(peft, kLokrNormEpsilon)));
+}
+
+TEST("adapter file: LoKr is found in a folder by its usual name") {
+  const std::string folder = fixture_directory();
+  const Tensors tensors = {{lycoris_name(kQ) + ".lokr_w1", kW1}, {lycoris_name(kQ) + ".lokr_w2", kW2}};
+  write_safetensors(folder + "/lokr_weights.safetensors", tensors);
+  write_safetensors(folder + "/training_state.safetensors", {{"exp_avg", kW1}});
+  EXPECT_EQ(read(folder).modules.at(0).projection, kQ);
+}
+
+TEST("adapter file: of several files in a folder the one with lokr_config is meant") {
+  const std::string folder = fixture_directory();
+  const Tensors tensors = {{lycoris_name(kQ) + ".lokr_w1", kW1}, {lycoris_name(kQ) + ".lokr_w2", kW2}};
+  write_safetensors(folder + "/a.safetensors", {{"exp_avg", kW1}});
+  write_safetensors(folder + "/c.safetensors", peft_tensors());
+  EXPECT_THROWS(read(folder), "holds 2 .safetensors files, 0 of them");
+  write_safetensors(folder + "/b.safetensors", tensors, R"({"lokr_config": "{}"})");
+  EXPECT(read(folder).kind == Adapter::Kind::kLokr);
+  write_safetensors(folder + "/d.safetensors", tensors, R"({"lokr_config": "{}"})");
+  EXPECT_THROWS(read(folder), "holds 4 .safetensors files, 2 of them with lokr_config; name one of them, such as " +
+                                  folder + "/a.safetensors");
+}
+
+TEST("adapter file: what fits nothing is named, what fits nothing and adds nothing is not") {
+  Tensors tensors = {{lycoris_name(kQ) + ".lokr_w1", kW1}, {lycoris_name(kQ) + ".lokr_w2", kW2}};
+  tensors["lycoris_proj_in_1.lokr_w1"] = kW1;
+  tensors["lycoris_proj_in_1.lokr_w2"] = at::zeros({8, 3, 2});
+  tensors["lycoris_proj_in_1.dora_scale"] = at::ones({32, 1, 1});
+  tensors["lycoris_layers_7_mlp_up_proj.lokr_w1"] = kW1;
+  tensors["lycoris_layers_7_mlp_up_proj.lokr_w2"] = kW2;
+  tensors["emb.vector"] = kW1;
+  const Adapter adapter = read(write_single(tensors));
+  EXPECT_EQ(adapter.modules.size(), size_t{1});
+  EXPECT((adapter.unmatched_tensors == std::vector<std::string>{"emb.vector", "lycoris_layers_7_mlp_up_proj.lokr_w1",
+                                                                "lycoris_layers_7_mlp_up_proj.lokr_w2"}));
+}
+
+TEST("adapter file: the encoder's layers are not the DiT's") {
+  const auto encoder_key = [](const std::string& module, const std::string& part) {
+    return "encoder.lyric_encoder." + module + "." + part + ".weight";
+  };
+  EXPECT_THROWS(read(write_peft(lora_tensors(attention(), encoder_key))), "another model");
+}
+
+TEST("adapter file: an adapter of another model is refused, and told apart from its own") {
+  const AceStep other = tiny_ace_step({.is_xl = true});
+  const std::string path = write_peft(lora_tensors(attention_of(other.dit), peft_key));
+  EXPECT_THROWS(read(path), "layers.0.cross_attn.k_proj of this model has [16, 32]: the adapter was made for another");
+  EXPECT_EQ(read_adapter(path, adapter_targets(other.dit)).modules.size(), size_t{16});
+}
+
+TEST("adapter file: damage is named") {
+  const std::string a = peft_key(kQ, "lora_A"), b = peft_key(kQ, "lora_B");
+  const std::pair<std::function<void(Tensors&)>, std::string> damages[] = {
+      {[&](Tensors& tensors) { tensors[a][0][5] = std::nan(""); }, a + "' holds NaN or infinity"},
+      {[&](Tensors& tensors) { tensors[b][0][0] = INFINITY; }, b + "' holds NaN or infinity"},
+      {[&](Tensors& tensors) { tensors.erase(b); }, kQ + ".lora_B' is missing"},
+      {[&](Tensors& tensors) { tensors[a] = tensors[a].to(at::kLong); }, "no floating-point numbers"},
+      {[&](Tensors& tensors) { tensors[a] = at::zeros({2, 32}); }, "the ranks differ"},
+      {[&](Tensors& tensors) { tensors[a] = at::zeros({32}); }, "expected a matrix"},
+      {[&](Tensors& tensors) { tensors[a] = at::zeros({0, 32}); }, "is empty"},
+      {[&](Tensors& tensors) { tensors["base_model.model." + kQ + ".alpha"] = at::ones({2}); }, "expected []"},
+      {[&](Tensors& tensors) { tensors["decoder." + kQ + ".lora_A.weight"] = tensors[a]; }, "as another is"},
+      {[&](Tensors& tensors) { tensors["base_model.model." + kQ + ".lora_A"] = tensors[a]; }, "says the same"}};
+  for (const auto& [change, message] : damages) {
+    EXPECT_THROWS(read(changed_peft(change)), message);
+  }
+  const Tensors lokr = {{"lokr_w1", kW1}, {"lokr_w2_a", kW2Left}};
+  EXPECT_THROWS(read(write_lokr(kQ, lokr)), lycoris_name(kQ) + ".lokr_w2_b' is missing");
+  EXPECT_THROWS(read(write_lokr(kQ, {{"lokr_w2", kW2}})), lycoris_name(kQ) + ".lokr_w1' is missing");
+  const Tensors tucker = {{"lokr_w1", kW1}, {"lokr_w2", kW2}, {"lokr_t2", kW2}};
+  EXPECT_THROWS(read(write_lokr(kQ, tucker)), "lokr_t2' belongs to a convolution");
+  const Tensors magnitude = {{"lokr_w1", kW1}, {"lokr_w2", kW2}, {"dora_scale", at::ones({31, 1})}};
+  EXPECT_THROWS(read(write_lokr(kQ, magnitude)), "dora_scale' has shape [31, 1], expected [32, 1] or [1, 32]");
+}
+
+TEST("adapter file: a place without an adapter says what was looked for") {
+  const std::string folder = write_peft(peft_tensors());
+  write_file(folder + "/adapter_config.json", R"({"peft_type": "LOHA"})");
+  EXPECT_THROWS(read(folder), "peft_type is LOHA");
+  write_file(folder + "/adapter_config.json", "{}");
+  EXPECT_THROWS(read(folder), "peft_type");
+  write_file(folder + "/adapter_config.json", peft_config(R"(, "alpha_pattern": {"q_pro.*": 1})"));
+  EXPECT_THROWS(read(folder), "regular expression");
+  std::filesystem::remove(folder + "/adapter_config.json");
+  EXPECT_THROWS(read(folder), "there is no adapter_config.json");
+  EXPECT_THROWS(read(folder + "/absent"), "there is no such file or folder");
+  EXPECT_THROWS(read(fixture_directory()), "there is no adapter here");
+  const std::string text = fixture_directory() + "/notes.txt";
+  write_file(text, "notes");
+  EXPECT_THROWS(read(text), ".safetensors files");
+  const std::string broken = write_single(peft_tensors());
+  std::filesystem::resize_file(broken, 3000);
+  EXPECT_THROWS(read(broken), broken);
+  EXPECT_THROWS(read(write_single({{"weight", kW1}})), "holds no adapter");
+}

@@ -1,0 +1,189 @@
+#include "core/checkpoint/checkpoint.h"
+
+#include <ATen/ATen.h>
+
+#include <filesystem>
+
+#include "core/runtime/error.h"
+#include "test/checkpoint_files.h"
+#include "test/test.h"
+
+using namespace carillon;
+
+namespace {
+
+const Placement kFloat32{at::kCPU, at::kFloat};
+const Placement kBfloat16{at::kCPU, at::kBFloat16};
+
+/// A checkpoint directory with one tensor and these bytes as silence_latent.pt.
+at::Tensor read_silence(const std::string& archive, int64_t channels) {
+  const std::string directory = test::fixture_directory();
+  test::write_safetensors(directory + "/model.safetensors", {{"w", at::zeros({1})}});
+  test::write_file(directory + "/silence_latent.pt", archive);
+  return read_silence_latent(Checkpoint::open(directory), channels);
+}
+
+std::string index_json(const std::string& weight_map) {
+  return R"({"metadata":{"total_size":1},"weight_map":)" + weight_map + "}";
+}
+
+void write_diffusers(const std::string& directory) {
+  for (const char* part : kDiffusersParts) std::filesystem::create_directories(directory + "/" + part);
+  const std::string file = "/diffusion_pytorch_model.safetensors";
+  test::write_safetensors(directory + "/transformer" + file,
+                          {{"proj_in_conv.weight", at::full({1}, 1.0)},
+                           {"proj_out_conv.bias", at::full({1}, 2.0)},
+                           {"layers.0.self_attn.to_q.weight", at::full({1}, 3.0)},
+                           {"layers.0.cross_attn.to_out.0.weight", at::full({1}, 4.0)},
+                           {"layers.0.cross_attn.norm_k.weight", at::full({1}, 5.0)}});
+  test::write_safetensors(directory + "/condition_encoder" + file,
+                          {{"null_condition_emb", at::full({1, 1, 2}, 6.0)},
+                           {"lyric_encoder.layers.0.self_attn.to_v.weight", at::full({1}, 7.0)},
+                           {"silence_latent", at::arange(6, at::kFloat).view({1, 3, 2})}});
+  test::write_safetensors(directory + "/audio_tokenizer" + file, {{"quantizer.project_in.weight", at::full({1}, 8.0)}});
+  test::write_safetensors(directory + "/audio_token_detokenizer" + file, {{"special_tokens", at::full({1}, 9.0)}});
+}
+
+}  // namespace
+
+TEST("checkpoint: a tensor is handed out in the asked dtype, without a copy where it has it already") {
+  const std::string directory = test::fixture_directory();
+  const at::Tensor stored = at::randn({2, 3}).to(at::kBFloat16);
+  test::write_safetensors(directory + "/model.safetensors", {{"layers.0.w", stored}});
+  const auto checkpoint = Checkpoint::open(directory);
+  const Weights layer = checkpoint.weights(kBfloat16).sub("layers").sub("0");
+  EXPECT(layer.has("w") && !layer.has("v"));
+  EXPECT_EQ(layer.prefix(), std::string("layers.0."));
+  EXPECT(at::equal(layer.get("w", {2, 3}), stored));
+  EXPECT_EQ(layer.get("w", {2, 3}).data_ptr(), layer.get("w", {2, 3}).data_ptr());
+  EXPECT(at::equal(layer.get("w", {2, 3}, at::kFloat), stored.to(at::kFloat)));
+  EXPECT(checkpoint.weights(kFloat32).sub("layers.0").get("w", {2, 3}).scalar_type() == at::kFloat);
+}
+
+TEST("checkpoint: fused rows follow the order of the names and may be written") {
+  const std::string directory = test::fixture_directory();
+  test::write_safetensors(directory + "/model.safetensors",
+                          {{"q", at::full({2, 3}, 1.0)}, {"k", at::full({1, 3}, 2.0)}});
+  const Weights weights = Checkpoint::open(directory).weights(kFloat32);
+  const at::Tensor rows = weights.get_rows({"q", "k"}, {2, 1}, {3});
+  EXPECT(at::equal(rows, at::tensor({1, 1, 1, 1, 1, 1, 2, 2, 2}, at::kFloat).view({3, 3})));
+  rows.add_(1);
+  EXPECT_EQ(weights.get("q", {2, 3}).max().item<double>(), 1.0);
+  EXPECT_THROWS(weights.get_rows({"q", "k"}, {2, 2}, {3}), "'k' has shape [1, 3], expected [2, 3]");
+}
+
+TEST("checkpoint: a missing tensor and a wrong shape name directory, tensor and both shapes") {
+  const std::string directory = test::fixture_directory();
+  test::write_safetensors(directory + "/model.safetensors", {{"norm.weight", at::zeros({4})}});
+  const Weights norm = Checkpoint::open(directory).weights(kFloat32).sub("norm");
+  EXPECT_THROWS(norm.get("weight", {5}), directory + ": tensor 'norm.weight' has shape [4], expected [5]");
+  EXPECT_THROWS(norm.get("bias", {4}), directory + ": tensor 'norm.bias' is missing");
+}
+
+TEST("checkpoint: leftovers are listed, rotary buffers are not") {
+  const std::string directory = test::fixture_directory();
+  const at::Tensor one = at::zeros({1});
+  test::write_safetensors(directory + "/model.safetensors", {{"a", one}, {"b", one}, {"x.rotary_emb.inv_freq", one}});
+  const auto checkpoint = Checkpoint::open(directory);
+  checkpoint.weights(kFloat32).get("a", {1});
+  EXPECT(checkpoint.unused() == std::vector<std::string>{"b"});
+}
+
+TEST("checkpoint: one leading model. is dropped, and a clash is an error") {
+  const std::string directory = test::fixture_directory();
+  test::write_safetensors(directory + "/model.safetensors",
+                          {{"model.norm.weight", at::zeros({1})}, {"lm_head.weight", at::zeros({1})}});
+  const Weights weights = Checkpoint::open(directory).weights(kFloat32);
+  EXPECT(weights.has("norm.weight") && weights.has("lm_head.weight") && !weights.has("model.norm.weight"));
+  test::write_safetensors(directory + "/model.safetensors", {{"model.w", at::zeros({1})}, {"w", at::zeros({1})}});
+  EXPECT_THROWS(Checkpoint::open(directory), "tensor 'w' is stored twice");
+}
+
+TEST("checkpoint: the file of a directory is chosen in the published order") {
+  const std::string directory = test::fixture_directory();
+  EXPECT_THROWS(Checkpoint::open(directory), directory + ": no weights here");
+  const auto value = [&] { return Checkpoint::open(directory).weights(kFloat32).get("w", {1}).item<double>(); };
+  const auto write = [&](const std::string& name, double number) {
+    test::write_safetensors(directory + "/" + name, {{"w", at::full({1}, number)}});
+  };
+  write("shard-d.safetensors", 4);
+  test::write_file(directory + "/diffusion_pytorch_model.safetensors.index.json",
+                   index_json(R"({"w":"shard-d.safetensors"})"));
+  EXPECT_EQ(value(), 4.0);
+  write("diffusion_pytorch_model.safetensors", 3);
+  EXPECT_EQ(value(), 3.0);
+  write("shard-m.safetensors", 2);
+  test::write_file(directory + "/model.safetensors.index.json", index_json(R"({"w":"shard-m.safetensors"})"));
+  EXPECT_EQ(value(), 2.0);
+  write("model.safetensors", 1);
+  EXPECT_EQ(value(), 1.0);
+}
+
+TEST("checkpoint: shards are joined, and a faulty index is refused") {
+  const std::string directory = test::fixture_directory();
+  const std::string index = directory + "/model.safetensors.index.json";
+  test::write_safetensors(directory + "/one.safetensors", {{"a", at::full({1}, 1.0)}, {"unlisted", at::zeros({1})}});
+  test::write_safetensors(directory + "/two.safetensors", {{"b", at::full({1}, 2.0)}});
+  test::write_file(index, index_json(R"({"a":"one.safetensors","b":"two.safetensors"})"));
+  const Weights weights = Checkpoint::open(directory).weights(kFloat32);
+  EXPECT_EQ(weights.get("a", {1}).item<double>() + weights.get("b", {1}).item<double>(), 3.0);
+
+  test::write_file(index, index_json(R"({"b":"one.safetensors"})"));
+  EXPECT_THROWS(Checkpoint::open(directory), "one.safetensors: there is no tensor 'b'");
+  test::write_file(index, index_json(R"({"b":"three.safetensors"})"));
+  EXPECT_THROWS(Checkpoint::open(directory), "three.safetensors: No such file");
+  test::write_file(index, index_json(R"({"b":"../two.safetensors"})"));
+  EXPECT_THROWS(Checkpoint::open(directory), "is not a plain file name");
+  test::write_file(index, "{}");
+  EXPECT_THROWS(Checkpoint::open(directory), "weight_map is missing");
+  test::write_file(index, "weights");
+  EXPECT_THROWS(Checkpoint::open(directory), "model.safetensors.index.json: not JSON");
+}
+
+TEST("checkpoint: the diffusers layout opens behind the original names") {
+  const std::string directory = test::fixture_directory();
+  write_diffusers(directory);
+  const auto checkpoint = Checkpoint::open(directory);
+  const Weights weights = checkpoint.weights(kFloat32);
+  const std::vector<std::pair<const char*, double>> expected = {
+      {"decoder.proj_in.1.weight", 1},
+      {"decoder.proj_out.1.bias", 2},
+      {"decoder.layers.0.self_attn.q_proj.weight", 3},
+      {"decoder.layers.0.cross_attn.o_proj.weight", 4},
+      {"decoder.layers.0.cross_attn.k_norm.weight", 5},
+      {"encoder.lyric_encoder.layers.0.self_attn.v_proj.weight", 7},
+      {"tokenizer.quantizer.project_in.weight", 8},
+      {"detokenizer.special_tokens", 9}};
+  for (const auto& [name, value] : expected) EXPECT_EQ(weights.get(name, {1}).item<double>(), value);
+  EXPECT_EQ(weights.get("null_condition_emb", {1, 1, 2}).mean().item<double>(), 6.0);
+  EXPECT(at::equal(read_silence_latent(checkpoint, 2), at::arange(6, at::kFloat).view({1, 3, 2})));
+  EXPECT(checkpoint.unused().empty());
+
+  std::filesystem::remove_all(directory + "/audio_tokenizer");
+  EXPECT_THROWS(Checkpoint::open(directory), "sub-folder 'audio_tokenizer' of the diffusers model holds no weights");
+}
+
+TEST("silence latent: the archive is read, transposed, with as many frames as it holds") {
+  const at::Tensor stored = at::randn({1, 3, 5});
+  const std::string archive =
+      test::zip_bytes({{"silence_latent/data.pkl", "pickle"}, {"silence_latent/data/0", test::bytes_of(stored)}});
+  const at::Tensor silence = read_silence(archive, 3);
+  EXPECT(at::equal(silence, stored.transpose(1, 2)));
+  EXPECT(silence.is_contiguous());
+}
+
+TEST("silence latent: what is no such archive is refused") {
+  const std::string data(24, '\0');
+  EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", data}}), 5), "24 bytes are no float32 frames of 5 channels");
+  EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", ""}}), 2), "0 bytes are no float32 frames");
+  EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data.pkl", data}}), 2), "not a torch archive");
+  EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", data}, {"y/data/0", data}}), 2), "more than one tensor");
+  EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", data}}, 8), 2), "entry 'x/data/0' is compressed");
+  EXPECT_THROWS(read_silence(std::string(100, 'x'), 2), "silence_latent.pt: not a readable zip archive");
+  const std::string whole = test::zip_bytes({{"x/data/0", data}});
+  for (size_t size = 1; size < whole.size(); ++size)
+    EXPECT_THROWS(read_silence(whole.substr(0, size), 2), "silence_latent.pt");
+  const std::string directory = test::fixture_directory();
+  test::write_safetensors(directory + "/model.safetensors", {{"w", at::zeros({1})}});
+  EXPECT_THROWS(read_silence_latent(Checkpoint::open(directory), 2), "silence_latent.pt: No such file");
+}
