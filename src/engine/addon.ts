@@ -288,7 +288,7 @@ export interface TrainingOptions {
   batchSize: number;
   gradientAccumulation: number;
   saveEveryEpochs: number;
-  /** Of the discrete flow times. */
+  /** The shift of the discrete flow times. */
   shift: number;
   seed: number;
   gradientCheckpointing: boolean;

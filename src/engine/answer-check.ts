@@ -4,11 +4,11 @@
  */
 import { writtenLanguage } from "./metadata.js";
 
-/** Of the person's words, counted with repeats. */
+/** The share of the person's words that must be kept, counted with repeats. */
 const minKeptShare = 0.9;
 /** Below this many words the language of a text cannot be told, nor whether it is one. */
 const minTellingWords = 8;
-/** Of different words among all; a text of few different words runs in circles. Songs repeat, captions do not. */
+/** The share of different words among all; a text of few different words runs in circles. Songs repeat, captions do not. */
 const minDistinctShare = { caption: 0.4, lyrics: 0.08 };
 const minWordsToRepeat = { caption: 10, lyrics: 40 };
 /** The longest word of a person; what a model runs together is longer. */

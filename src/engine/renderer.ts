@@ -15,7 +15,7 @@ import type { PlanarAudio, Rendering, RenderRequest, TrainingSampleRequest } fro
 
 export class Renderer {
   readonly name: string;
-  /** Of its checkpoint. */
+  /** Where its checkpoint lies. */
   readonly directory: string;
   readonly adapters: AdapterSet;
   readonly #native: NativeRenderer;

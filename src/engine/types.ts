@@ -136,7 +136,7 @@ export interface WordsRequest extends LanguageRequest {
 
 /** Hertz: what the core renders at, and what recordings are decoded to. */
 export const SAMPLE_RATE = 48_000;
-/** Of the 5Hz language model. */
+/** Audio codes that the 5Hz language model writes for a second of music. */
 export const CODES_PER_SECOND = 5;
 
 /** Planar stereo at SAMPLE_RATE, within -1 .. 1: all of the left channel, then all of the right. */

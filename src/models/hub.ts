@@ -18,7 +18,7 @@ export interface HubFile {
 }
 
 export interface HubOptions {
-  /** Of the hub or a mirror. */
+  /** The address of the hub or a mirror. */
   url: string;
   /** Null for what is public. */
   token: string | null;

@@ -96,7 +96,7 @@ function partsOf(repository: string, files: HubFile[]): Part[] {
   });
 }
 
-/** Of a DiT, which is what has a latent of silence: whether the parts it renders with lie elsewhere. */
+/** Whether the parts that a DiT renders with lie elsewhere; a DiT is what has a latent of silence. */
 function lacksParts(paths: string[]): boolean {
   return paths.includes("silence_latent.pt") && !paths.some((path) => path.split("/")[0] === "vae");
 }

@@ -11,7 +11,7 @@ export interface Caller {
 export interface ConcurrencyOptions {
   /** Calls that run at a time. */
   places: number;
-  /** Of them, calls of one address. */
+  /** Calls of one address among them. */
   placesPerAddress: number;
   /** Calls of one address that may wait. */
   waitingPerAddress: number;

@@ -192,7 +192,7 @@ function render(
   );
 }
 
-/** Of the source; null without one. */
+/** The length of the source; null without one. */
 function secondsOf({ source }: Recordings): number | null {
   return source === null ? null : source.length / 2 / SAMPLE_RATE;
 }

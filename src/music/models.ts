@@ -22,8 +22,8 @@ export function selectSlot(slots: readonly SlotState[], model: string | null): S
 }
 
 /**
- * Of the models the one with exactly the name that a client asks for, else the one with its last part: clients put a
- * vendor before it. A path means that folder alone.
+ * The model with exactly the name that a client asks for, else the one with its last part: clients put a vendor before
+ * it. A path means that folder alone.
  */
 export function namedModel(models: readonly string[], asked: string): string | undefined {
   if (models.includes(asked)) return asked;

@@ -32,7 +32,7 @@ import { refusalOf, TextWriter, type WrittenText } from "./words/text-writer.js"
 const SWEEP_INTERVAL_MS = 5 * 60 * 1000;
 /** What the records of finished tasks may take together. */
 const MAX_RECORD_BYTES = 256 * 2 ** 20;
-/** Of the time that the service did not run this much counts as age at most: the clock may have been set. */
+/** The most that time without the service adds to age: the clock may have been set. */
 const MAX_CLOCK_GAP_SECONDS = 24 * 60 * 60;
 
 export class MusicService {
@@ -94,7 +94,7 @@ export class MusicService {
       maxAudioBytes: config.audioMaxTotalBytes,
       maxRecordBytes: MAX_RECORD_BYTES,
     };
-    // Of a short age not all may pass between two starts.
+    // A short age must not pass whole between two starts.
     const maxGapSeconds = Math.min(MAX_CLOCK_GAP_SECONDS, config.audioMaxAgeSeconds / 2);
     this.#clock = new ServiceClock(join(config.temporaryDirectory, "clock.json"), maxGapSeconds * 1000, log);
     this.#retention = new Retention(store, this.audioFiles, this.#statistics, limits, log);
@@ -243,7 +243,7 @@ export class MusicService {
     }
   }
 
-  /** Of a failed task nothing stays but its record, however late it failed. */
+  /** Nothing stays of a failed task but its record, however late it failed. */
   async #ended(task: Task): Promise<void> {
     this.#endings.emit(task.id);
     this.#retention.add(task, encodeTask(task).length);

@@ -92,7 +92,7 @@ interface RunningJob {
 export class TaskQueue {
   /** By sequence. */
   readonly #waiting: WaitingTask[] = [];
-  /** Of `#waiting` until `recover`: those that were running when the process ended. */
+  /** The tasks that were running when the process ended; in `#waiting` too until `recover`. */
   readonly #interrupted: string[] = [];
   /** Accepted tasks on their way into the store. */
   #admitting = 0;
@@ -209,7 +209,7 @@ export class TaskQueue {
     return { task, position };
   }
 
-  /** Of a running task; undefined for any other. */
+  /** The progress of a running task; undefined for any other. */
   progressOf(id: string): TaskProgress | undefined {
     return this.#running.get(id)?.progress;
   }

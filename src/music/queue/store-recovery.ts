@@ -186,7 +186,7 @@ async function bytesOf(directory: string): Promise<number> {
 class StoreBackup {
   readonly #places: Places;
   readonly #timer: NodeJS.Timeout;
-  /** Of the store when it was copied; 0: nothing was ever written to it. */
+  /** The version of the store when it was copied; 0: nothing was ever written to it. */
   #copiedVersion = 0;
   #child: CheckProcess | null = null;
   #copying: Promise<void> = Promise.resolve();

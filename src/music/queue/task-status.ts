@@ -16,7 +16,7 @@ export interface TaskStatusItem {
   progress_text?: string;
   /** "unknown": there is no such task. What there is has its stage in the record. */
   stage?: "unknown";
-  /** Of a waiting task: 1 is the next to start. */
+  /** The place of a waiting task: 1 is the next to start. */
   queue_position?: number;
   error?: string;
 }
