@@ -1,0 +1,226 @@
+/// Operators that CUDA has and CPUs have not, computed in float32 on the host.
+#include <ATen/ATen.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/native/ConvUtils.h>
+#include <ATen/native/DispatchStub.h>
+#include <ATen/native/transformers/attention.h>
+#include <torch/library.h>
+
+#include <mutex>
+#include <set>
+#include <sstream>
+
+#include "counters.h"
+#include "kernels.h"
+
+namespace fake_cuda {
+namespace {
+
+const int64_t kComputeCapability = setting("FAKE_CUDA_SM", 90);
+
+void require_same_device(const char* name, std::initializer_list<at::Tensor> tensors) {
+  for (const at::Tensor& tensor : tensors) {
+    TORCH_CHECK(!tensor.defined() || tensor.is_cuda(),
+                "Expected all tensors to be on the same device, but found cpu (in ", name, ")");
+  }
+}
+
+at::Tensor wide(const at::Tensor& tensor) { return host_alias(tensor).to(at::kFloat); }
+
+/// `result` on the device of `like`, and of its type.
+at::Tensor returned(const at::Tensor& result, const at::Tensor& like) {
+  return to_device(result.to(like.scalar_type()), like.device().index());
+}
+
+// rms_norm
+
+using OptionalTensor = std::optional<at::Tensor>;
+
+bool is_given(const OptionalTensor& tensor) { return tensor && tensor->defined(); }
+
+std::tuple<at::Tensor, at::Tensor> rms_norm(const at::Tensor& input, at::IntArrayRef shape, const OptionalTensor& weight,
+                                            std::optional<double> epsilon) {
+  require_same_device("_fused_rms_norm", {input, weight.value_or(at::Tensor())});
+  TORCH_CHECK(shape.size() == 1, "fake_cuda: rms_norm over one dimension only");
+  count_launch("aten::_fused_rms_norm");
+  const at::AutoDispatchBelowADInplaceOrView below;
+  const at::Tensor x = wide(input);
+  const double eps = epsilon.value_or(std::numeric_limits<float>::epsilon());
+  const at::Tensor scale = (x.square().mean(-1, true) + eps).rsqrt();
+  const at::Tensor y = is_given(weight) ? x * scale * host_alias(*weight) : x * scale;
+  return {returned(y, input), to_device(scale, input.device().index())};
+}
+
+std::tuple<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& gradient, const at::Tensor& input,
+                                                     at::IntArrayRef, const at::Tensor& scale,
+                                                     const OptionalTensor& weight, std::array<bool, 2> wanted) {
+  count_launch("aten::_fused_rms_norm_backward");
+  const at::AutoDispatchBelowADInplaceOrView below;
+  const at::Tensor r = host_alias(scale), unit = wide(input) * r, g = wide(gradient);
+  const at::Tensor weighted = is_given(weight) ? g * host_alias(*weight) : g;
+  at::Tensor of_input, of_weight;
+  if (wanted[0]) of_input = returned(r * (weighted - unit * (weighted * unit).mean(-1, true)), input);
+  if (wanted[1] && is_given(weight)) of_weight = returned((g * unit).reshape({-1, unit.size(-1)}).sum(0), *weight);
+  return {of_input, of_weight};
+}
+
+// Attention
+
+at::Tensor attend(const char* name, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                  const OptionalTensor& mask, bool is_causal, std::optional<double> scale) {
+  require_same_device(name, {q, k, v, mask.value_or(at::Tensor())});
+  count_launch(name);
+  const at::AutoDispatchBelowADInplaceOrView below;
+  OptionalTensor bias;
+  if (is_given(mask)) bias = mask->is_floating_point() ? wide(*mask) : host_alias(*mask);
+  const bool is_grouped = q.size(1) != k.size(1);
+  return returned(at::scaled_dot_product_attention(wide(q), wide(k), wide(v), bias, 0.0, is_causal, scale, is_grouped), q);
+}
+
+using FusedAttention = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, c10::SymInt, c10::SymInt, at::Tensor,
+                                  at::Tensor, at::Tensor>;
+
+FusedAttention fused(const at::Tensor& y, const at::Tensor& q, const at::Tensor& k) {
+  return {y, {}, {}, {}, q.sym_size(2), k.sym_size(2), {}, {}, {}};
+}
+
+FusedAttention flash_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, double, bool is_causal,
+                               bool, std::optional<double> scale) {
+  return fused(attend("aten::_scaled_dot_product_flash_attention", q, k, v, std::nullopt, is_causal, scale), q, k);
+}
+
+/// cuDNN compiles an execution plan for every shape that it has not met.
+FusedAttention cudnn_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& mask,
+                               bool, double, bool is_causal, bool, std::optional<double> scale) {
+  static std::mutex mutex;
+  static std::set<std::string> plans;
+  std::ostringstream shape;
+  shape << q.sizes() << q.strides() << k.sizes() << k.strides() << is_causal;
+  if (is_given(mask)) shape << mask->sizes();
+  bool is_new;
+  {
+    const std::lock_guard lock(mutex);
+    is_new = plans.insert(shape.str()).second;
+  }
+  if (is_new) note_choice("cuDNN attention: execution plan built");
+  return fused(attend("aten::_scaled_dot_product_cudnn_attention", q, k, v, mask, is_causal, scale), q, k);
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> efficient_attention(
+    const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& mask, bool, double,
+    bool is_causal, std::optional<double> scale) {
+  return {attend("aten::_scaled_dot_product_efficient_attention", q, k, v, mask, is_causal, scale), {}, {}, {}};
+}
+
+/// What libtorch's select_sdp_backend takes for what inference meets, in its order: cuDNN comes first on Hopper and
+/// later (pytorch: aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
+at::SDPBackend backend_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool is_masked, bool is_causal) {
+  const auto& context = at::globalContext();
+  const bool needs_gradient = at::GradMode::is_enabled() && (q.requires_grad() || k.requires_grad() || v.requires_grad());
+  const bool is_dense = q.dim() == 4 && q.stride(-1) == 1 && k.stride(-1) == 1 && v.stride(-1) == 1 && q.size(2) > 0;
+  if (needs_gradient || !is_dense) return at::SDPBackend::math;
+  const bool is_half = q.scalar_type() == at::kHalf || q.scalar_type() == at::kBFloat16;
+  const int64_t width = q.size(-1);
+  const bool fits_cudnn =
+      context.userEnabledCuDNNSDP() && is_half && width % 8 == 0 && width <= 128 && k.size(2) != 1;
+  const bool fits_flash = context.userEnabledFlashSDP() && is_half && !is_masked && width <= 256 &&
+                          (!is_causal || q.size(2) == k.size(2));
+  const bool fits_efficient =
+      context.userEnabledMemEfficientSDP() && width % (is_half ? 8 : 4) == 0 && q.size(1) == k.size(1);
+  if (fits_cudnn && kComputeCapability >= 90) return at::SDPBackend::cudnn_attention;
+  if (fits_flash) return at::SDPBackend::flash_attention;
+  if (fits_efficient) return at::SDPBackend::efficient_attention;
+  return fits_cudnn ? at::SDPBackend::cudnn_attention : at::SDPBackend::math;
+}
+
+int64_t choose_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& mask,
+                         double, bool is_causal, std::optional<double>, bool) {
+  const at::SDPBackend backend = backend_of(q, k, v, is_given(mask), is_causal);
+  static const char* const kNames[] = {"math", "flash", "efficient", "cuDNN"};
+  std::ostringstream choice;
+  choice << "attention by " << kNames[static_cast<int>(backend)] << ": " << q.scalar_type()
+         << (q.size(2) == 1 ? ", one query" : "") << (q.size(1) != k.size(1) ? ", grouped" : "")
+         << (is_given(mask) ? ", masked" : "") << (is_causal ? ", causal" : "");
+  note_choice(choice.str());
+  return static_cast<int64_t>(backend);
+}
+
+// Convolution
+
+std::vector<int64_t> integers(c10::SymIntArrayRef values) {
+  std::vector<int64_t> result;
+  for (const auto& value : values) result.push_back(value.expect_int());
+  return result;
+}
+
+at::Tensor cudnn_convolution(const at::Tensor& x, const at::Tensor& w, c10::SymIntArrayRef padding,
+                             c10::SymIntArrayRef stride, c10::SymIntArrayRef dilation, c10::SymInt groups, bool, bool,
+                             bool) {
+  require_same_device("cudnn_convolution", {x, w});
+  count_launch("aten::cudnn_convolution");
+  const at::AutoDispatchBelowADInplaceOrView below;
+  const std::vector<int64_t> none(stride.size(), 0);
+  return returned(at::convolution(wide(x), wide(w), std::nullopt, integers(stride), integers(padding), integers(dilation),
+                                  false, none, groups.expect_int()),
+                  x);
+}
+
+at::Tensor cudnn_convolution_transpose(const at::Tensor& x, const at::Tensor& w, c10::SymIntArrayRef padding,
+                                       c10::SymIntArrayRef output_padding, c10::SymIntArrayRef stride,
+                                       c10::SymIntArrayRef dilation, c10::SymInt groups, bool, bool, bool) {
+  require_same_device("cudnn_convolution_transpose", {x, w});
+  count_launch("aten::cudnn_convolution_transpose");
+  const at::AutoDispatchBelowADInplaceOrView below;
+  return returned(at::convolution(wide(x), wide(w), std::nullopt, integers(stride), integers(padding), integers(dilation),
+                                  true, integers(output_padding), groups.expect_int()),
+                  x);
+}
+
+std::tuple<at::Tensor, at::Tensor> convolution_gradients(const at::Tensor& x, const at::Tensor& gradient,
+                                                         const at::Tensor& w, at::IntArrayRef padding,
+                                                         at::IntArrayRef output_padding, at::IntArrayRef stride,
+                                                         at::IntArrayRef dilation, int64_t groups, bool is_transposed,
+                                                         std::array<bool, 2> wanted) {
+  count_launch("cudnn_convolution_backward");
+  const at::AutoDispatchBelowADInplaceOrView below;
+  const auto [of_x, of_w, of_bias] =
+      at::convolution_backward(host_alias(x), host_alias(gradient), host_alias(w), std::nullopt, stride, padding, dilation,
+                               is_transposed, output_padding, groups, {wanted[0], wanted[1], false});
+  return {to_device(of_x, x.device().index()), to_device(of_w, x.device().index())};
+}
+
+std::tuple<at::Tensor, at::Tensor> convolution_backward(const at::Tensor& x, const at::Tensor& gradient,
+                                                        const at::Tensor& w, at::IntArrayRef padding,
+                                                        at::IntArrayRef stride, at::IntArrayRef dilation, int64_t groups,
+                                                        bool, bool, bool, std::array<bool, 2> wanted) {
+  const std::vector<int64_t> none(stride.size(), 0);
+  return convolution_gradients(x, gradient, w, padding, none, stride, dilation, groups, false, wanted);
+}
+
+std::tuple<at::Tensor, at::Tensor> convolution_transpose_backward(const at::Tensor& x, const at::Tensor& gradient,
+                                                                  const at::Tensor& w, at::IntArrayRef padding,
+                                                                  at::IntArrayRef output_padding, at::IntArrayRef stride,
+                                                                  at::IntArrayRef dilation, int64_t groups, bool, bool,
+                                                                  bool, std::array<bool, 2> wanted) {
+  return convolution_gradients(x, gradient, w, padding, output_padding, stride, dilation, groups, true, wanted);
+}
+
+TORCH_LIBRARY_IMPL(aten, CUDA, library) {
+  library.impl("_fused_rms_norm", &rms_norm);
+  library.impl("_fused_rms_norm_backward", &rms_norm_backward);
+  library.impl("_scaled_dot_product_flash_attention", &flash_attention);
+  library.impl("_scaled_dot_product_efficient_attention", &efficient_attention);
+  library.impl("_scaled_dot_product_cudnn_attention", &cudnn_attention);
+  library.impl("cudnn_convolution", &cudnn_convolution);
+  library.impl("cudnn_convolution_transpose", &cudnn_convolution_transpose);
+}
+
+const bool stubs_set = [] {
+  at::native::_fused_sdp_choice_stub.set_cuda_dispatch_ptr(&choose_attention);
+  at::native::cudnn_convolution_backward_stub.set_cuda_dispatch_ptr(&convolution_backward);
+  at::native::cudnn_convolution_transpose_backward_stub.set_cuda_dispatch_ptr(&convolution_transpose_backward);
+  return true;
+}();
+
+}  // namespace
+}  // namespace fake_cuda
