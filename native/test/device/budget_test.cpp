@@ -1,0 +1,103 @@
+// What the engine may ask of a GPU for one token, one evaluation of the DiT and one tile of the VAE, counted on the embedded
+// model (5, 6 and 1 layers deep). A budget only goes down: whoever needs less lowers it to what is then counted.
+#include <ATen/ATen.h>
+
+#include <cstdio>
+
+#include "core/lm/generate.h"
+#include "core/tasks/renderer.h"
+#include "test/device/meter.h"
+#include "test/test.h"
+
+namespace carillon::test {
+namespace {
+
+struct Budget {
+  const char* what;
+  int64_t launches, synchronisations, bytes;
+};
+
+constexpr Budget kToken{"a token of a guided pair, prompts of different length", 0, 0, 0};
+constexpr Budget kEvaluation{"an evaluation of the DiT", 0, 0, 0};
+constexpr Budget kTile{"a tile of the VAE", 0, 0, 0};
+constexpr Budget kLoading{"loading a renderer", 0, 0, 0};
+
+const std::string kNano = "models/carillon-nano";
+const Placement kOnDevice{at::Device(at::kCUDA, 0), at::kBFloat16};
+
+void expect_within(const Budget& budget, const Totals& used, bool counts_bytes = true) {
+  const int64_t bytes = used.bytes_to_device + used.bytes_to_host;
+  std::printf("%s: %lld launches, %lld synchronisations, %lld bytes copied\n", budget.what,
+              static_cast<long long>(used.launches), static_cast<long long>(used.synchronisations),
+              static_cast<long long>(bytes));
+  EXPECT(used.launches <= budget.launches);
+  EXPECT(used.synchronisations <= budget.synchronisations);
+  if (counts_bytes) EXPECT(bytes <= budget.bytes);
+}
+
+std::vector<int32_t> token_ids(int32_t count) {
+  std::vector<int32_t> ids(static_cast<size_t>(count));
+  for (int32_t i = 0; i < count; ++i) ids[static_cast<size_t>(i)] = 100 + i;
+  return ids;
+}
+
+/// 27 seconds at 25 frames a second: more than one tile.
+RenderJob song() {
+  return {.task = Task::kText2Music,
+          .prompts = {.text = token_ids(20), .lyrics = token_ids(10), .plain_text = {}},
+          .frames = 675,
+          .audio_codes = {},
+          .source_audio = {},
+          .window = {},
+          .reference_audio = {},
+          .denoise = {.inference_steps = 4,
+                      .shift = 3.0,
+                      .timesteps = {},
+                      .infer_method = InferMethod::kOde,
+                      .cover_strength = 1.0,
+                      .cover_noise_strength = 0.0},
+          .guidance = {.scale = 1.0, .by_angle = false, .interval_start = 0.0, .interval_end = 1.0},
+          .edit = {.repaint_mode = RepaintMode::kBalanced, .repaint_strength = 0.5, .chunk_mask = ChunkMask::kExplicit},
+          .seeds = {1}};
+}
+
+TEST("budget: loading a renderer, an evaluation of the DiT, a tile of the VAE") {
+  const DeviceMeter loading;
+  Renderer renderer({kNano, kNano + "/vae", kNano + "/text_encoder"}, kOnDevice, {}, Control());
+  expect_within(kLoading, loading.used(), false);
+  StageMeter evaluation(Stage::kDenoise), tile(Stage::kDecode);
+  const Control denoise = evaluation.control(), decode = tile.control();
+  const Control both(nullptr, [&](const Progress& progress) {
+    denoise.report(progress.stage, progress.done, progress.total);
+    decode.report(progress.stage, progress.done, progress.total);
+  });
+  renderer.render(song(), both);
+  EXPECT(evaluation.reports() > 2);
+  EXPECT(tile.reports() > 2);
+  expect_within(kEvaluation, evaluation.largest());
+  expect_within(kTile, tile.largest());
+}
+
+TEST("budget: a token") {
+  constexpr int64_t kCodes = 8, kContext = 512;
+  const CausalLm model = CausalLm::load(kNano + "/lm", kOnDevice, Control());
+  const int64_t size = model.config().vocab_size;
+  constexpr int32_t kFirstCode = 2048, kCodeCount = 4096, kEnd = 1;
+  const Vocabulary vocabulary({}, std::vector<int32_t>(static_cast<size_t>(size) + 1, 0), {kEnd}, kFirstCode, kCodeCount);
+  LanguageJob job;
+  job.prompt = token_ids(60);
+  job.negative_prompt = token_ids(40);
+  job.program = {CodesSegment{kCodes}};
+  job.seeds = {1};
+  job.max_new_tokens = kCodes;
+  job.cfg_scale = 2.0;
+  job.stage = Stage::kCodes;
+  MaskCache masks(vocabulary, model.placement().device);
+  StageMeter token(Stage::kCodes);
+  generate(model, vocabulary, masks, job, kContext, token.control());
+  EXPECT(token.reports() > 2);
+  expect_within(kToken, token.largest());
+}
+
+}  // namespace
+}  // namespace carillon::test

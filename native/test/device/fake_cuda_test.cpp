@@ -1,0 +1,87 @@
+// The fake device refuses what a GPU would refuse, and counts what it is asked.
+#include <ATen/ATen.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "test/device/meter.h"
+#include "test/test.h"
+
+namespace carillon::test {
+namespace {
+
+constexpr int kHostAccess = 86;
+
+const at::Device kDevice(at::kCUDA, 0);
+
+at::Tensor on_device(at::IntArrayRef shape) { return at::ones(shape).to(kDevice); }
+
+/// How a process of its own ends that runs `action`.
+template <typename Action>
+int status_of(const Action& action) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::freopen("/dev/null", "w", stderr);
+    action();
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST("fake_cuda: the host can neither read nor write memory of the device") {
+  const at::Tensor tensor = on_device({4});
+  EXPECT_EQ(status_of([&] { [[maybe_unused]] volatile float first = tensor.const_data_ptr<float>()[0]; }), kHostAccess);
+  EXPECT_EQ(status_of([&] { tensor.mutable_data_ptr<float>()[0] = 2; }), kHostAccess);
+}
+
+TEST("fake_cuda: computes what the CPU computes") {
+  const at::Tensor a = at::arange(12, at::kFloat).reshape({3, 4}), b = at::arange(8, at::kFloat).reshape({4, 2});
+  EXPECT(a.to(kDevice).matmul(b.to(kDevice)).cpu().allclose(a.matmul(b)));
+  EXPECT(a.to(kDevice).softmax(-1).cpu().allclose(a.softmax(-1)));
+}
+
+TEST("fake_cuda: refuses operands of different devices") {
+  const at::Tensor a = on_device({2, 2});
+  EXPECT_THROWS(a + at::ones({2, 2}), "same device");
+  EXPECT_THROWS(at::cat({a, at::ones({2, 2})}), "same device");
+  EXPECT_THROWS(at::where(at::ones({2, 2}, at::kBool), a, a), "same device");
+  EXPECT_THROWS(a.index_select(0, at::zeros({1}, at::kLong)), "same device");
+  EXPECT((a + at::scalar_tensor(2.0)).is_cuda());  // a number of the host is an argument, not an operand
+}
+
+TEST("fake_cuda: memory that nobody has written is not a number") {
+  EXPECT(at::empty({100}, at::device(kDevice).dtype(at::kFloat)).isnan().all().item<bool>());
+}
+
+TEST("fake_cuda: counts launches and synchronisations, and lets none happen in a graph") {
+  const at::Tensor a = on_device({8, 8});
+  const DeviceMeter meter;
+  const at::Tensor product = a.matmul(a);
+  EXPECT_EQ(meter.used().launches, 1);
+  EXPECT_EQ(meter.used().synchronisations, 0);
+  product.sum().item<float>();
+  EXPECT_EQ(meter.used().synchronisations, 1);
+  fake_cuda_capture(true);
+  EXPECT_THROWS(product.sum().item<float>(), "capturing");
+  a.matmul(a);
+  fake_cuda_capture(false);
+}
+
+TEST("fake_cuda: runs out of memory and breaks for good when told to") {
+  const auto options = at::device(kDevice).dtype(at::kFloat);
+  fake_cuda_exhaust_after(0);
+  EXPECT_THROWS(at::empty({1000}, options), "out of memory");
+  const at::Tensor a = at::empty({1000}, options);
+  fake_cuda_fail_after(0);
+  EXPECT_THROWS(a + 1, "illegal memory access");
+  EXPECT_THROWS(a.cpu(), "illegal memory access");
+  fake_cuda_mend();
+  EXPECT_EQ((a.zero_() + 1).sum().item<float>(), 1000);
+}
+
+}  // namespace
+}  // namespace carillon::test
