@@ -8,7 +8,6 @@ import type { ErrorRequestHandler, RequestHandler, Response } from "express";
 import type { Config } from "../config.js";
 import type { NativeErrorCode } from "../engine/addon.js";
 import type { EngineErrorCode } from "../engine/errors.js";
-import { StoreError } from "./queue/store.js";
 
 /** A failure with the status and the message that the client gets. */
 export class HttpError extends Error {
@@ -29,6 +28,18 @@ export class RequestError extends HttpError {
   constructor(detail: string, options?: ErrorOptions) {
     super(400, detail, {}, options);
     this.name = "RequestError";
+  }
+}
+
+/** A change that could not be made to last, for example because the disk is full. */
+export class StoreError extends Error {
+  constructor(
+    readonly code: "DISK_FULL" | "WRITE_FAILED",
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    this.name = "StoreError";
   }
 }
 

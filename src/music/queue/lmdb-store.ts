@@ -2,14 +2,8 @@ import { createHash } from "node:crypto";
 import { mkdirSync, statfsSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import { open, type RootDatabase } from "lmdb";
-import {
-  DamagedRecordError,
-  type StoredTask,
-  StoreError,
-  type Task,
-  type TaskState,
-  type TaskStore,
-} from "./store.js";
+import { StoreError } from "../errors.js";
+import { DamagedRecordError, type StoredTask, type Task, type TaskState, type TaskStore } from "./store.js";
 
 /** Tasks that a scan reads before it lets others have their turn. */
 const SCAN_BATCH = 10;

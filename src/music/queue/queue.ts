@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { v4 as uuid } from "uuid";
+import { StoreError } from "../errors.js";
 import type { GenerationRequest } from "../request/schema.js";
 import type { TaskProgress } from "../song/progress.js";
 import type { JobStatistics } from "./statistics.js";
-import { type SongResult, StoreError, type Task, type TaskState, type TaskStore } from "./store.js";
+import type { SongResult, Task, TaskState, TaskStore } from "./store.js";
 
 /**
  * A task that was running when the process died this often is not tried again. Many, and with waits between them that

@@ -74,18 +74,6 @@ export interface Task {
   progress: number;
 }
 
-/** A change that could not be made to last, for example because the disk is full. */
-export class StoreError extends Error {
-  constructor(
-    readonly code: "DISK_FULL" | "WRITE_FAILED",
-    message: string,
-    options?: ErrorOptions,
-  ) {
-    super(message, options);
-    this.name = "StoreError";
-  }
-}
-
 /** The record of a task is there and cannot be read. */
 export class DamagedRecordError extends Error {
   constructor(

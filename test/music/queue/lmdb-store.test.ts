@@ -3,8 +3,9 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
+import { StoreError } from "../../../src/music/errors.js";
 import { LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
-import { StoreError, type Task } from "../../../src/music/queue/store.js";
+import type { Task } from "../../../src/music/queue/store.js";
 import { makeResult, makeTask, temporaryDirectory } from "../tasks.js";
 
 describe("LmdbTaskStore", () => {

@@ -1,9 +1,10 @@
 import { expect } from "chai";
 import { pino } from "pino";
+import { StoreError } from "../../../src/music/errors.js";
 import { LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
 import { type JobControl, type Jobs, QueueFullError, TaskQueue } from "../../../src/music/queue/queue.js";
 import { JobStatistics } from "../../../src/music/queue/statistics.js";
-import { type SongResult, StoreError, type Task } from "../../../src/music/queue/store.js";
+import type { SongResult, Task } from "../../../src/music/queue/store.js";
 import { makeResult, makeTask, temporaryDirectory } from "../tasks.js";
 
 /** A job held open until the test says how it ends. */
