@@ -6,11 +6,7 @@
 #include <cstdlib>
 
 #include "addon/call.h"
-#include "addon/language_model.h"
-#include "addon/renderer.h"
-#include "addon/samples.h"
-#include "addon/training.h"
-#include "core/runtime/devices.h"
+#include "addon/exports.h"
 #include "core/runtime/placement.h"
 
 namespace carillon::addon {

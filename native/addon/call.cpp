@@ -1,8 +1,58 @@
 #include "addon/call.h"
 
 #include <set>
+#include <thread>
 
 namespace carillon::addon {
+
+// Never destroyed: a thread of a lane may outlive static destruction.
+Lane& Lane::render() {
+  static Lane* const lane = new Lane;
+  return *lane;
+}
+
+Lane& Lane::language() {
+  static Lane* const lane = new Lane;
+  return *lane;
+}
+
+Lane& Lane::training() {
+  static Lane* const lane = new Lane;
+  return *lane;
+}
+
+Lane::Lane() { std::thread(&Lane::work, this).detach(); }
+
+void Lane::add(std::function<void()> task) {
+  {
+    const std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+  }
+  changed_.notify_all();
+}
+
+bool Lane::drain(std::chrono::steady_clock::time_point deadline) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_until(lock, deadline, [this] { return tasks_.empty() && !busy_; });
+}
+
+void Lane::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return !tasks_.empty(); });
+    {
+      const auto task = std::move(tasks_.front());
+      tasks_.pop_front();
+      busy_ = true;
+      lock.unlock();
+      task();
+      lock.lock();
+    }
+    busy_ = false;
+    changed_.notify_all();
+  }
+}
+
 namespace {
 
 std::mutex running_mutex;
@@ -27,7 +77,8 @@ Napi::Error to_js(Napi::Env env, const Error& error) {
 }
 
 Napi::Promise Call::start(Napi::Env env, Lane& lane, const Napi::Value& options, Work work) {
-  return start(env, lane, options, [work = std::move(work)](const Control& control, const Tell&) { return work(control); });
+  return start(env, lane, options,
+               [work = std::move(work)](const Control& control, const Tell&) { return work(control); });
 }
 
 Napi::Promise Call::start(Napi::Env env, Lane& lane, const Napi::Value& options, TellingWork work) {

@@ -3,16 +3,41 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 
-#include "addon/lane.h"
 #include "core/runtime/control.h"
 #include "core/runtime/error.h"
 
 namespace carillon::addon {
+
+/// One native thread that runs tasks in the order they were given. Lanes live as long as the process.
+class Lane {
+ public:
+  /// The lane of text encoder, DiT and VAE.
+  static Lane& render();
+  /// The lane of the language model, so that the next job's planning runs beside this job's rendering.
+  static Lane& language();
+  /// The lane of adapter training: a run takes hours, and nothing else may wait for it.
+  static Lane& training();
+
+  void add(std::function<void()> task);
+  /// Waits until every task given so far has ended, but no longer than this; false where some have not.
+  bool drain(std::chrono::steady_clock::time_point deadline);
+
+ private:
+  Lane();
+  void work();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> tasks_;
+  bool busy_ = false;
+};
 
 /// A JS Error with the `code` of the core's error.
 Napi::Error to_js(Napi::Env env, const Error& error);
@@ -62,8 +87,8 @@ class Call {
   std::optional<Error> error_;
 };
 
-/// Cancels every call of this environment and waits for the lanes, but no longer than this: one step of a model cannot be
-/// interrupted. False where a lane still computes.
+/// Cancels every call of this environment and waits for the lanes, but no longer than this: one step of a model cannot
+/// be interrupted. False where a lane still computes.
 bool stop_all_calls(std::chrono::milliseconds limit);
 
 }  // namespace carillon::addon

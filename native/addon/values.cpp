@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/checkpoint/json.h"
+
 namespace carillon::addon {
 namespace {
 
@@ -12,6 +14,14 @@ constexpr double kLargestSafeInteger = 9007199254740991.0;
 
 [[noreturn]] void wrong_type(Napi::Env env, const char* key, const char* expected) {
   throw Napi::TypeError::New(env, std::string(key) + " must be " + expected);
+}
+
+/// Integers, texts, booleans and nulls are all that addon.ts admits.
+TorchScalar note_of(const Json& value) {
+  if (value.is_null()) return nullptr;
+  if (value.is_bool()) return value.as_bool();
+  if (value.is_string()) return value.as_string();
+  return value.as_int();
 }
 
 }  // namespace
@@ -120,6 +130,13 @@ std::vector<uint64_t> seeds_of(const Napi::Object& object, const char* key) {
     seeds.push_back(static_cast<uint64_t>(value));
   }
   return seeds;
+}
+
+TorchNotes notes_of(const std::string& json) {
+  const Json metadata = Json::parse(json, "metadata");
+  TorchNotes notes;
+  for (const auto& [name, value] : metadata.as_object()) notes[name] = note_of(value);
+  return notes;
 }
 
 Napi::Float32Array float_array(Napi::Env env, const at::Tensor& tensor) {

@@ -3,9 +3,13 @@
 #include <napi.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "core/checkpoint/torch_file.h"
 
 namespace carillon::addon {
 
@@ -30,6 +34,22 @@ std::vector<uint64_t> seeds_of(const Napi::Object& object, const char* key);
 std::optional<Napi::Array> optional_array(const Napi::Object& object, const char* key);
 bool has(const Napi::Object& object, const char* key);
 Napi::Object object_of(const Napi::Object& object, const char* key);
+
+/// The value of `key`, one of a few words; a TypeError that lists them for any other.
+template <typename Value>
+Value choice_of(const Napi::Object& object, const char* key,
+                std::initializer_list<std::pair<const char*, Value>> choices) {
+  const auto text = text_of(object, key);
+  std::string words;
+  for (const auto& [word, value] : choices) {
+    if (text == word) return value;
+    words += (words.empty() ? "" : ", ") + std::string(word);
+  }
+  throw Napi::TypeError::New(object.Env(), std::string(key) + " must be one of " + words);
+}
+
+/// The metadata of a sample: a JSON object of texts, integers, booleans and nulls. Throws kBadCheckpoint for another.
+TorchNotes notes_of(const std::string& json);
 
 /// Planar stereo in a Float32Array as [2, samples] float32. A copy, made at once: the lane reads it long after the
 /// caller may have changed or transferred its array.

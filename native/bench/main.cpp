@@ -5,18 +5,220 @@
 // a driver can alternate between this program and another.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
+#include <torch/optim/adamw.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <iostream>
+#include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
-#include "bench/benchmark.h"
+#include "core/checkpoint/checkpoint.h"
+#include "core/checkpoint/config.h"
+#include "core/diffusion/flow_matching.h"
+#include "core/dit/dit.h"
+#include "core/lm/generate.h"
 #include "core/runtime/error.h"
+#include "core/runtime/placement.h"
+#include "core/tasks/renderer.h"
+#include "core/training/optimizer.h"
+#include "core/training/trainable_adapter.h"
+#include "core/vae/vae.h"
 
 namespace carillon::bench {
 namespace {
+
+struct Settings {
+  std::string checkpoints;  // holds acestep-v15-turbo, vae, Qwen3-Embedding-0.6B, acestep-5Hz-lm-0.6B
+  Placement placement;
+  int64_t size = 0;  // 0: the benchmark's own
+};
+
+/// One repetition of what is measured; returns its seconds.
+using Repetition = std::function<double()>;
+
+struct Benchmark {
+  const char* name;
+  const char* measures;
+  const char* size_unit;
+  int64_t default_size;
+  /// Loads the model and makes the inputs.
+  Repetition (*prepare)(const Settings& settings);
+};
+
+/// Condition tokens of a typical prompt with lyrics.
+constexpr int64_t kTextTokens = 100, kLyricTokens = 299, kConditionTokens = 400;
+
+/// Seconds that `work` takes.
+double seconds_of(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// `count` token ids below `limit`, the same on every call.
+std::vector<int32_t> some_tokens(int64_t count, int32_t limit) {
+  std::mt19937 random(1);
+  std::vector<int32_t> ids;
+  for (int64_t i = 0; i < count; ++i) ids.push_back(static_cast<int32_t>(random() % static_cast<uint32_t>(limit)));
+  return ids;
+}
+
+Repetition prepare_dit_step(const Settings& settings) {
+  const c10::InferenceMode inference;
+  const std::string directory = settings.checkpoints + "/acestep-v15-turbo";
+  const DitConfig config = DitConfig::read(directory);
+  const Weights weights = Checkpoint::open(directory).weights(settings.placement);
+  const auto options = at::TensorOptions().device(settings.placement.device).dtype(settings.placement.dtype);
+  const int64_t channels = config.audio_acoustic_hidden_dim;
+  const auto dit = std::make_shared<Dit>(Dit::load(weights.sub("decoder"), config, Control()));
+  const auto context = dit->embed_context(at::randn({1, settings.size, 2 * channels}, options));
+  const CrossCache cross = dit->attend_to(at::randn({1, kConditionTokens, config.encoder_hidden_size}, options));
+  const at::Tensor times = at::full({1}, 0.5, options.dtype(at::kFloat));
+  const at::Tensor state = at::randn({1, settings.size, channels}, options);
+  return [=] {
+    const c10::InferenceMode guard;
+    return seconds_of(
+        [&] { dit->velocity(state, context, dit->modulate(times).at(0), cross).to(at::kFloat).sum().item(); });
+  };
+}
+
+Repetition prepare_train_step(const Settings& settings) {
+  struct Step {
+    DitConfig config;
+    Dit dit;
+    TrainableAdapter adapter;
+    std::vector<at::Tensor> parameters;
+    torch::optim::AdamW optimizer;
+    explicit Step(const Settings& settings)
+        : config(DitConfig::read(directory_of(settings))),
+          dit(Dit::load(Checkpoint::open(directory_of(settings)).weights(settings.placement).sub("decoder"), config,
+                        Control())),
+          adapter(dit, LoraDesign{.rank = 64, .alpha = 128, .dropout = 0.1}, 42),
+          parameters(tensors_of(adapter.parameters())),
+          optimizer(make_adamw(parameters)) {}
+    static std::string directory_of(const Settings& settings) { return settings.checkpoints + "/acestep-v15-turbo"; }
+  };
+  const auto step = std::make_shared<Step>(settings);
+  const DitConfig& config = step->config;
+  const auto options = at::TensorOptions().device(settings.placement.device).dtype(settings.placement.dtype);
+  const int64_t channels = config.audio_acoustic_hidden_dim;
+  const FlowMatchingBatch batch{
+      .data = at::randn({1, settings.size, channels}, options.dtype(at::kFloat)),
+      .noise = at::randn({1, settings.size, channels}, options.dtype(at::kFloat)),
+      .times = at::full({1}, 0.5, options.dtype(at::kFloat)),
+      .context = at::randn({1, settings.size, 2 * channels}, options),
+      .encoder_states = at::randn({1, kConditionTokens, config.encoder_hidden_size}, options)};
+  return [=] {
+    return seconds_of([&] {
+      step->optimizer.zero_grad();
+      step->adapter.set_dropout(1);
+      flow_matching_loss(step->dit, batch).backward();
+      clip_gradients(step->parameters, 1.0);
+      take_step(step->optimizer, 1e-4);
+      step->parameters[0].sum().item();  // waits for the device
+    });
+  };
+}
+
+Repetition prepare_vae_decode(const Settings& settings) {
+  const auto vae = std::make_shared<Vae>(Vae::load(settings.checkpoints + "/vae", settings.placement, Control()));
+  const at::Tensor latents = at::randn({1, vae->config().decoder_input_channels, settings.size});
+  return [=] { return seconds_of([&] { vae->decode(latents, Control()); }); };
+}
+
+constexpr int64_t kPromptTokens = 400;
+constexpr int32_t kFirstCode = 151669, kCodeCount = 64000;  // of the published language models
+
+/// The published vocabulary as far as the codes phase knows it: text tokens without bytes.
+Vocabulary codes_vocabulary(int64_t size) {
+  return Vocabulary({}, std::vector<int32_t>(static_cast<size_t>(size) + 1, 0), {151645}, kFirstCode, kCodeCount);
+}
+
+/// Seconds per code between the first and the last code of one generation: without the prompt.
+class CodeTimer {
+ public:
+  void operator()(const Progress& progress) {
+    if (progress.stage != Stage::kCodes) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (reports_++ == 0) first_ = now;
+    last_ = now;
+  }
+  double seconds_per_code() const { return std::chrono::duration<double>(last_ - first_).count() / (reports_ - 1); }
+
+ private:
+  int reports_ = 0;
+  std::chrono::steady_clock::time_point first_, last_;
+};
+
+Repetition prepare_generation(const Settings& settings, double cfg_scale) {
+  const std::string directory = settings.checkpoints + "/acestep-5Hz-lm-0.6B";
+  const auto model = std::make_shared<CausalLm>(CausalLm::load(directory, settings.placement, Control()));
+  const auto vocabulary = std::make_shared<Vocabulary>(codes_vocabulary(model->config().vocab_size));
+  LanguageJob job;
+  job.prompt = job.negative_prompt = some_tokens(kPromptTokens, kFirstCode);
+  job.program = {CodesSegment{settings.size}};
+  job.seeds = {1};
+  job.max_new_tokens = settings.size;
+  job.cfg_scale = cfg_scale;
+  job.stage = Stage::kCodes;
+  return [=] {
+    MaskCache masks(*vocabulary, model->placement().device);
+    CodeTimer timer;
+    generate(*model, *vocabulary, masks, job, kPromptTokens + settings.size + 1,
+             Control(nullptr, [&](const Progress& progress) { timer(progress); }));
+    return timer.seconds_per_code();
+  };
+}
+
+Repetition prepare_lm_decode(const Settings& settings) { return prepare_generation(settings, 1.0); }
+Repetition prepare_lm_decode_cfg(const Settings& settings) { return prepare_generation(settings, 2.0); }
+
+Repetition prepare_song(const Settings& settings) {
+  constexpr int32_t kTextTokenLimit = 151643;  // below the special tokens of the published text encoder
+  const Renderer::Directories directories{settings.checkpoints + "/acestep-v15-turbo", settings.checkpoints + "/vae",
+                                          settings.checkpoints + "/Qwen3-Embedding-0.6B"};
+  const auto renderer = std::make_shared<Renderer>(directories, settings.placement, Renderer::Residency{}, Control());
+  const RenderJob job{
+      .task = Task::kText2Music,
+      .prompts = {.text = some_tokens(kTextTokens, kTextTokenLimit),
+                  .lyrics = some_tokens(kLyricTokens, kTextTokenLimit),
+                  .plain_text = {}},
+      .frames = settings.size,
+      .audio_codes = {},
+      .source_audio = {},
+      .window = {},
+      .reference_audio = {},
+      .denoise = {.inference_steps = 8,
+                  .shift = 3.0,
+                  .timesteps = {},
+                  .infer_method = InferMethod::kOde,
+                  .cover_strength = 1.0,
+                  .cover_noise_strength = 0.0},
+      .guidance = {.scale = 1.0, .by_angle = false, .interval_start = 0.0, .interval_end = 1.0},
+      .edit = {.repaint_mode = RepaintMode::kBalanced, .repaint_strength = 0.5, .chunk_mask = ChunkMask::kExplicit},
+      .seeds = {1}};
+  return [=] { return seconds_of([&] { renderer->render(job, Control()); }); };
+}
+
+const std::vector<Benchmark>& benchmarks() {
+  static const std::vector<Benchmark> all = {
+      {"dit-step", "one evaluation of the DiT, 400 condition tokens, batch 1", "latent frames", 750, prepare_dit_step},
+      {"train-step", "loss, gradients and step of a LoRA of rank 64, batch 1", "latent frames", 750,
+       prepare_train_step},
+      {"vae-decode", "latents to a stereo waveform", "latent frames", 128, prepare_vae_decode},
+      {"lm-decode", "one audio code after a prompt of 400 tokens, batch 1", "codes", 48, prepare_lm_decode},
+      {"lm-decode-cfg", "one audio code of a conditional and an unconditional row", "codes", 48, prepare_lm_decode_cfg},
+      {"song", "conditions, 8 steps and decode of one song", "latent frames", 750, prepare_song},
+  };
+  return all;
+}
 
 struct Options {
   std::string name, checkpoints, device = "auto", dtype = "auto";

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/attend.h"
 #include "kernels/cpu.h"
+#include "kernels/vector_kernels.h"
 
 namespace carillon::kernels {
 

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "kernels/vector_kernels.h"
+
 namespace {
 
 using Mask = __mmask16;
@@ -35,8 +37,8 @@ struct SineSquared {
   __m512 slope;  // sin(2 x), its derivative, absolute error below 2e-5
 };
 
-/// With x = pi n + a, |a| <= pi / 2, the value is an even polynomial in a, fitted for the smallest maximum error on that
-/// range, and the slope is the derivative of that polynomial.
+/// With x = pi n + a, |a| <= pi / 2, the value is an even polynomial in a, fitted for the smallest maximum error on
+/// that range, and the slope is the derivative of that polynomial.
 inline SineSquared sine_squared_and_slope(__m512 x) {
   const __m512 turns = _mm512_mul_ps(x, _mm512_set1_ps(0.31830988618f));
   const __m512 whole = _mm512_roundscale_ps(turns, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -44,8 +46,8 @@ inline SineSquared sine_squared_and_slope(__m512 x) {
   __m512 angle = _mm512_fnmadd_ps(whole, _mm512_set1_ps(3.140625f), x);
   angle = _mm512_fnmadd_ps(whole, _mm512_set1_ps(9.67653589793e-4f), angle);
   const __m512 q = _mm512_mul_ps(angle, angle);
-  constexpr float kCoefficients[] = {9.9999980e-01f, -3.3333215e-01f, 4.4441294e-02f,
-                                     -3.1707650e-03f, 1.3871641e-04f, -3.5407822e-06f};
+  constexpr float kCoefficients[] = {9.9999980e-01f,  -3.3333215e-01f, 4.4441294e-02f,
+                                     -3.1707650e-03f, 1.3871641e-04f,  -3.5407822e-06f};
   __m512 p = _mm512_set1_ps(kCoefficients[5]), d = _mm512_set1_ps(6 * kCoefficients[5]);
   for (int power = 4; power >= 0; --power) {
     p = _mm512_fmadd_ps(p, q, _mm512_set1_ps(kCoefficients[power]));
@@ -57,6 +59,50 @@ inline SineSquared sine_squared_and_slope(__m512 x) {
 /// Snake: x + sin(frequency x)^2 gain.
 inline __m512 snake(__m512 x, __m512 frequency, __m512 gain) {
   return _mm512_fmadd_ps(sine_squared_and_slope(_mm512_mul_ps(x, frequency)).value, gain, x);
+}
+
+// What the tile kernels of every instruction set do with rows.
+
+inline carillon::kernels::TileInput from_row(carillon::kernels::TileInput input, int64_t row) {
+  input.data += row * input.row_stride;
+  return input;
+}
+
+inline carillon::kernels::TileEpilogue from_row(carillon::kernels::TileEpilogue epilogue, int64_t row) {
+  if (epilogue.residual) epilogue.residual += row * epilogue.residual_stride;
+  if (epilogue.out) epilogue.out += row * epilogue.out_stride;
+  if (epilogue.out_float) epilogue.out_float += row * epilogue.out_float_stride;
+  if (epilogue.snake_out) epilogue.snake_out += row * epilogue.snake_stride;
+  return epilogue;
+}
+
+/// `sums(m, half)`: those of row m, outputs 16 half .. 16 half + 15.
+template <typename Sums>
+inline void finish(int rows, int outputs, const carillon::kernels::TileEpilogue& epilogue, const Sums& sums) {
+  for (int half = 0; half < 2; ++half) {
+    const int column = half * 16;
+    const Mask mask = first_lanes(outputs - column);
+    if (!mask) return;
+    const auto channel = [&](const float* p) {
+      return p ? _mm512_maskz_loadu_ps(mask, p + column) : _mm512_setzero_ps();
+    };
+    const __m512 bias = channel(epilogue.bias);
+    const __m512 frequency = channel(epilogue.snake_frequency);
+    const __m512 gain = channel(epilogue.snake_gain);
+    for (int m = 0; m < rows; ++m) {
+      __m512 y = _mm512_add_ps(sums(m, half), bias);
+      if (epilogue.residual) {
+        y = _mm512_add_ps(y, load(epilogue.residual + m * epilogue.residual_stride + column, mask));
+      }
+      if (epilogue.out) store(epilogue.out + m * epilogue.out_stride + column, mask, y);
+      if (epilogue.out_float) {
+        _mm512_mask_storeu_ps(epilogue.out_float + m * epilogue.out_float_stride + column, mask, y);
+      }
+      if (epilogue.snake_out) {
+        store(epilogue.snake_out + m * epilogue.snake_stride + column, mask, snake(y, frequency, gain));
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <functional>
 
 #include "kernels/cpu.h"
-#include "kernels/snake_rows.h"
+#include "kernels/vector_kernels.h"
 
 namespace carillon::kernels {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/tile_rows.h"
+#include "kernels/simd_avx512.h"
 
 namespace carillon::kernels {
 namespace {
@@ -65,8 +65,7 @@ void accumulate(const TileInput& input, const uint32_t* panel, Sums& sums) {
 
 }  // namespace
 
-void tiles_amx(const TileInput& input, int64_t rows, const uint32_t* panel, int outputs,
-               const TileEpilogue& epilogue) {
+void tiles_amx(const TileInput& input, int64_t rows, const uint32_t* panel, int outputs, const TileEpilogue& epilogue) {
   int configured = 0;
   for (int64_t row = 0; row < rows; row += kAmxRows) {
     const int count = static_cast<int>(rows - row < kAmxRows ? rows - row : kAmxRows);

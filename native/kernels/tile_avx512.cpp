@@ -1,6 +1,5 @@
-#include "kernels/tile.h"
-
-#include "kernels/tile_rows.h"
+#include "kernels/simd_avx512.h"
+#include "kernels/vector_kernels.h"
 
 namespace carillon::kernels {
 namespace {
@@ -42,20 +41,34 @@ void accumulate(const TileInput& input, const uint32_t* panel, __m512 (&acc)[kTi
 
 void accumulate_rows(const TileInput& input, int rows, const uint32_t* panel, __m512 (&acc)[kTileRows][2]) {
   switch (rows) {
-    case 14: return accumulate<14>(input, panel, acc);
-    case 13: return accumulate<13>(input, panel, acc);
-    case 12: return accumulate<12>(input, panel, acc);
-    case 11: return accumulate<11>(input, panel, acc);
-    case 10: return accumulate<10>(input, panel, acc);
-    case 9: return accumulate<9>(input, panel, acc);
-    case 8: return accumulate<8>(input, panel, acc);
-    case 7: return accumulate<7>(input, panel, acc);
-    case 6: return accumulate<6>(input, panel, acc);
-    case 5: return accumulate<5>(input, panel, acc);
-    case 4: return accumulate<4>(input, panel, acc);
-    case 3: return accumulate<3>(input, panel, acc);
-    case 2: return accumulate<2>(input, panel, acc);
-    default: return accumulate<1>(input, panel, acc);
+    case 14:
+      return accumulate<14>(input, panel, acc);
+    case 13:
+      return accumulate<13>(input, panel, acc);
+    case 12:
+      return accumulate<12>(input, panel, acc);
+    case 11:
+      return accumulate<11>(input, panel, acc);
+    case 10:
+      return accumulate<10>(input, panel, acc);
+    case 9:
+      return accumulate<9>(input, panel, acc);
+    case 8:
+      return accumulate<8>(input, panel, acc);
+    case 7:
+      return accumulate<7>(input, panel, acc);
+    case 6:
+      return accumulate<6>(input, panel, acc);
+    case 5:
+      return accumulate<5>(input, panel, acc);
+    case 4:
+      return accumulate<4>(input, panel, acc);
+    case 3:
+      return accumulate<3>(input, panel, acc);
+    case 2:
+      return accumulate<2>(input, panel, acc);
+    default:
+      return accumulate<1>(input, panel, acc);
   }
 }
 
@@ -97,7 +110,8 @@ void pack_panel_avx512(const uint32_t* weight, int64_t row_stride, int outputs, 
     for (int half = 0; half < kPanel; half += 16) {
       __m512i rows[16];
       for (int i = 0; i < 16; ++i) {
-        _mm_prefetch(reinterpret_cast<const char*>(weight + (half + i) * row_stride + word + kPrefetchWords), _MM_HINT_T1);
+        _mm_prefetch(reinterpret_cast<const char*>(weight + (half + i) * row_stride + word + kPrefetchWords),
+                     _MM_HINT_T1);
         rows[i] = half + i < outputs ? _mm512_maskz_loadu_epi32(mask, weight + (half + i) * row_stride + word)
                                      : _mm512_setzero_si512();
       }

@@ -2,7 +2,94 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "core/runtime/error.h"
+
 namespace carillon {
+
+namespace {
+
+constexpr int kTurboSteps = 8;
+constexpr double kTurboShift = 3.0;
+constexpr double kTurboTableShifts[] = {1.0, 2.0, 3.0};
+constexpr size_t kMaxTurboTimesteps = 20;
+
+std::vector<double> without_trailing_zeros(std::vector<double> times) {
+  while (!times.empty() && times.back() == 0.0) times.pop_back();
+  return times;
+}
+
+/// Every time of the turbo tables once, descending.
+const std::vector<double>& turbo_times() {
+  static const std::vector<double> times = [] {
+    std::vector<double> all;
+    for (const double shift : kTurboTableShifts) {
+      const Schedule table = shifted_schedule(kTurboSteps, shift);
+      all.insert(all.end(), table.begin(), table.end());
+    }
+    std::sort(all.begin(), all.end(), std::greater<>());
+    const auto same = [](double a, double b) { return std::abs(a - b) < 1e-9; };
+    all.erase(std::unique(all.begin(), all.end(), same), all.end());
+    return all;
+  }();
+  return times;
+}
+
+}  // namespace
+
+double next_time(const Schedule& schedule, size_t step) {
+  return step + 1 < schedule.size() ? schedule[step + 1] : 0.0;
+}
+
+Schedule shifted_schedule(int steps, double shift) {
+  if (steps < 1) fail(ErrorCode::kBadArgument, "inference steps must be at least 1, not " + std::to_string(steps));
+  if (!(shift > 0.0) || !std::isfinite(shift)) {
+    fail(ErrorCode::kBadArgument, "shift must be a positive number, not " + std::to_string(shift));
+  }
+  Schedule schedule(static_cast<size_t>(steps));
+  for (int step = 0; step < steps; ++step) {
+    const double u = 1.0 - static_cast<double>(step) / steps;
+    schedule[step] = shift * u / (1.0 + (shift - 1.0) * u);
+  }
+  return schedule;
+}
+
+Schedule turbo_schedule(int steps) { return shifted_schedule(steps, kTurboShift); }
+
+Schedule turbo_table(double shift) {
+  const auto nearer = [&](double a, double b) { return std::abs(a - shift) < std::abs(b - shift); };
+  const double snapped = *std::min_element(std::begin(kTurboTableShifts), std::end(kTurboTableShifts), nearer);
+  return shifted_schedule(kTurboSteps, snapped);
+}
+
+Schedule custom_schedule(const std::vector<double>& timesteps) {
+  Schedule schedule = without_trailing_zeros(timesteps);
+  if (schedule.empty()) fail(ErrorCode::kBadArgument, "timesteps must hold at least one value above 0");
+  double previous = std::nextafter(1.0, 2.0);
+  for (const double time : schedule) {
+    if (!(time > 0.0 && time < previous)) {
+      fail(ErrorCode::kBadArgument,
+           "timesteps must descend strictly from at most 1 to 0; " + std::to_string(time) + " breaks this");
+    }
+    previous = time;
+  }
+  return schedule;
+}
+
+Schedule snap_to_turbo_times(const std::vector<double>& timesteps) {
+  Schedule schedule = without_trailing_zeros(timesteps);
+  if (schedule.size() > kMaxTurboTimesteps) schedule.resize(kMaxTurboTimesteps);
+  for (double& time : schedule) time = turbo_times()[nearest_step(turbo_times(), time)];
+  return schedule;
+}
+
+size_t nearest_step(const Schedule& schedule, double time) {
+  const auto nearer = [&](double a, double b) { return std::abs(a - time) < std::abs(b - time); };
+  return static_cast<size_t>(std::min_element(schedule.begin(), schedule.end(), nearer) - schedule.begin());
+}
 
 at::Tensor noised(const at::Tensor& data, const at::Tensor& noise, const at::Tensor& times) {
   const at::Tensor time = times.reshape({-1, 1, 1});

@@ -1,13 +1,54 @@
 #include "core/diffusion/sampler.h"
 
 #include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/diffusion/guidance.h"
 #include "core/runtime/error.h"
 
 namespace carillon {
+
+NoiseStreams::NoiseStreams(const std::vector<uint64_t>& seeds) {
+  if (seeds.empty()) fail(ErrorCode::kBadArgument, "a batch needs at least one seed");
+  for (const uint64_t seed : seeds) streams_.push_back(at::detail::createCPUGenerator(seed));
+}
+
+at::Tensor NoiseStreams::next(int64_t frames, int64_t channels, at::Device device) {
+  std::vector<at::Tensor> items;
+  for (const auto& stream : streams_) items.push_back(at::randn({1, frames, channels}, stream, at::kFloat));
+  return at::cat(items).to(device);
+}
+
+at::Tensor inject_source(const at::Tensor& state, const Repaint& repaint, const at::Tensor& noise, double time) {
+  return at::where(repaint.mask.unsqueeze(-1), state, time * noise + (1.0 - time) * repaint.clean);
+}
+
+at::Tensor soft_window(const at::Tensor& mask, int64_t frames) {
+  const at::Tensor hard = mask.to(at::kCPU, at::kBool).contiguous();
+  at::Tensor soft = hard.to(at::kFloat);
+  const int64_t length = hard.size(1);
+  for (int64_t item = 0; item < hard.size(0); ++item) {
+    const bool* inside = hard.const_data_ptr<bool>() + item * length;
+    float* weight = soft.mutable_data_ptr<float>() + item * length;
+    const int64_t first = std::find(inside, inside + length, true) - inside;
+    if (first == length) continue;
+    int64_t end = length;
+    while (!inside[end - 1]) --end;
+    const int64_t before = std::min(frames, first), after = std::min(frames, length - end);
+    for (int64_t i = 1; i <= before; ++i) weight[first - i] = 1.0f - static_cast<float>(i) / (before + 1);
+    for (int64_t i = 1; i <= after; ++i) weight[end + i - 1] = 1.0f - static_cast<float>(i) / (after + 1);
+  }
+  return soft.to(mask.device());
+}
+
+at::Tensor blend_edges(const at::Tensor& latents, const Repaint& repaint) {
+  const at::Tensor weight = soft_window(repaint.mask, repaint.crossfade_frames).unsqueeze(-1);
+  return weight * latents + (1.0 - weight) * repaint.clean;
+}
+
 namespace {
 
 /// Conditions as the model reads them at every step.

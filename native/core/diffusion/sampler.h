@@ -1,16 +1,51 @@
 #pragma once
+#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
-#include "core/diffusion/noise.h"
-#include "core/diffusion/repaint.h"
-#include "core/diffusion/schedule.h"
+#include "core/diffusion/flow_matching.h"
 #include "core/dit/dit.h"
 #include "core/runtime/control.h"
 
 namespace carillon {
+
+/// The seeded noise of a batch: one stream per item, so an item's noise does not depend on its neighbours.
+/// Every stream is torch's CPU generator, whatever the device: numbers are drawn in float32 on the host and
+/// moved, so that a seed means the same song on every device. The generator takes the low 32 bits of a seed.
+class NoiseStreams {
+ public:
+  explicit NoiseStreams(const std::vector<uint64_t>& seeds);
+
+  /// The next [items, frames, channels] standard normal numbers, float32 on `device`. The first call gives what
+  /// `torch.randn(1, frames, channels)` gives for each seed; later calls go on in the same streams.
+  at::Tensor next(int64_t frames, int64_t channels, at::Device device);
+
+ private:
+  std::vector<at::Generator> streams_;
+};
+
+/// Keeping what lies outside a window while the inside is generated anew.
+struct Repaint {
+  at::Tensor mask;   // [B, T] bool, true inside the window
+  at::Tensor clean;  // [B, T, C] float32, the source's latents, unmasked
+  /// Share of the steps after which the outside is put back to the source at that step's noise level.
+  double injection_ratio = 0;
+  /// Length of the cross-fade outside either edge, applied to the finished latents; 0: none.
+  int64_t crossfade_frames = 0;
+};
+
+/// `state` [B, T, C] inside the window, time * noise + (1 - time) * clean outside.
+at::Tensor inject_source(const at::Tensor& state, const Repaint& repaint, const at::Tensor& noise, double time);
+
+/// 1 inside the window, falling linearly to 0 over `frames` frames outside either edge (interior points of a line
+/// over frames + 2 points; shortened where the clip ends sooner). mask [B, T] bool -> [B, T] float32.
+at::Tensor soft_window(const at::Tensor& mask, int64_t frames);
+
+/// The finished latents mixed with the source by soft_window. Items whose window covers everything are unchanged.
+at::Tensor blend_edges(const at::Tensor& latents, const Repaint& repaint);
 
 /// How the state moves from one time to the next: along the velocity, or to the predicted data and back with
 /// fresh noise.

@@ -7,12 +7,11 @@
 
 #include "core/checkpoint/checkpoint.h"
 #include "core/checkpoint/config.h"
-#include "core/dit/patch.h"
-#include "core/dit/time_embedding.h"
+#include "core/dit/embedding.h"
 #include "core/nn/attention.h"
+#include "core/nn/encoder_layer.h"
 #include "core/nn/rms_norm.h"
 #include "core/nn/rotary.h"
-#include "core/nn/swiglu.h"
 #include "core/runtime/control.h"
 
 namespace carillon {

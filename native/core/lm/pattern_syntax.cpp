@@ -1,10 +1,9 @@
-#include "core/lm/pattern_syntax.h"
-
 #include <ATen/ATen.h>
 
 #include <bitset>
 #include <string>
 
+#include "core/lm/pattern.h"
 #include "core/runtime/error.h"
 
 namespace carillon {

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "core/lm/language_job.h"
-#include "core/lm/token_mask.h"
+#include "core/lm/generate.h"
+#include "core/lm/vocabulary.h"
 
 namespace carillon {
 

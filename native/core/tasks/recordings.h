@@ -1,15 +1,20 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <optional>
 
 #include "core/runtime/control.h"
 #include "core/runtime/resident.h"
 #include "core/tasks/render_job.h"
-#include "core/tasks/window.h"
 #include "core/vae/vae.h"
 
 namespace carillon {
+
+/// What the timbre encoder hears of a reference recording [channels, any samples]: [channels, samples], a third of it
+/// from the beginning, a third from where the second third of the recording begins, and a third from the end.
+/// A recording that is shorter is repeated first. Nothing is drawn by lot: the same recording is the same timbre.
+at::Tensor timbre_excerpt(const at::Tensor& recording, int64_t samples);
 
 /// The recording that a task works on.
 struct Source {

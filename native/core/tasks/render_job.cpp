@@ -2,7 +2,11 @@
 
 #include <ATen/ATen.h>
 
-#include "core/tasks/window.h"
+#include <algorithm>
+#include <cmath>
+
+#include "core/runtime/error.h"
+#include "core/tasks/recordings.h"
 
 namespace carillon {
 
@@ -32,6 +36,127 @@ int64_t song_frames(const RenderJob& job, const RendererInfo& info) {
   const int64_t samples = job.source_audio.size(1);
   const WindowPlace place = place_window(job.window, samples, info.sample_rate);
   return (place.left + samples + place.right) / info.samples_per_frame;
+}
+
+WindowPlace place_window(const std::optional<Window>& window, int64_t samples, int64_t sample_rate) {
+  if (!window) return {.left = 0, .right = 0, .begin = 0, .end = samples};
+  const auto to_samples = [&](double seconds) {
+    constexpr double kBeyondAnySong = 1e15;
+    return static_cast<int64_t>(
+        std::llround(std::clamp(seconds * static_cast<double>(sample_rate), -kBeyondAnySong, kBeyondAnySong)));
+  };
+  const int64_t begin = to_samples(window->start_seconds), end = to_samples(window->end_seconds);
+  const int64_t left = std::max<int64_t>(0, -begin), right = std::max<int64_t>(0, end - samples);
+  return {.left = left, .right = right, .begin = begin + left, .end = end + left};
+}
+
+FrameRange frames_inside(const WindowPlace& place, int64_t frames, int64_t samples_per_frame) {
+  const int64_t begin = std::clamp<int64_t>(place.begin / samples_per_frame, 0, frames - 1);
+  return {begin, std::clamp<int64_t>(place.end / samples_per_frame, begin + 1, frames)};
+}
+
+at::Tensor window_mask(const FrameRange& range, int64_t frames, at::Device device) {
+  at::Tensor mask = at::zeros({1, frames}, at::TensorOptions(device).dtype(at::kBool));
+  mask.narrow(1, range.begin, range.end - range.begin).fill_(true);
+  return mask;
+}
+
+namespace {
+
+void require(bool condition, const std::string& message) {
+  if (!condition) fail(ErrorCode::kBadArgument, message);
+}
+
+/// Seconds as a person writes them.
+std::string text_of(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", seconds);
+  return text;
+}
+
+void require_share(const char* what, double value) {
+  require(value >= 0.0 && value <= 1.0, std::string(what) + " must be within 0 .. 1, not " + text_of(value));
+}
+
+void check_frames(const std::string& what, int64_t frames, const RendererInfo& info) {
+  require(frames >= 1, what + " has less than one latent frame");
+  if (frames <= info.max_frames) return;
+  const auto seconds = [&](int64_t count) {
+    return std::to_string(count * info.samples_per_frame / info.sample_rate) + " seconds";
+  };
+  fail(ErrorCode::kSongTooLong, what + " has " + std::to_string(frames) + " latent frames (" + seconds(frames) +
+                                    "), but the silence table of this checkpoint ends at " +
+                                    std::to_string(info.max_frames) + " (" + seconds(info.max_frames) + ")");
+}
+
+void check_codes(const RenderJob& job, const RendererInfo& info) {
+  const std::string task = task_name(job.task);
+  require(job.task == Task::kText2Music || job.task == Task::kCover,
+          "audio codes would take the place of the source that " + task + " works on");
+  const std::string items = std::to_string(job.audio_codes.size()), seeds = std::to_string(job.seeds.size());
+  require(items == seeds, "there are audio codes for " + items + " items and seeds for " + seeds);
+  for (const auto& codes : job.audio_codes) {
+    require(!codes.empty(), "an item's audio codes are empty");
+    require(codes.size() == job.audio_codes[0].size(), "the items' audio codes differ in length");
+  }
+  check_frames("a song of these audio codes", song_frames(job, info), info);
+}
+
+void check_window(const RenderJob& job, const RendererInfo& info) {
+  const auto [start, end] = *job.window;
+  const int64_t samples = job.source_audio.size(1);
+  const double seconds = static_cast<double>(samples) / static_cast<double>(info.sample_rate);
+  const std::string window = "the window of " + text_of(start) + " to " + text_of(end) + " seconds";
+  require(std::isfinite(start) && std::isfinite(end), window + " has no numbers for its ends");
+  require(start < end, window + " ends before it begins");
+  require(start <= seconds && end >= 0.0, window + " does not touch the source, which has " + text_of(seconds));
+  check_frames("the source with " + window, song_frames(job, info), info);
+}
+
+void check_source(const RenderJob& job, const RendererInfo& info) {
+  const std::string task = task_name(job.task);
+  require(job.source_audio.defined(),
+          job.task == Task::kCover ? "cover needs source audio, or audio codes" : task + " needs source audio");
+  check_recording("the source audio", job.source_audio, info);
+  if (job.window) check_window(job, info);
+}
+
+void check_reference(const RenderJob& job) {
+  const at::Tensor& audio = job.reference_audio;
+  require(audio.dim() == 2 && audio.size(1) > 0, "the reference audio has no samples");
+  require(audio.isfinite().all().item<bool>(), "the reference audio holds a value that is not a number");
+  require(!is_silent(audio), "the reference audio is silent");
+}
+
+}  // namespace
+
+void check_recording(const std::string& what, const at::Tensor& audio, const RendererInfo& info) {
+  require(audio.dim() == 2 && audio.scalar_type() == at::kFloat, what + " must be float32 [channels, samples]");
+  check_frames(what, audio.size(1) / info.samples_per_frame, info);
+  require(audio.isfinite().all().item<bool>(), what + " holds a value that is not a number");
+}
+
+void check_render_job(const RenderJob& job, const RendererInfo& info) {
+  require(!job.seeds.empty(), "a job needs at least one seed");
+  require(!job.prompts.text.empty(), "the text prompt has no tokens");
+  require(!job.prompts.lyrics.empty(), "the lyric prompt has no tokens");
+  require(std::isfinite(job.guidance.scale), "the guidance scale is not a number");
+  require(job.guidance.interval_start <= job.guidance.interval_end, "the guidance interval ends before it starts");
+  require_share("the repaint strength", job.edit.repaint_strength);
+  require_share("the cover strength", job.denoise.cover_strength);
+  require_share("the cover noise strength", job.denoise.cover_noise_strength);
+  require(job.denoise.cover_strength == 1.0 || !job.prompts.plain_text.empty(),
+          "a cover strength below 1 needs the text prompt of text2music for the steps that follow");
+  require(!job.window || job.task == Task::kRepaint || job.task == Task::kLego,
+          std::string(task_name(job.task)) + " works on the whole song; only repaint and lego have a window");
+  if (!job.audio_codes.empty()) {
+    check_codes(job, info);
+  } else if (reads_source(job)) {
+    check_source(job, info);
+  } else {
+    check_frames("the song", job.frames, info);
+  }
+  if (job.reference_audio.defined()) check_reference(job);
 }
 
 }  // namespace carillon

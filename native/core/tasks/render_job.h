@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/diffusion/flow_matching.h"
 #include "core/diffusion/sampler.h"
-#include "core/diffusion/schedule.h"
 #include "core/runtime/placement.h"
 
 namespace carillon {
@@ -85,5 +85,35 @@ bool reads_source(const RenderJob& job);
 /// The length of a song in latent frames, before anything is completed with silence: what its audio codes say, else the
 /// whole frames of its source and of what its window adds, else job.frames.
 int64_t song_frames(const RenderJob& job, const RendererInfo& info);
+
+/// A window on a source that grows where the window leaves it. All in samples.
+struct WindowPlace {
+  int64_t left, right;  // silence to put before and behind the source
+  int64_t begin, end;   // the window within what comes of that
+
+  friend bool operator==(const WindowPlace&, const WindowPlace&) = default;
+};
+
+/// The window in samples, each time at the sample nearest to it; without a window all of the source.
+WindowPlace place_window(const std::optional<Window>& window, int64_t samples, int64_t sample_rate);
+
+/// Frames [begin, end) of `frames` that a window of samples covers: both ends rounded down, at least one frame.
+struct FrameRange {
+  int64_t begin, end;
+
+  friend bool operator==(const FrameRange&, const FrameRange&) = default;
+};
+FrameRange frames_inside(const WindowPlace& place, int64_t frames, int64_t samples_per_frame);
+
+/// [1, frames] bool, true inside the range.
+at::Tensor window_mask(const FrameRange& range, int64_t frames, at::Device device);
+
+/// Throws kBadArgument for a job whose parts contradict each other or do not fit the renderer, kSongTooLong for one
+/// beyond the silence table.
+void check_render_job(const RenderJob& job, const RendererInfo& info);
+
+/// Throws kBadArgument unless `audio` is [channels, samples] float32 of at least one latent frame and finite,
+/// kSongTooLong where it is longer than the silence table. `what` names it.
+void check_recording(const std::string& what, const at::Tensor& audio, const RendererInfo& info);
 
 }  // namespace carillon

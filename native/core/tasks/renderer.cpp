@@ -7,9 +7,8 @@
 
 #include "core/adapters/adapter.h"
 #include "core/runtime/error.h"
-#include "core/tasks/check_job.h"
 #include "core/tasks/postprocess.h"
-#include "core/tasks/repaint.h"
+#include "core/tasks/render_job.h"
 #include "core/tasks/task_inputs.h"
 
 namespace carillon {
@@ -36,7 +35,7 @@ void require_match(const char* what, int64_t found, int64_t expected) {
                                       std::to_string(expected) + "; these checkpoints do not belong together");
 }
 
-/// Of Stage::kConditions: recordings, prompts, and what the model makes of both.
+/// The parts of Stage::kConditions: recordings, prompts, and what the model makes of both.
 constexpr int64_t kConditionParts = 3;
 
 }  // namespace

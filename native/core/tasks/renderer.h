@@ -9,9 +9,9 @@
 #include "core/runtime/control.h"
 #include "core/runtime/placement.h"
 #include "core/runtime/resident.h"
-#include "core/tasks/prompts.h"
 #include "core/tasks/recordings.h"
 #include "core/tasks/render_job.h"
+#include "core/tasks/task_inputs.h"
 #include "core/vae/vae.h"
 
 namespace carillon {

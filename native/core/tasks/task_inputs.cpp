@@ -2,13 +2,135 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "core/runtime/error.h"
-#include "core/tasks/cover.h"
-#include "core/tasks/repaint.h"
-#include "core/tasks/stems.h"
-#include "core/tasks/text2music.h"
 
 namespace carillon {
+
+PromptStates read_prompts(const TextEncoder& text_encoder, const std::vector<int32_t>& text_token_ids,
+                          const std::vector<int32_t>& lyric_token_ids) {
+  const auto row = [&](const std::vector<int32_t>& ids) {
+    return at::tensor(ids, at::kLong).unsqueeze(0).to(text_encoder.placement().device);
+  };
+  return {text_encoder.encode(row(text_token_ids)), text_encoder.embed(row(lyric_token_ids))};
+}
+
+PackedStates encode_conditions(const AceStep& model, const PromptStates& prompts, const at::Tensor& timbre_latents) {
+  const auto all_of = [](const at::Tensor& states) {
+    return at::ones({1, states.size(1)}, states.options().dtype(at::kBool));
+  };
+  const at::Tensor timbre = timbre_latents.defined()
+                                ? timbre_latents.to(model.placement.device, model.placement.dtype)
+                                : model.silence_of(std::min(model.config.timbre_fix_frame, model.max_frames()));
+  return model.encoder.encode({.text_hidden_states = prompts.text,
+                               .text_mask = all_of(prompts.text),
+                               .lyric_embeddings = prompts.lyrics,
+                               .lyric_mask = all_of(prompts.lyrics),
+                               .timbre_latents = timbre,
+                               .timbre_items = at::zeros({1}, at::kLong)});
+}
+
+int64_t rendered_frames(const AceStep& model, int64_t frames) {
+  constexpr int64_t kFewestFrames = 128;
+  return std::max(frames, std::min(kFewestFrames, model.max_frames()));
+}
+
+at::Tensor make_context(const AceStep& model, const ContextInputs& inputs) {
+  at::Tensor source = inputs.source;
+  if (inputs.is_cover.any().item<bool>()) {
+    const at::Tensor hints =
+        inputs.hints.defined()
+            ? inputs.hints
+            : model.detokenizer.hints(model.tokenizer.tokenize(inputs.source, model.silence).quantized);
+    source = at::where(inputs.is_cover.reshape({-1, 1, 1}), hints.narrow(1, 0, source.size(1)), source);
+  }
+  return at::cat({source, inputs.chunk_mask}, 2).to(model.placement.dtype);
+}
+
+namespace {
+
+/// Latents of the job's codes, completed with silence: [B, frames, C].
+at::Tensor code_hints(const AceStep& model, const RenderJob& job, int64_t frames) {
+  std::vector<at::Tensor> rows;
+  for (const auto& codes : job.audio_codes) rows.push_back(at::tensor(codes, at::kLong));
+  const at::Tensor hints = model.detokenizer.hints(model.tokenizer.embed(at::stack(rows).to(model.placement.device)));
+  return at::cat({hints, model.silence_of(frames - hints.size(1)).expand({hints.size(0), -1, -1})}, 1);
+}
+
+}  // namespace
+
+ContextInputs hinted_source(const at::Tensor& hints) {
+  return {.source = hints,
+          .chunk_mask = at::ones_like(hints),
+          .is_cover = at::ones({hints.size(0)}, hints.options().dtype(at::kBool)),
+          .hints = hints};
+}
+
+ContextInputs text2music_source(const AceStep& model, const RenderJob& job, int64_t frames) {
+  const int64_t total = rendered_frames(model, frames);
+  if (!job.audio_codes.empty()) return hinted_source(code_hints(model, job, total));
+  const at::Tensor silence = model.silence_of(total);
+  return {.source = silence,
+          .chunk_mask = at::ones_like(silence),
+          .is_cover = at::zeros({silence.size(0)}, silence.options().dtype(at::kBool)),
+          .hints = at::Tensor()};
+}
+
+ContextInputs cover_source(const at::Tensor& latents) {
+  return {.source = latents,
+          .chunk_mask = at::ones_like(latents),
+          .is_cover = at::ones({1}, latents.options().dtype(at::kBool)),
+          .hints = {}};
+}
+
+ContextInputs stems_source(const at::Tensor& latents, const at::Tensor& chunk_mask) {
+  return {.source = latents,
+          .chunk_mask = chunk_mask.unsqueeze(-1).expand_as(latents),
+          .is_cover = at::zeros({1}, latents.options().dtype(at::kBool)),
+          .hints = {}};
+}
+
+ContextInputs repaint_source(const AceStep& model, const at::Tensor& latents, const at::Tensor& inside,
+                             const at::Tensor& chunk_mask) {
+  const at::Tensor silence = model.silence_of(latents.size(1)).to(latents.scalar_type());
+  return {.source = at::where(inside.unsqueeze(-1), silence, latents),
+          .chunk_mask = chunk_mask.unsqueeze(-1).expand_as(latents),
+          .is_cover = at::zeros({1}, latents.options().dtype(at::kBool)),
+          .hints = {}};
+}
+
+RepaintHold repaint_hold(const Edit& edit) {
+  constexpr double kLongestFadeFrames = 25, kLongestFadeSeconds = 0.05;
+  double strength = edit.repaint_strength;
+  switch (edit.repaint_mode) {
+    case RepaintMode::kConservative:
+      strength = 0.0;
+      break;
+    case RepaintMode::kBalanced:
+      break;
+    case RepaintMode::kAggressive:
+      return {.injection_ratio = 0,
+              .crossfade_frames = 0,
+              .crossfade_seconds = kLongestFadeSeconds,
+              .keeps_waveform = false};
+  }
+  const double hold = 1.0 - strength;
+  return {.injection_ratio = hold,
+          .crossfade_frames = std::lrint(kLongestFadeFrames * hold),  // half to even
+          .crossfade_seconds = kLongestFadeSeconds * hold,
+          .keeps_waveform = true};
+}
+
+std::optional<Repaint> hold_outside(const at::Tensor& latents, const at::Tensor& inside, const RepaintHold& hold) {
+  if (inside.all().item<bool>()) return std::nullopt;
+  return Repaint{.mask = inside,
+                 .clean = latents,
+                 .injection_ratio = hold.injection_ratio,
+                 .crossfade_frames = hold.crossfade_frames};
+}
+
 namespace {
 
 /// The source's latents, completed with silence to what is rendered: [1, T, C] float32 on the model's device.

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <mutex>
 
-#include "core/diffusion/schedule.h"
+#include "core/diffusion/flow_matching.h"
 #include "core/runtime/error.h"
 
 namespace carillon {

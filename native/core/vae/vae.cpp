@@ -8,7 +8,6 @@
 #include "core/checkpoint/checkpoint.h"
 #include "core/runtime/error.h"
 #include "core/vae/networks.h"
-#include "core/vae/tiling.h"
 
 namespace carillon {
 

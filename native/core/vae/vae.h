@@ -11,7 +11,7 @@
 
 namespace carillon {
 
-/// The Oobleck autoencoder: waveforms to latents and back (reference engine.md 6).
+/// The Oobleck autoencoder: waveforms to latents and back.
 ///
 /// Long signals are processed in overlapping tiles of a fixed size whose edges are discarded; the overlap is wider
 /// than the receptive field, so the result does not depend on the tiling.

@@ -4,11 +4,7 @@
 #include "core/diffusion/guidance.h"
 #include "core/diffusion/sampler.h"
 #include "core/runtime/error.h"
-#include "core/tasks/cover.h"
-#include "core/tasks/repaint.h"
-#include "core/tasks/stems.h"
 #include "core/tasks/task_inputs.h"
-#include "core/tasks/text2music.h"
 #include "test/parity/case.h"
 
 namespace carillon::parity {

@@ -7,7 +7,6 @@
 #include <filesystem>
 
 #include "core/diffusion/flow_matching.h"
-#include "core/diffusion/schedule.h"
 #include "core/dit/audio_tokenizer.h"
 #include "core/dit/condition_encoder.h"
 #include "core/qwen3/stack.h"

@@ -1,0 +1,165 @@
+#include <memory>
+#include <optional>
+
+#include "addon/call.h"
+#include "addon/exports.h"
+#include "addon/values.h"
+#include "core/lm/generate.h"
+#include "core/lm/vocabulary.h"
+#include "core/qwen3/causal_lm.h"
+#include "core/runtime/resident.h"
+
+namespace carillon::addon {
+namespace {
+
+/// The model and what constrained decoding derived from its vocabulary. Used on the language lane only.
+struct LoadedModel {
+  LoadedModel(Resident<CausalLm> resident, Vocabulary tokens, int64_t context_tokens, const Control& control)
+      : model(std::move(resident)), vocabulary(std::move(tokens)), max_context_tokens(context_tokens) {
+    const auto loaded = model.acquire(control);
+    placement = loaded->placement();
+    parameter_count = loaded->parameter_count();
+    vocabulary_size = loaded->config().vocab_size;
+    unused_tensors = loaded->unused_tensors();
+    masks.emplace(vocabulary, placement.device);
+  }
+
+  Resident<CausalLm> model;
+  Vocabulary vocabulary;
+  std::optional<MaskCache> masks;
+  int64_t max_context_tokens;
+  Placement placement;
+  int64_t parameter_count, vocabulary_size;
+  std::vector<std::string> unused_tensors;
+};
+
+Vocabulary vocabulary_of(const Napi::Object& object) {
+  const auto value = object.Get("bytes");
+  if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_uint8_array) {
+    throw Napi::TypeError::New(object.Env(), "vocabulary.bytes must be a Uint8Array");
+  }
+  const auto bytes = value.As<Napi::Uint8Array>();
+  return Vocabulary({bytes.Data(), bytes.Data() + bytes.ElementLength()}, ids_of(object, "offsets"),
+                    ids_of(object, "endTokenIds"), static_cast<int32_t>(integer_of(object, "firstAudioCodeId")),
+                    static_cast<int32_t>(integer_of(object, "audioCodeCount")));
+}
+
+Segment segment_of(const Napi::Object& object) {
+  const auto kind = text_of(object, "kind");
+  if (kind == "tokens") return TokensSegment{ids_of(object, "ids")};
+  if (kind == "pattern") {
+    return PatternSegment{text_of(object, "pattern"), text_of(object, "choose") == "greedy",
+                          integer_of(object, "maxTokens")};
+  }
+  if (kind == "codes") {
+    return CodesSegment{has(object, "count") ? std::optional(integer_of(object, "count")) : std::nullopt};
+  }
+  if (kind == "text") return TextSegment{};
+  if (kind == "free") return FreeSegment{};
+  throw Napi::TypeError::New(object.Env(), "unknown segment kind '" + kind + "'");
+}
+
+LanguageJob job_of(const Napi::Object& object) {
+  LanguageJob job;
+  job.prompt = ids_of(object, "promptTokenIds");
+  if (has(object, "negativePromptTokenIds")) job.negative_prompt = ids_of(object, "negativePromptTokenIds");
+  const auto program = optional_array(object, "program");
+  if (!program) throw Napi::TypeError::New(object.Env(), "program must be an array of segments");
+  for (uint32_t i = 0; i < program->Length(); ++i) {
+    const Napi::Value segment = program->Get(i);
+    if (!segment.IsObject()) throw Napi::TypeError::New(object.Env(), "program must be an array of segments");
+    job.program.push_back(segment_of(segment.As<Napi::Object>()));
+  }
+  job.seeds = seeds_of(object, "seeds");
+  job.max_new_tokens = integer_of(object, "maxNewTokens");
+  job.temperature = number_of(object, "temperature");
+  job.cfg_scale = number_of(object, "cfgScale");
+  job.top_k = integer_of(object, "topK");
+  job.top_p = number_of(object, "topP");
+  job.repetition_penalty = number_of(object, "repetitionPenalty");
+  job.stage = choice_of<Stage>(object, "stage",
+                               {{"metadata", Stage::kMetadata}, {"codes", Stage::kCodes}, {"text", Stage::kText}});
+  return job;
+}
+
+Napi::Value to_js(Napi::Env env, const LanguageResult& result) {
+  auto object = Napi::Object::New(env);
+  auto ids = Napi::Array::New(env);
+  auto finished = Napi::Array::New(env);
+  for (const auto& row : result.token_ids) ids.Set(ids.Length(), id_array(env, row));
+  for (const auto reason : result.finished) {
+    finished.Set(finished.Length(), Napi::String::New(env, finish_reason_name(reason)));
+  }
+  object.Set("tokenIds", ids);
+  object.Set("finished", finished);
+  return object;
+}
+
+Napi::Value info_of(Napi::Env env, const LoadedModel& loaded) {
+  auto info = Napi::Object::New(env);
+  info.Set("device", loaded.placement.device.str());
+  info.Set("dtype", dtype_name(loaded.placement.dtype));
+  info.Set("parameterCount", static_cast<double>(loaded.parameter_count));
+  info.Set("vocabularySize", static_cast<double>(loaded.vocabulary_size));
+  info.Set("unusedTensors", text_array(env, loaded.unused_tensors));
+  return info;
+}
+
+/// NativeLanguageModel.
+class LanguageModelObject : public Napi::ObjectWrap<LanguageModelObject> {
+ public:
+  static Napi::Value make(Napi::Env env, std::shared_ptr<LoadedModel> loaded) {
+    const auto constructor = DefineClass(env, "NativeLanguageModel",
+                                         {InstanceMethod<&LanguageModelObject::generate>("generate"),
+                                          InstanceMethod<&LanguageModelObject::close>("close")});
+    const auto object = constructor.New({});
+    object.Set("info", info_of(env, *loaded));
+    Unwrap(object)->loaded_ = std::move(loaded);
+    return object;
+  }
+
+  explicit LanguageModelObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<LanguageModelObject>(info) {}
+
+ private:
+  Napi::Value generate(const Napi::CallbackInfo& info) {
+    const auto job = job_of(info[0].As<Napi::Object>());
+    return Call::start(info.Env(), Lane::language(), info[1], [loaded = loaded_, job](const Control& control) {
+      if (!loaded) fail(ErrorCode::kBadArgument, "this language model was closed");
+      const auto model = loaded->model.acquire(control);
+      const auto result =
+          carillon::generate(*model, loaded->vocabulary, *loaded->masks, job, loaded->max_context_tokens, control);
+      return [result](Napi::Env env) { return to_js(env, result); };
+    });
+  }
+
+  Napi::Value close(const Napi::CallbackInfo& info) {
+    return Call::start(info.Env(), Lane::language(), info.Env().Undefined(),
+                       [loaded = std::move(loaded_)](const Control&) mutable {
+                         loaded.reset();
+                         return [](Napi::Env env) { return env.Undefined(); };
+                       });
+  }
+
+  std::shared_ptr<LoadedModel> loaded_;
+};
+
+}  // namespace
+
+Napi::Value load_language_model(const Napi::CallbackInfo& info) {
+  const auto options = info[0].As<Napi::Object>();
+  const auto directory = text_of(options, "modelDirectory");
+  const auto device = text_of(options, "device");
+  const auto dtype = text_of(options, "dtype");
+  const bool offload = flag_of(options, "offload");
+  const auto max_context_tokens = integer_of(options, "maxContextTokens");
+  const auto vocabulary = vocabulary_of(options.Get("vocabulary").As<Napi::Object>());
+  return Call::start(info.Env(), Lane::language(), info[1], [=](const Control& control) {
+    const auto placement = choose_placement(device, dtype);
+    Resident<CausalLm> model([=](const Control& call) { return CausalLm::load(directory, placement, call); }, !offload,
+                             control);
+    const auto loaded = std::make_shared<LoadedModel>(std::move(model), vocabulary, max_context_tokens, control);
+    return [loaded](Napi::Env env) { return LanguageModelObject::make(env, loaded); };
+  });
+}
+
+}  // namespace carillon::addon

@@ -1,0 +1,324 @@
+#include <algorithm>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "addon/call.h"
+#include "addon/exports.h"
+#include "addon/values.h"
+#include "core/tasks/renderer.h"
+#include "core/training/training_sample.h"
+
+namespace carillon::addon {
+
+namespace {
+
+/// An adapter, and the renderer it was checked against.
+struct LoadedAdapter {
+  std::shared_ptr<const Adapter> adapter;
+  std::weak_ptr<Renderer> renderer;
+};
+
+/// Tells a NativeAdapter from every other object.
+constexpr napi_type_tag kTag = {0x6361'7269'6c6c'6f6e, 0x6164'6170'7465'7200};
+
+class AdapterObject : public Napi::ObjectWrap<AdapterObject> {
+ public:
+  explicit AdapterObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<AdapterObject>(info) {}
+  LoadedAdapter loaded;
+};
+
+Napi::Value info_of(Napi::Env env, const Adapter& adapter) {
+  auto object = Napi::Object::New(env);
+  object.Set("kind", adapter.kind == Adapter::Kind::kLokr ? "lokr" : "lora");
+  object.Set("moduleCount", static_cast<double>(adapter.modules.size()));
+  object.Set("unmatchedTensors", text_array(env, adapter.unmatched_tensors));
+  return object;
+}
+
+/// NativeAdapter of src/engine/addon.ts.
+Napi::Value adapter_to_js(Napi::Env env, LoadedAdapter adapter) {
+  const auto object = AdapterObject::DefineClass(env, "NativeAdapter", {}).New({});
+  object.TypeTag(&kTag);
+  object.Set("info", info_of(env, *adapter.adapter));
+  AdapterObject::Unwrap(object)->loaded = std::move(adapter);
+  return object;
+}
+
+/// Throws a TypeError for anything but a NativeAdapter.
+LoadedAdapter adapter_of(const Napi::Value& value) {
+  if (!value.IsObject() || !value.As<Napi::Object>().CheckTypeTag(&kTag)) {
+    throw Napi::TypeError::New(value.Env(), "adapter must be a NativeAdapter");
+  }
+  return AdapterObject::Unwrap(value.As<Napi::Object>())->loaded;
+}
+
+/// A group of src/engine/render-parameters.ts. It is read whole: a parameter that is missing is refused, and so is one
+/// that nothing here reads.
+class Group {
+ public:
+  Group(const Napi::Object& job, const char* name) : name_(name), object_(object_of(job, name)) {}
+
+  double number(const char* key) { return number_of(with(key), key); }
+  int64_t integer(const char* key) { return integer_of(with(key), key); }
+  bool flag(const char* key) { return flag_of(with(key), key); }
+  std::optional<std::vector<double>> optional_numbers(const char* key) {
+    return has(with(key), key) ? std::optional(numbers_of(object_, key)) : std::nullopt;
+  }
+  template <typename Value>
+  Value choice(const char* key, std::initializer_list<std::pair<const char*, Value>> choices) {
+    return choice_of<Value>(with(key), key, choices);
+  }
+  void refuse_others() const {
+    const auto keys = object_.GetPropertyNames();
+    for (uint32_t i = 0; i < keys.Length(); ++i) {
+      const std::string key = keys.Get(i).ToString();
+      if (std::find(read_.begin(), read_.end(), key) == read_.end()) refuse(key, "reaches nothing in the core");
+    }
+  }
+
+ private:
+  const Napi::Object& with(const char* key) {
+    if (!object_.Has(key)) refuse(key, "is missing");
+    read_.emplace_back(key);
+    return object_;
+  }
+  [[noreturn]] void refuse(const std::string& key, const char* why) const {
+    throw Napi::TypeError::New(object_.Env(), name_ + "." + key + " " + why);
+  }
+
+  std::string name_;
+  Napi::Object object_;
+  std::vector<std::string> read_;
+};
+
+Denoise denoise_of(const Napi::Object& job) {
+  Group group(job, "denoise");
+  const Denoise denoise{
+      .inference_steps = static_cast<int>(group.integer("inferenceSteps")),
+      .shift = group.number("shift"),
+      .timesteps = group.optional_numbers("timesteps"),
+      .infer_method =
+          group.choice<InferMethod>("inferMethod", {{"ode", InferMethod::kOde}, {"sde", InferMethod::kSde}}),
+      .cover_strength = group.number("audioCoverStrength"),
+      .cover_noise_strength = group.number("coverNoiseStrength"),
+  };
+  group.refuse_others();
+  return denoise;
+}
+
+Guidance guidance_of(const Napi::Object& job) {
+  Group group(job, "guidance");
+  const Guidance guidance{
+      .scale = group.number("guidanceScale"),
+      .by_angle = group.flag("useAdg"),
+      .interval_start = group.number("cfgIntervalStart"),
+      .interval_end = group.number("cfgIntervalEnd"),
+  };
+  group.refuse_others();
+  return guidance;
+}
+
+Edit edit_of(const Napi::Object& job) {
+  Group group(job, "edit");
+  const Edit edit{
+      .repaint_mode = group.choice<RepaintMode>("repaintMode", {{"conservative", RepaintMode::kConservative},
+                                                                {"balanced", RepaintMode::kBalanced},
+                                                                {"aggressive", RepaintMode::kAggressive}}),
+      .repaint_strength = group.number("repaintStrength"),
+      .chunk_mask =
+          group.choice<ChunkMask>("chunkMaskMode", {{"explicit", ChunkMask::kExplicit}, {"auto", ChunkMask::kAuto}}),
+  };
+  group.refuse_others();
+  return edit;
+}
+
+PromptIds prompts_of(const Napi::Object& job) {
+  const auto prompts = object_of(job, "prompts");
+  return {.text = ids_of(prompts, "text"),
+          .lyrics = ids_of(prompts, "lyrics"),
+          .plain_text = has(prompts, "plainText") ? ids_of(prompts, "plainText") : std::vector<int32_t>()};
+}
+
+std::vector<std::vector<int32_t>> codes_of(const Napi::Object& job) {
+  std::vector<std::vector<int32_t>> items;
+  if (const auto codes = optional_array(job, "audioCodes")) {
+    for (uint32_t i = 0; i < codes->Length(); ++i) items.push_back(ids_of(codes->Get(i), "audioCodes"));
+  }
+  return items;
+}
+
+/// The window of a source that has one.
+std::optional<Window> window_of(const Napi::Object& source) {
+  if (!has(source, "window")) return std::nullopt;
+  const auto window = object_of(source, "window");
+  return Window{number_of(window, "startSeconds"), number_of(window, "endSeconds")};
+}
+
+RenderJob job_of(const Napi::Object& object) {
+  const bool has_source = has(object, "source");
+  return {.task = choice_of<Task>(object, "task",
+                                  {{"text2music", Task::kText2Music},
+                                   {"cover", Task::kCover},
+                                   {"repaint", Task::kRepaint},
+                                   {"lego", Task::kLego},
+                                   {"extract", Task::kExtract},
+                                   {"complete", Task::kComplete}}),
+          .prompts = prompts_of(object),
+          .frames = integer_of(object, "frames"),
+          .audio_codes = codes_of(object),
+          .source_audio = has_source ? audio_of(object_of(object, "source"), "audio") : at::Tensor(),
+          .window = has_source ? window_of(object_of(object, "source")) : std::nullopt,
+          .reference_audio = has(object, "referenceAudio") ? audio_of(object, "referenceAudio") : at::Tensor(),
+          .denoise = denoise_of(object),
+          .guidance = guidance_of(object),
+          .edit = edit_of(object),
+          .seeds = seeds_of(object, "seeds")};
+}
+
+Napi::Value to_js(Napi::Env env, const RenderResult& result) {
+  auto object = Napi::Object::New(env);
+  auto audio = Napi::Array::New(env);
+  for (const auto& item : result.audio) audio.Set(audio.Length(), float_array(env, item));
+  object.Set("audio", audio);
+  object.Set("samplesPerChannel", static_cast<double>(result.samples_per_channel));
+  auto timings = Napi::Object::New(env);
+  timings.Set("conditions", result.timings.conditions);
+  timings.Set("denoise", result.timings.denoise);
+  timings.Set("decode", result.timings.decode);
+  object.Set("timings", timings);
+  return object;
+}
+
+Napi::Value info_of(Napi::Env env, const RendererInfo& info) {
+  auto object = Napi::Object::New(env);
+  object.Set("device", info.placement.device.str());
+  object.Set("dtype", dtype_name(info.placement.dtype));
+  object.Set("isTurbo", info.is_turbo);
+  object.Set("isLegoSft", info.is_lego_sft);
+  object.Set("sampleRate", static_cast<double>(info.sample_rate));
+  object.Set("samplesPerFrame", static_cast<double>(info.samples_per_frame));
+  object.Set("framesPerCode", static_cast<double>(info.frames_per_code));
+  object.Set("codebookSize", static_cast<double>(info.codebook_size));
+  object.Set("maxFrames", static_cast<double>(info.max_frames));
+  object.Set("parameterCount", static_cast<double>(info.parameter_count));
+  object.Set("unusedTensors", text_array(env, info.unused_tensors));
+  return object;
+}
+
+void require_open(const std::shared_ptr<Renderer>& renderer) {
+  if (!renderer) fail(ErrorCode::kBadArgument, "this renderer was closed");
+}
+
+/// NativeRenderer.
+class RendererObject : public Napi::ObjectWrap<RendererObject> {
+ public:
+  static Napi::Value make(Napi::Env env, std::shared_ptr<Renderer> renderer) {
+    const auto constructor = DefineClass(env, "NativeRenderer",
+                                         {InstanceMethod<&RendererObject::render>("render"),
+                                          InstanceMethod<&RendererObject::prepare_sample>("prepareSample"),
+                                          InstanceMethod<&RendererObject::load_adapter>("loadAdapter"),
+                                          InstanceMethod<&RendererObject::apply_adapter>("applyAdapter"),
+                                          InstanceMethod<&RendererObject::encode_codes>("encodeCodes"),
+                                          InstanceMethod<&RendererObject::close>("close")});
+    const auto object = constructor.New({});
+    object.Set("info", info_of(env, renderer->info()));
+    Unwrap(object)->renderer_ = std::move(renderer);
+    return object;
+  }
+
+  explicit RendererObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<RendererObject>(info) {}
+
+ private:
+  Napi::Value render(const Napi::CallbackInfo& info) {
+    const auto job = job_of(info[0].As<Napi::Object>());
+    return Call::start(info.Env(), Lane::render(), info[1], [renderer = renderer_, job](const Control& control) {
+      require_open(renderer);
+      const auto result = renderer->render(job, control);
+      return [result](Napi::Env env) { return to_js(env, result); };
+    });
+  }
+
+  Napi::Value prepare_sample(const Napi::CallbackInfo& info) {
+    const auto sample = info[0].As<Napi::Object>();
+    PreparationJob job;
+    job.text_token_ids = ids_of(sample, "textTokenIds");
+    job.lyric_token_ids = ids_of(sample, "lyricTokenIds");
+    job.audio = audio_of(sample, "audio");
+    const auto metadata = text_of(sample, "metadata");
+    const std::string path = info[1].ToString();
+    return Call::start(info.Env(), Lane::render(), info[2],
+                       [renderer = renderer_, job, metadata, path](const Control& control) mutable {
+                         require_open(renderer);
+                         job.metadata = notes_of(metadata);
+                         write_sample(path, carillon::prepare_sample(*renderer, job, control));
+                         return [](Napi::Env env) { return env.Undefined(); };
+                       });
+  }
+
+  Napi::Value load_adapter(const Napi::CallbackInfo& info) {
+    const auto files = info[0].As<Napi::Object>();
+    const std::string path = text_of(files, "path");
+    const double epsilon = choice_of<double>(files, "doraEpsilon",
+                                             {{"float32", kLokrNormEpsilon}, {"bfloat16", kLokrNormEpsilonBfloat16}});
+    return Call::start(info.Env(), Lane::render(), info[1], [renderer = renderer_, path, epsilon](const Control&) {
+      require_open(renderer);
+      const LoadedAdapter loaded{std::make_shared<const Adapter>(renderer->load_adapter(path, epsilon)), renderer};
+      return [loaded](Napi::Env env) { return adapter_to_js(env, loaded); };
+    });
+  }
+
+  Napi::Value apply_adapter(const Napi::CallbackInfo& info) {
+    const LoadedAdapter loaded = info[0].IsNull() ? LoadedAdapter() : adapter_of(info[0]);
+    const double scale = info[1].ToNumber();
+    return Call::start(info.Env(), Lane::render(), info[2], [renderer = renderer_, loaded, scale](const Control&) {
+      require_open(renderer);
+      if (loaded.adapter && loaded.renderer.lock() != renderer) {
+        fail(ErrorCode::kBadArgument, "this adapter was loaded for another renderer");
+      }
+      renderer->apply_adapter(loaded.adapter, scale);
+      return [](Napi::Env env) { return env.Undefined(); };
+    });
+  }
+
+  Napi::Value encode_codes(const Napi::CallbackInfo& info) {
+    const auto audio = audio_of(info[0], "audio");
+    return Call::start(info.Env(), Lane::render(), info[1], [renderer = renderer_, audio](const Control& control) {
+      require_open(renderer);
+      const auto codes = renderer->encode_codes(audio, control);
+      return [codes](Napi::Env env) { return id_array(env, codes); };
+    });
+  }
+
+  Napi::Value close(const Napi::CallbackInfo& info) {
+    return Call::start(info.Env(), Lane::render(), info.Env().Undefined(),
+                       [renderer = std::move(renderer_)](const Control&) mutable {
+                         renderer.reset();
+                         return [](Napi::Env env) { return env.Undefined(); };
+                       });
+  }
+
+  std::shared_ptr<Renderer> renderer_;
+};
+
+}  // namespace
+
+Napi::Value load_renderer(const Napi::CallbackInfo& info) {
+  const auto options = info[0].As<Napi::Object>();
+  const Renderer::Directories directories{text_of(options, "modelDirectory"), text_of(options, "vaeDirectory"),
+                                          text_of(options, "textEncoderDirectory")};
+  const bool offload = flag_of(options, "offload");
+  const Renderer::Residency residency{.model = !offload && !flag_of(options, "offloadModel"),
+                                      .text_encoder_and_vae = !offload};
+  const auto device = text_of(options, "device");
+  const auto dtype = text_of(options, "dtype");
+  return Call::start(info.Env(), Lane::render(), info[1], [=](const Control& control) {
+    const auto renderer = std::make_shared<Renderer>(directories, choose_placement(device, dtype), residency, control);
+    return [renderer](Napi::Env env) { return RendererObject::make(env, renderer); };
+  });
+}
+
+}  // namespace carillon::addon

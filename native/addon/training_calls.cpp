@@ -1,0 +1,181 @@
+#include <variant>
+
+#include "addon/call.h"
+#include "addon/exports.h"
+#include "addon/values.h"
+#include "core/checkpoint/config.h"
+#include "core/training/adapter_training.h"
+#include "core/training/training_sample.h"
+
+namespace carillon::addon {
+
+namespace {
+
+Napi::Value to_js(Napi::Env env, const std::vector<SampleInfo>& infos) {
+  auto result = Napi::Array::New(env);
+  for (const auto& info : infos) {
+    auto entry = Napi::Object::New(env);
+    entry.Set("frames", static_cast<double>(info.frames));
+    entry.Set("conditionTokens", static_cast<double>(info.condition_tokens));
+    result.Set(result.Length(), entry);
+  }
+  return result;
+}
+
+}  // namespace
+
+Napi::Value inspect_samples(const Napi::CallbackInfo& info) {
+  const std::string directory = info[0].ToString();
+  const auto paths = texts_of(info[1], "samples");
+  return Call::start(info.Env(), Lane::training(), info[2], [=](const Control& control) {
+    const auto config = DitConfig::read(directory);
+    std::vector<SampleInfo> infos;
+    for (const auto& path : paths) {
+      control.check();
+      infos.push_back(inspect_sample(path, config));
+    }
+    return [infos](Napi::Env env) { return to_js(env, infos); };
+  });
+}
+
+namespace {
+
+AdapterDesign design_of(const Napi::Object& object) {
+  const auto kind = text_of(object, "kind");
+  if (kind == "lora") {
+    return LoraDesign{
+        .rank = integer_of(object, "rank"),
+        .alpha = number_of(object, "alpha"),
+        .dropout = number_of(object, "dropout"),
+    };
+  }
+  if (kind == "lokr") {
+    return LokrDesign{
+        .dimension = integer_of(object, "dimension"),
+        .alpha = number_of(object, "alpha"),
+        .factor = integer_of(object, "factor"),
+        .decompose_both = flag_of(object, "decomposeBoth"),
+        .use_tucker = flag_of(object, "useTucker"),
+        .use_scalar = flag_of(object, "useScalar"),
+        .weight_decompose = flag_of(object, "weightDecompose"),
+    };
+  }
+  throw Napi::TypeError::New(object.Env(), "unknown adapter kind '" + kind + "'");
+}
+
+/// All but the placement: finding a device may take a while, so the lane chooses it.
+TrainingOptions options_of(const Napi::Object& object) {
+  TrainingOptions options;
+  options.model_directory = text_of(object, "modelDirectory");
+  options.model_name = text_of(object, "modelName");
+  options.adapter = design_of(object.Get("adapter").As<Napi::Object>());
+  options.data_set_name = text_of(object, "dataSetName");
+  options.samples = texts_of(object, "samples");
+  options.output_directory = text_of(object, "outputDirectory");
+  options.learning_rate = number_of(object, "learningRate");
+  options.epochs = integer_of(object, "epochs");
+  options.batch_size = integer_of(object, "batchSize");
+  options.gradient_accumulation = integer_of(object, "gradientAccumulation");
+  options.save_every_epochs = integer_of(object, "saveEveryEpochs");
+  options.shift = number_of(object, "shift");
+  options.seed = static_cast<uint64_t>(integer_of(object, "seed"));
+  options.gradient_checkpointing = flag_of(object, "gradientCheckpointing");
+  options.timestep_sampling = choice_of<TimestepSampling>(object, "timestepSampling",
+                                                          {{"auto", TimestepSampling::kAuto},
+                                                           {"discrete", TimestepSampling::kDiscrete},
+                                                           {"logit_normal", TimestepSampling::kLogitNormal}});
+  options.trim_condition = flag_of(object, "trimCondition");
+  if (has(object, "conditionDropout")) options.condition_dropout = number_of(object, "conditionDropout");
+  if (has(object, "resumeFrom")) options.resume_from = text_of(object, "resumeFrom");
+  return options;
+}
+
+/// A TrainingEvent of src/engine/addon.ts out of the core's.
+class EventObject {
+ public:
+  explicit EventObject(Napi::Env env) : object_(Napi::Object::New(env)) {}
+
+  Napi::Value operator()(const training_event::Loaded& event) {
+    return set("kind", "loaded").set("samples", event.samples).object_;
+  }
+  Napi::Value operator()(const training_event::Started& event) {
+    return set("kind", "started")
+        .set("device", event.device)
+        .set("precision", event.precision)
+        .set("trainableParameters", event.trainable_parameters)
+        .set("totalSteps", event.total_steps)
+        .object_;
+  }
+  Napi::Value operator()(const training_event::Resumed& event) {
+    return set("kind", "resumed")
+        .set("epoch", event.epoch)
+        .set("step", event.step)
+        .set("hasOptimizer", event.has_optimizer)
+        .object_;
+  }
+  Napi::Value operator()(const training_event::Step& event) {
+    return set("kind", "step")
+        .set("epoch", event.epoch)
+        .set("step", event.step)
+        .set("loss", event.loss)
+        .set("learningRate", event.learning_rate)
+        .set("gradientNorm", event.gradient_norm)
+        .object_;
+  }
+  Napi::Value operator()(const training_event::Skipped& event) {
+    return set("kind", "skipped")
+        .set("epoch", event.epoch)
+        .set("step", event.step)
+        .set("notFinite", event.not_finite)
+        .set("parameters", event.parameters)
+        .object_;
+  }
+  Napi::Value operator()(const training_event::Epoch& event) {
+    return set("kind", "epoch").set("epoch", event.epoch).set("seconds", event.seconds).set("loss", event.loss).object_;
+  }
+  Napi::Value operator()(const training_event::Checkpoint& event) {
+    return set("kind", "checkpoint").set("epoch", event.epoch).set("path", event.path).object_;
+  }
+  Napi::Value operator()(const training_event::Notice& event) {
+    return set("kind", "notice").set("text", event.text).object_;
+  }
+
+ private:
+  template <typename Value>
+  EventObject& set(const char* key, const Value& value) {
+    if constexpr (std::is_arithmetic_v<Value>) {
+      object_.Set(key, static_cast<double>(value));
+    } else {
+      object_.Set(key, value);
+    }
+    return *this;
+  }
+
+  Napi::Object object_;
+};
+
+Napi::Value to_js(Napi::Env env, const TrainingResult& result) {
+  auto object = Napi::Object::New(env);
+  object.Set("outcome", result.completed ? "completed" : "stopped");
+  object.Set("path", result.path);
+  object.Set("steps", static_cast<double>(result.steps));
+  return object;
+}
+
+}  // namespace
+
+Napi::Value train(const Napi::CallbackInfo& info) {
+  const auto object = info[0].As<Napi::Object>();
+  auto work = [options = options_of(object), device = text_of(object, "device"), dtype = text_of(object, "dtype")](
+                  const Control& control, const Call::Tell& tell) mutable -> Call::MakeValue {
+    options.placement = choose_placement(device, dtype);
+    const auto on_event = [&tell](const TrainingEvent& event) {
+      tell([event](Napi::Env env) { return std::visit(EventObject(env), event); });
+    };
+    const auto result = carillon::train(options, on_event, control);
+    return [result](Napi::Env env) { return to_js(env, result); };
+  };
+  return Call::start(info.Env(), Lane::training(), info[1], std::move(work));
+}
+
+}  // namespace carillon::addon

@@ -1,0 +1,58 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include "core/checkpoint/checkpoint.h"
+#include "core/checkpoint/config.h"
+#include "core/nn/linear.h"
+
+namespace carillon {
+
+/// Latent frames to DiT tokens. The checkpoint's strided convolution over [context | state] channels, as two linear
+/// maps over the patch: a token is embed_context + embed_state, and the context stays the same over all steps.
+/// A length that is no multiple of the patch is completed with zero frames.
+struct PatchEmbedding {
+  int64_t patch_size = 0;
+  nn::Linear context;  // [H, patch * context channels], with bias
+  nn::Linear state;    // [H, patch * latent channels], without
+
+  /// Reads the convolution's `weight` [H, in_channels, patch] and `bias`.
+  static PatchEmbedding load(const Weights& weights, const DitConfig& config);
+
+  /// [B, T, context channels] -> [B, ceil(T / patch), H].
+  at::Tensor embed_context(const at::Tensor& x) const;
+  /// [B, T, latent channels] -> [B, ceil(T / patch), H].
+  at::Tensor embed_state(const at::Tensor& x) const;
+};
+
+/// DiT tokens back to latent frames: the checkpoint's transposed convolution as one linear map.
+struct PatchOutput {
+  int64_t patch_size = 0;
+  nn::Linear projection;  // [patch * latent channels, H]
+
+  /// Reads the transposed convolution's `weight` [H, latent channels, patch] and `bias`.
+  static PatchOutput load(const Weights& weights, const DitConfig& config);
+
+  /// [B, S, H] -> [B, frames, latent channels], frames <= S * patch.
+  at::Tensor operator()(const at::Tensor& x, int64_t frames) const;
+};
+
+/// A flow time as a vector, and as the six modulations of a DiT layer.
+struct TimeEmbedding {
+  nn::Linear linear_1, linear_2, time_proj;
+
+  struct Output {
+    at::Tensor embedding;   // [N, H]
+    at::Tensor modulation;  // [N, 6, H]
+  };
+
+  /// Reads `linear_1`, `linear_2`, `time_proj`.
+  static TimeEmbedding load(const Weights& weights, int64_t hidden_size);
+
+  /// times [N] float32 in [0, 1]. The sinusoid is computed in float32, then cast.
+  Output operator()(const at::Tensor& times) const;
+};
+
+/// [cos(1000 t f_i), sin(1000 t f_i)] with f_i = 10000^(-2i / width): times [N] float32 -> [N, width] float32.
+at::Tensor sinusoid(const at::Tensor& times, int64_t width);
+
+}  // namespace carillon

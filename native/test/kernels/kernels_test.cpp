@@ -1,0 +1,151 @@
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/InferenceMode.h>
+
+#include <cmath>
+
+#include "kernels/cpu.h"
+#include "kernels/decode_attention.h"
+#include "kernels/linear.h"
+#include "kernels/snake.h"
+#include "test/test.h"
+
+using namespace carillon;
+
+namespace {
+
+double relative_error(const at::Tensor& actual, const at::Tensor& expected) {
+  const at::Tensor wide = expected.to(at::kDouble);
+  return ((actual.to(at::kDouble) - wide).norm() / wide.norm()).item<double>();
+}
+
+}  // namespace
+
+TEST("kernels: linear agrees with libtorch at every number of rows, width and depth") {
+  const c10::InferenceMode inference;
+  for (const int64_t rows : {1, 2, 3, 8, 9, 14, 15, 40}) {
+    for (const auto& [in, out] : {std::pair(64, 32), std::pair(90, 7), std::pair(1024, 33), std::pair(2, 100)}) {
+      for (const bool has_bias : {false, true}) {
+        for (const at::ScalarType dtype : {at::kBFloat16, at::kFloat}) {
+          const at::Tensor x = at::randn({rows, in}).to(dtype);
+          const at::Tensor weight = (at::randn({out, in}) / std::sqrt(static_cast<double>(in))).to(dtype);
+          const at::Tensor bias = has_bias ? at::randn({out}).to(dtype) : at::Tensor();
+          const at::Tensor exact = kernels::linear_reference(x.to(at::kDouble), weight.to(at::kDouble),
+                                                             has_bias ? bias.to(at::kDouble) : bias);
+          const at::Tensor y = kernels::linear(x, weight, bias);
+          EXPECT(y.scalar_type() == dtype);
+          EXPECT(relative_error(y, exact) < (dtype == at::kFloat ? 1e-5 : 4e-3));
+        }
+      }
+    }
+  }
+}
+
+TEST("kernels: linear keeps leading dimensions and takes views") {
+  const c10::InferenceMode inference;
+  const at::Tensor x = at::randn({2, 64, 5}).to(at::kBFloat16).transpose(1, 2);
+  const at::Tensor table = at::randn({50, 64}).to(at::kBFloat16);
+  const at::Tensor weight = table.narrow(0, 10, 20);
+  const at::Tensor y = kernels::linear(x, weight, {});
+  EXPECT((y.sizes() == at::IntArrayRef{2, 5, 20}));
+  EXPECT(relative_error(y, kernels::linear_reference(x.to(at::kDouble), weight.to(at::kDouble), {})) < 4e-3);
+  const at::Tensor columns = at::randn({64, 20}).to(at::kBFloat16).t();
+  EXPECT(relative_error(kernels::linear(x, columns, {}),
+                        kernels::linear_reference(x.to(at::kDouble), columns.to(at::kDouble), {})) < 4e-3);
+}
+
+TEST("kernels: linear is differentiable where gradients are asked for") {
+  const at::Tensor x = at::randn({3, 16}).to(at::kBFloat16);
+  const at::Tensor weight = at::randn({4, 16}).to(at::kBFloat16).requires_grad_();
+  EXPECT(kernels::linear(x, weight, {}).requires_grad());
+}
+
+TEST("kernels: a packed product adds its bias and residual, and its snake is snake") {
+  if (!kernels::has_avx512()) return;  // nothing is packed there
+  const c10::InferenceMode inference;
+  for (const int64_t rows : {1, 14, 31}) {
+    for (const int64_t outputs : {2, 16, 32, 70}) {
+      const int64_t depth = 48;
+      const at::Tensor x = at::randn({rows, depth}).to(at::kBFloat16);
+      const at::Tensor weight = (at::randn({outputs, depth}) / 7).to(at::kBFloat16);
+      const at::Tensor bias = at::randn({outputs}), residual = at::randn({rows, outputs}).to(at::kBFloat16);
+      // Angles up to a few thousand, as large activations have them.
+      const at::Tensor frequency = at::randn({outputs}).exp() * 300, gain = at::randn({outputs}).exp();
+      const at::Tensor plain = at::empty({rows, outputs}), snaked = at::empty({rows, outputs}, at::kBFloat16);
+      const at::Tensor rounded = at::empty_like(snaked);
+      kernels::TileEpilogue epilogue;
+      epilogue.bias = bias.const_data_ptr<float>();
+      epilogue.residual = static_cast<const uint16_t*>(residual.const_data_ptr());
+      epilogue.residual_stride = outputs;
+      epilogue.out = static_cast<uint16_t*>(rounded.data_ptr());
+      epilogue.out_stride = outputs;
+      epilogue.out_float = plain.data_ptr<float>();
+      epilogue.out_float_stride = outputs;
+      epilogue.snake_frequency = frequency.const_data_ptr<float>();
+      epilogue.snake_gain = gain.const_data_ptr<float>();
+      epilogue.snake_out = static_cast<uint16_t*>(snaked.data_ptr());
+      epilogue.snake_stride = outputs;
+      const kernels::TileInput input{static_cast<const uint32_t*>(x.const_data_ptr()), depth / 2, 0, 1, depth / 2};
+      kernels::matmul(kernels::pack(weight), input, rows, epilogue);
+
+      const at::Tensor exact = at::linear(x.to(at::kFloat), weight.to(at::kFloat), bias) + residual.to(at::kFloat);
+      EXPECT(relative_error(plain, exact) < 1e-5);
+      EXPECT(relative_error(rounded, exact) < 4e-3);
+      EXPECT(relative_error(snaked, kernels::snake_reference(plain, frequency, gain)) < 4e-3);
+    }
+  }
+}
+
+TEST("kernels: snake is x + sin(f x)^2 g") {
+  const at::Tensor x = at::tensor({-1.0f, 0.5f, 2.0f});
+  const at::Tensor frequency = at::tensor({-0.1f}).exp(), gain = at::tensor({0.2f}).exp().reciprocal();
+  const at::Tensor y = kernels::snake_reference(x, frequency, gain);
+  const float expected[] = {-0.493773f, 0.656454f, 2.772893f};
+  for (int i = 0; i < 3; ++i) EXPECT_NEAR(y[i].item<float>(), expected[i], 1e-5);
+}
+
+TEST("kernels: snake and its gradients agree with the reference") {
+  auto generator = at::detail::createCPUGenerator(3);
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const double tolerance = dtype == at::kFloat ? 1e-4 : 1e-2;
+    for (const int64_t length : {5, 37, 40000}) {
+      const at::Tensor x = (3 * at::randn({2, 3, length}, generator, at::kFloat)).to(dtype).set_requires_grad(true);
+      const at::Tensor frequency = at::randn({3}, generator, at::kFloat).exp().set_requires_grad(true);
+      const at::Tensor gain = at::randn({3}, generator, at::kFloat).exp().set_requires_grad(true);
+      const at::Tensor upstream = at::randn({2, 3, length}, generator, at::kFloat).to(dtype);
+      const auto run = [&](const at::Tensor& y) {
+        std::vector<at::Tensor> results = {y.detach()};
+        y.backward(upstream);
+        for (const at::Tensor& leaf : {x, frequency, gain}) {
+          results.push_back(leaf.grad().clone());
+          leaf.mutable_grad() = at::Tensor();
+        }
+        return results;
+      };
+      const auto fast = run(kernels::snake(x, frequency, gain));
+      const auto exact = run(kernels::snake_reference(x, frequency.unsqueeze(1), gain.unsqueeze(1)));
+      for (size_t i = 0; i < exact.size(); ++i) EXPECT(relative_error(fast[i], exact[i]) < tolerance);
+      const at::NoGradGuard no_grad;
+      EXPECT(relative_error(kernels::snake(x, frequency, gain), exact[0]) < tolerance);
+    }
+  }
+}
+
+TEST("kernels: decode attention agrees with libtorch over cache views") {
+  const c10::InferenceMode inference;
+  for (const at::ScalarType dtype : {at::kBFloat16, at::kFloat}) {
+    for (const int64_t dim : {32, 128, 24}) {
+      for (const int64_t length : {1, 15, 17, 401}) {
+        const at::Tensor cache = at::randn({2, 3, 2, 420, dim}).to(dtype);
+        const at::Tensor k = cache[0].narrow(0, 1, 2).narrow(2, 0, length),
+                         v = cache[1].narrow(0, 1, 2).narrow(2, 0, length);
+        const at::Tensor q = (at::randn({2, 4, 2, dim}) * 3).to(dtype).transpose(1, 2);
+        const at::Tensor exact =
+            kernels::decode_attention_reference(q.to(at::kDouble), k.to(at::kDouble), v.to(at::kDouble));
+        const at::Tensor y = kernels::decode_attention(q, k, v);
+        EXPECT((y.sizes() == at::IntArrayRef{2, 2, 4, dim}));
+        EXPECT(relative_error(y, exact) < (dtype == at::kFloat ? 1e-5 : 1e-2));
+      }
+    }
+  }
+}

@@ -1,0 +1,143 @@
+// What a render job may and may not hold, and what text2music makes its source of.
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/tasks/render_job.h"
+#include "core/tasks/task_inputs.h"
+#include "test/tiny_renderer.h"
+
+using namespace carillon;
+using namespace carillon::test;
+
+namespace {
+
+/// `change` makes a good job one that is refused for what `fragment` says.
+template <typename Change>
+void expect_refused(RenderJob job, const Change& change, const char* fragment,
+                    ErrorCode code = ErrorCode::kBadArgument) {
+  check_render_job(job, kTinyInfo);
+  change(job);
+  EXPECT_THROWS(check_render_job(job, kTinyInfo), fragment);
+  EXPECT(code_thrown([&] { check_render_job(job, kTinyInfo); }) == code);
+}
+
+}  // namespace
+
+TEST("render: a job whose parts contradict each other is refused") {
+  const auto refused = [](auto change, const char* fragment) { expect_refused(plain_job({1, 2}), change, fragment); };
+  refused([](RenderJob& job) { job.seeds.clear(); }, "at least one seed");
+  refused([](RenderJob& job) { job.prompts.text.clear(); }, "text prompt");
+  refused([](RenderJob& job) { job.prompts.lyrics.clear(); }, "lyric prompt");
+  refused([](RenderJob& job) { job.frames = 0; }, "less than one latent frame");
+  refused([](RenderJob& job) { job.audio_codes = {{1, 2}}; }, "1 items and seeds for 2");
+  refused([](RenderJob& job) { job.audio_codes = {{1, 2}, {3}}; }, "differ in length");
+  refused([](RenderJob& job) { job.audio_codes = {{}, {}}; }, "empty");
+  refused([](RenderJob& job) { job.guidance = {1.0, false, 0.9, 0.1}; }, "ends before it starts");
+}
+
+TEST("render: strengths are shares, and a cover strength below 1 needs a prompt for the other steps") {
+  const auto refused = [](auto change, const char* fragment) { expect_refused(plain_job(), change, fragment); };
+  refused([](RenderJob& job) { job.denoise.cover_strength = 0.5; }, "needs the text prompt of text2music");
+  refused([](RenderJob& job) { job.denoise.cover_strength = 1.5; }, "cover strength must be within 0 .. 1, not 1.5");
+  refused([](RenderJob& job) { job.denoise.cover_noise_strength = -0.1; },
+          "cover noise strength must be within 0 .. 1");
+  refused([](RenderJob& job) { job.edit.repaint_strength = std::nan(""); }, "repaint strength must be within 0 .. 1");
+}
+
+TEST("render: a task without its source, or with what it cannot use, is refused") {
+  for (const Task task : {Task::kCover, Task::kRepaint, Task::kLego, Task::kExtract, Task::kComplete}) {
+    const std::string needs = std::string(task_name(task)) + " needs source audio";
+    expect_refused(source_job(task), [](RenderJob& job) { job.source_audio.reset(); }, needs.c_str());
+    const auto refused = [&](auto change, const char* fragment) { expect_refused(source_job(task), change, fragment); };
+    refused([](RenderJob& job) { job.source_audio = recording(1, 1).slice(1, 1); }, "less than one latent frame");
+    refused([](RenderJob& job) { job.source_audio = recording(40, 1).fill_(std::nan("")); }, "not a number");
+    refused([](RenderJob& job) { job.source_audio = recording(40, 1).to(at::kDouble); }, "must be float32");
+    if (task == Task::kCover) continue;
+    refused([](RenderJob& job) { job.audio_codes = {{1, 2}}; }, "audio codes would take the place of the source");
+  }
+}
+
+TEST("render: a window is for repaint and lego, runs forwards and touches the source") {
+  const Window inside{0.5, 1};
+  for (const Task task : {Task::kText2Music, Task::kCover, Task::kExtract, Task::kComplete}) {
+    expect_refused(
+        source_job(Task::kRepaint), [&](RenderJob& job) { job.task = task, job.window = inside; },
+        "only repaint and lego have a window");
+  }
+  for (const Task task : {Task::kRepaint, Task::kLego}) {
+    const auto refused = [&](Window window, const char* fragment) {
+      expect_refused(source_job(task, {3}, 25), [&](RenderJob& job) { job.window = window; }, fragment);
+    };
+    refused({-3, -0.5}, "does not touch the source, which has 1");
+    refused({1.5, 6}, "the window of 1.5 to 6 seconds does not touch the source");
+    refused({0.5, 0.5}, "ends before it begins");
+    refused({0.9, 0.5}, "ends before it begins");
+    refused({std::nan(""), 2}, "no numbers");
+    refused({0, std::numeric_limits<double>::infinity()}, "no numbers");
+  }
+}
+
+TEST("render: a song beyond the silence table is refused as too long, whatever sets its length") {
+  const auto refused = [](RenderJob job, auto change, const char* fragment) {
+    expect_refused(std::move(job), change, fragment, ErrorCode::kSongTooLong);
+  };
+  refused(
+      plain_job(), [](RenderJob& job) { job.frames = kTinySilence + 1; },
+      "the song has 201 latent frames (8 seconds), but the silence table of this checkpoint ends at 200 (8 seconds)");
+  refused(
+      plain_job({1, 2}), [](RenderJob& job) { job.audio_codes.assign(2, std::vector<int32_t>(41)); },
+      "has 205 latent frames");
+  for (const Task task : {Task::kCover, Task::kRepaint, Task::kLego, Task::kExtract, Task::kComplete}) {
+    refused(
+        source_job(task), [](RenderJob& job) { job.source_audio = recording(kTinySilence + 1, 1); },
+        "source audio has 201 latent");
+  }
+  for (const Task task : {Task::kRepaint, Task::kLego}) {
+    const RenderJob job = source_job(task, {3}, 25);
+    refused(
+        job, [](RenderJob& changed) { changed.window = {-1, 7.2}; },
+        "the window of -1 to 7.2 seconds has 205 latent frames");
+    refused(job, [](RenderJob& changed) { changed.window = {0.5, 1e300}; }, "silence table");
+  }
+}
+
+TEST("render: a reference that says nothing is refused") {
+  const auto refused = [](auto change, const char* fragment) { expect_refused(plain_job(), change, fragment); };
+  refused([](RenderJob& job) { job.reference_audio = at::zeros({2, 5000}); }, "the reference audio is silent");
+  refused([](RenderJob& job) { job.reference_audio = at::zeros({2, 0}); }, "the reference audio has no samples");
+  refused([](RenderJob& job) { job.reference_audio = at::full({2, 9}, std::nan("")); }, "not a number");
+}
+
+TEST("render: text2music starts from silence, at least 128 frames of it") {
+  const AceStep model = tiny_ace_step({});
+  RenderJob job = plain_job();
+  const ContextInputs source = text2music_source(model, job, song_frames(job, kTinyInfo));
+  EXPECT(source.source.equal(model.silence_of(kFrames)));
+  EXPECT(source.chunk_mask.equal(at::ones_like(source.source)));
+  EXPECT(!source.is_cover.any().item<bool>());
+  job.frames = 40;
+  EXPECT_EQ(text2music_source(model, job, song_frames(job, kTinyInfo)).source.size(1), 128);
+  EXPECT_EQ(song_frames(job, kTinyInfo), 40);
+}
+
+TEST("render: audio codes set the length and stand in for the source, item by item") {
+  const AceStep model = tiny_ace_step({});
+  RenderJob job = plain_job({1, 2});
+  job.audio_codes = {std::vector<int32_t>(30, 7), std::vector<int32_t>(30, 63999)};
+  EXPECT_EQ(song_frames(job, kTinyInfo), 150);
+  const ContextInputs source = text2music_source(model, job, song_frames(job, kTinyInfo));
+  EXPECT(source.is_cover.all().item<bool>());
+  EXPECT(source.source.equal(source.hints));
+  const at::Tensor hints = model.detokenizer.hints(model.tokenizer.embed(at::full({1, 30}, 63999, at::kLong)));
+  EXPECT(largest_difference(source.hints[1], hints[0]) < 1e-5);
+  EXPECT(largest_difference(source.hints[0], source.hints[1]) > 1e-3);
+  job.audio_codes = {{7, 8}, {9, 10}};
+  EXPECT(text2music_source(model, job, song_frames(job, kTinyInfo))
+             .hints[0]
+             .narrow(0, 10, 118)
+             .equal(model.silence_of(118)[0]));
+  job.audio_codes = {{7, 8}, {9, 64000}};
+  EXPECT_THROWS(text2music_source(model, job, song_frames(job, kTinyInfo)), "audio code 64000 is outside");
+}

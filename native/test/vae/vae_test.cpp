@@ -1,0 +1,159 @@
+#include "core/vae/vae.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <atomic>
+#include <string>
+
+#include "core/checkpoint/checkpoint.h"
+#include "core/runtime/error.h"
+#include "core/vae/networks.h"
+#include "kernels/cpu.h"
+#include "test/tiny_vae.h"
+
+using namespace carillon;
+using namespace carillon::test;
+
+namespace {
+
+double relative_error(const at::Tensor& actual, const at::Tensor& expected) {
+  return ((actual - expected).norm() / expected.norm()).item<double>();
+}
+
+at::Tensor noise(at::IntArrayRef shape) { return at::randn(shape, at::detail::createCPUGenerator(3)); }
+
+struct Loaded {
+  VaeConfig config;
+  Oobleck encoder, decoder;
+};
+
+Loaded load(const std::string& directory, at::ScalarType dtype) {
+  const Placement placement{at::kCPU, dtype};
+  const VaeConfig config = VaeConfig::read(directory);
+  const Weights weights = Checkpoint::open(directory).weights(placement);
+  const bool time_major = can_run_time_major(placement, config);
+  return {config, Oobleck::load_encoder(weights.sub("encoder"), config, time_major),
+          Oobleck::load_decoder(weights.sub("decoder"), config, time_major)};
+}
+
+}  // namespace
+
+TEST("vae: the three spellings of a weight decode alike") {
+  const Placement placement{at::kCPU, at::kFloat};
+  const at::Tensor latents = noise({1, 4, 5});
+  const at::Tensor expected =
+      Vae::load(write_tiny_vae(Spelling::kWeightNorm), placement, Control()).decode(latents, Control());
+  EXPECT((expected.sizes() == at::IntArrayRef{1, 2, 5 * 1920}));
+  for (const Spelling spelling : {Spelling::kParametrizations, Spelling::kPlain}) {
+    const at::Tensor audio = Vae::load(write_tiny_vae(spelling), placement, Control()).decode(latents, Control());
+    EXPECT(relative_error(audio, expected) < 1e-3);
+  }
+}
+
+TEST("vae: tiles cover every frame once and never reach past the ends") {
+  constexpr int64_t kOverlap = 16;
+  const auto tiles = plan_tiles(500, 128, kOverlap);
+  int64_t next = 0;
+  for (const Tile& tile : tiles) {
+    EXPECT_EQ(tile.begin, next);
+    next = tile.end;
+    EXPECT(tile.window_begin >= 0 && tile.window_end <= 500 && tile.window_end - tile.window_begin <= 128);
+    EXPECT(tile.begin - tile.window_begin == kOverlap || tile.window_begin == 0);
+    EXPECT(tile.window_end - tile.end == kOverlap || tile.window_end == 500);
+  }
+  EXPECT_EQ(next, 500);
+  EXPECT_EQ(plan_tiles(128, 128, kOverlap).size(), size_t{1});
+  EXPECT_THROWS(plan_tiles(100, 32, kOverlap), "not wider than its overlaps");
+}
+
+TEST("vae: tiles overlap by as much as a frame reaches") {
+  VaeConfig config{};
+  config.downsampling_ratios = {2, 4, 4, 6, 10};
+  EXPECT_EQ(tile_overlap_frames(config), 10);
+  config.downsampling_ratios = {10, 6, 4, 4, 2};
+  EXPECT_EQ(tile_overlap_frames(config), 32);
+}
+
+TEST("vae: tiled decoding and encoding equal the whole") {
+  const c10::InferenceMode inference;
+  const std::string directory = write_tiny_vae(Spelling::kWeightNorm);
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    // The CPU kernels sum every output in one order, wherever a tile begins: equal to the last bit.
+    const double tolerance = dtype == at::kBFloat16 && kernels::has_avx512() ? 0.0 : dtype == at::kFloat ? 1e-3 : 5e-2;
+    const Loaded vae = load(directory, dtype);
+    const at::Tensor latents = noise({1, 4, 70});
+    const at::Tensor whole = decode_tiled(vae.decoder, latents, vae.config, 70, Control());
+    EXPECT(relative_error(decode_tiled(vae.decoder, latents, vae.config, 48, Control()), whole) <= tolerance);
+
+    const at::Tensor audio = noise({1, 2, 70 * 1920 + 700});
+    const at::Tensor moments = encode_tiled(vae.encoder, audio, vae.config, 71, Control());
+    EXPECT_EQ(moments.size(2), 70);
+    EXPECT(relative_error(encode_tiled(vae.encoder, audio, vae.config, 48, Control()), moments) <= tolerance);
+  }
+}
+
+TEST("vae: bfloat16 kernels follow libtorch's float32") {
+  const std::string directory = write_tiny_vae(Spelling::kWeightNorm);
+  const Vae exact = Vae::load(directory, {at::kCPU, at::kFloat}, Control());
+  const Vae fast = Vae::load(directory, {at::kCPU, at::kBFloat16}, Control());
+  const at::Tensor latents = noise({2, 4, 9});
+  EXPECT(relative_error(fast.decode(latents, Control()), exact.decode(latents, Control())) < 0.1);
+  const at::Tensor audio = noise({2, 2, 5 * 1920});
+  EXPECT(relative_error(fast.encode(audio, Control()).mean, exact.encode(audio, Control()).mean) < 0.1);
+}
+
+TEST("vae: the network that is trained in bfloat16 follows float32") {
+  const c10::InferenceMode inference;
+  const std::string directory = write_tiny_vae(Spelling::kWeightNorm);
+  const VaeConfig config = VaeConfig::read(directory);
+  const at::Tensor latents = noise({2, 4, 9});
+  const auto decode = [&](at::ScalarType dtype) {
+    const Weights weights = Checkpoint::open(directory).weights({at::kCPU, dtype});
+    SignalPool pool;
+    return Oobleck::load_decoder(weights.sub("decoder"), config, /*time_major=*/false).decode(latents, pool);
+  };
+  EXPECT(relative_error(decode(at::kBFloat16), decode(at::kFloat)) < 0.1);
+}
+
+TEST("vae: a batch is its items") {
+  const Vae vae = Vae::load(write_tiny_vae(Spelling::kWeightNorm), {at::kCPU, at::kBFloat16}, Control());
+  const at::Tensor latents = noise({2, 4, 6});
+  const at::Tensor both = vae.decode(latents, Control());
+  EXPECT(relative_error(both.narrow(0, 1, 1), vae.decode(latents.narrow(0, 1, 1), Control())) < 1e-2);
+}
+
+TEST("vae: the posterior's deviation is positive and shaped like its mean") {
+  const Vae vae = Vae::load(write_tiny_vae(Spelling::kWeightNorm), {at::kCPU, at::kFloat}, Control());
+  const Vae::Posterior posterior = vae.encode(noise({1, 2, 3 * 1920 + 1919}), Control());
+  EXPECT((posterior.mean.sizes() == at::IntArrayRef{1, 4, 3}));
+  EXPECT((posterior.std.sizes() == at::IntArrayRef{1, 4, 3}));
+  EXPECT(posterior.std.min().item<float>() > 0);
+}
+
+TEST("vae: decoding reports its tiles and can be cancelled") {
+  const Vae vae = Vae::load(write_tiny_vae(Spelling::kWeightNorm), {at::kCPU, at::kFloat}, Control());
+  std::atomic<bool> cancelled{false};
+  int64_t reports = 0;
+  const Control control(&cancelled, [&](const Progress& progress) {
+    EXPECT(progress.stage == Stage::kDecode);
+    EXPECT_EQ(progress.done, reports++);
+  });
+  vae.decode(noise({1, 4, 3}), control);
+  EXPECT_EQ(reports, 2);
+  cancelled = true;
+  EXPECT_THROWS(vae.decode(noise({1, 4, 3}), control), "cancelled");
+}
+
+TEST("vae: wrong shapes and damaged checkpoints are named") {
+  const std::string directory = write_tiny_vae(Spelling::kPlain);
+  const Vae vae = Vae::load(directory, {at::kCPU, at::kFloat}, Control());
+  EXPECT_THROWS(vae.decode(noise({1, 5, 3}), Control()), "latents must be [batch, 4, length]");
+  EXPECT_THROWS(vae.encode(noise({1, 1, 1920}), Control()), "audio must be [batch, 2, length]");
+  EXPECT_THROWS(vae.encode(noise({1, 2, 1919}), Control()), "shorter than one latent frame");
+  std::string config = tiny_vae_config(4);
+  const std::string key = "\"decoder_channels\": ";
+  config.replace(config.find(key), key.size() + 1, key + "6");
+  write_file(directory + "/config.json", config);
+  EXPECT_THROWS(Vae::load(directory, {at::kCPU, at::kFloat}, Control()), "decoder.conv1");
+}
