@@ -15,10 +15,14 @@ const sanitize = process.argv.includes("--sanitize");
 const parityRoot = process.env.CARILLON_PARITY_ROOT ?? join(projectRoot, "../shared/parity");
 
 /** Runs one suite, shows its output, and returns its counts: a suite that says none counts as one test. */
-function suite(name, command, args, countsOf = () => null) {
+function suite(name, command, args, countsOf = () => null, more = {}) {
   return new Promise((resolve) => {
     process.stdout.write(`\n== ${name}\n`);
-    const child = spawn(command, args, { cwd: projectRoot, stdio: ["ignore", "pipe", "inherit"], env });
+    const child = spawn(command, args, {
+      cwd: projectRoot,
+      stdio: ["ignore", "pipe", "inherit"],
+      env: { ...env, ...more },
+    });
     let output = "";
     child.stdout.setEncoding("utf8").on("data", (text) => {
       output += text;
@@ -44,6 +48,12 @@ const env = {
   ...(existsSync(parityRoot) ? { CARILLON_PARITY_ROOT: parityRoot } : {}),
 };
 
+/** Two CUDA devices that are not there (native/test/fake_cuda). */
+const FAKE_CUDA = {
+  LD_PRELOAD: join(projectRoot, "build/native/test/fake_cuda/libfake_cuda.so"),
+  FAKE_CUDA_DEVICES: "2",
+};
+
 function nativeCounts(output) {
   const match = [...output.matchAll(/^(\d+) passed, (\d+) failed$/gm)].at(-1);
   return match ? { passed: Number(match[1]), failed: Number(match[2]) } : null;
@@ -66,6 +76,8 @@ await main(async () => {
     await suite("readme", process.execPath, ["--import", "tsx", "scripts/readme.ts", "--check"]),
     await suite("native", join(projectRoot, "build/native/test/carillon-test"), [], nativeCounts),
   ];
+  const deviceTest = join(projectRoot, "build/native/test/carillon-device-test");
+  counts.push(await suite("native, fake CUDA", deviceTest, [], nativeCounts));
   if (sanitize) {
     const program = join(projectRoot, "build/sanitized/native/test/carillon-test");
     counts.push(await suite("native, sanitized", program, [], nativeCounts));
@@ -73,6 +85,14 @@ await main(async () => {
   if (existsSync(parityRoot)) {
     const program = join(projectRoot, "build/native/test/carillon-parity");
     counts.push(await suite("parity", program, ["--root", parityRoot], nativeCounts));
+    for (const [device, dtype] of [
+      ["cuda:0", "float32"],
+      ["cuda:1", "float32"],
+      ["cuda:1", "bfloat16"],
+    ]) {
+      const args = ["--root", parityRoot, "--device", device, "--dtype", dtype];
+      counts.push(await suite(`parity on fake ${device}, ${dtype}`, program, args, nativeCounts, FAKE_CUDA));
+    }
   }
   counts.push(await suite("mocha", bin("mocha"), [], mochaCounts));
   counts.push(

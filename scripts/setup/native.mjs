@@ -23,6 +23,8 @@ export const PROGRAMS = {
   products: [
     "build/native/test/carillon-test",
     "build/native/test/carillon-parity",
+    "build/native/test/carillon-device-test",
+    "build/native/test/fake_cuda/libfake_cuda.so",
     "build/native/bench/carillon-bench",
   ],
 };
