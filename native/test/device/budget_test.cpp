@@ -17,10 +17,10 @@ struct Budget {
   int64_t launches, synchronisations, bytes;
 };
 
-constexpr Budget kToken{"a token of a guided pair, prompts of different length", 0, 0, 0};
-constexpr Budget kEvaluation{"an evaluation of the DiT", 0, 0, 0};
-constexpr Budget kTile{"a tile of the VAE", 0, 0, 0};
-constexpr Budget kLoading{"loading a renderer", 0, 0, 0};
+constexpr Budget kToken{"a token of a guided pair, prompts of different length", 149, 5, 16432};
+constexpr Budget kEvaluation{"an evaluation of the DiT", 249, 3, 43265};
+constexpr Budget kTile{"a tile of the VAE", 220, 1, 7342080};
+constexpr Budget kLoading{"loading a renderer", 387, 529, 0};
 
 const std::string kNano = "models/carillon-nano";
 const Placement kOnDevice{at::Device(at::kCUDA, 0), at::kBFloat16};
