@@ -10,7 +10,7 @@
 
 namespace carillon {
 
-/// The weights of a Qwen3 transformer and the two ways through them (reference lm.md 1.2).
+/// The weights of a Qwen3 transformer and the two ways through them.
 struct Qwen3Stack {
   Qwen3Config config;
   at::Tensor embeddings;  // [V, H]

@@ -1,6 +1,6 @@
 /** The instruments that pieces are scored for: General MIDI programs, their stems, their words, their ranges. */
 
-/** Track names that the prompts of extract, lego and complete know (reference/engine.md 5.5), those used here. */
+/** Track names that the prompts of extract, lego and complete of ACE-Step 1.5 know, those used here. */
 export const stemNames = [
   "drums",
   "percussion",

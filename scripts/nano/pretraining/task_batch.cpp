@@ -15,7 +15,7 @@ constexpr double kTrackShare = 0.7;  // of their items: tasks on tracks
 constexpr double kCoverShare = 0.25, kRepaintShare = 0.10;  // of the others; the rest: text2music
 constexpr double kTimbreShare = 0.25;                       // of items with a reference
 constexpr double kAutoMaskShare = 0.3, kBareTextShare = 0.15;
-constexpr double kAutoMask = 2.0;       // the model decides what to generate (reference engine.md 8.4)
+constexpr double kAutoMask = 1.0;       // every frame is open to change, as rendering says it
 constexpr int64_t kFewestFrames = 128;  // as the renderer's
 constexpr int64_t kLengthNeighbours = 4;
 
