@@ -47,7 +47,11 @@ describe("emitters", () => {
     const files = (readdirSync(SOURCES, { recursive: true }) as string[]).filter(
       (file) => /\.[jt]s$/.test(file) && !file.startsWith(PAGE),
     );
-    expect(files).to.include.members(["http/server.ts", "music/ffmpeg.ts", "engine/tokenizer-thread.ts"]);
+    expect(files).to.include.members([
+      "http/server.ts",
+      "music/audio/ffmpeg.ts",
+      "engine/tokenizer-thread.ts",
+    ]);
     const found = files.flatMap((file) =>
       unhandled(readFileSync(join(SOURCES, file), "utf8")).map((emitter) => `${file}: ${emitter}`),
     );
