@@ -52,6 +52,8 @@ const env = {
 const FAKE_CUDA = {
   LD_PRELOAD: join(projectRoot, "build/native/test/fake_cuda/libfake_cuda.so"),
   FAKE_CUDA_DEVICES: "2",
+  // What libtorch's CPU kernels warn of where they run in a GPU's place.
+  TORCH_CPP_LOG_LEVEL: "ERROR",
 };
 
 function nativeCounts(output) {
@@ -95,6 +97,17 @@ await main(async () => {
     }
   }
   counts.push(await suite("mocha", bin("mocha"), [], mochaCounts));
+  const onDevice = ["engine", "tasks", "adapters", "render-parameters", "training"];
+  const files = onDevice.map((name) => `test/engine/${name}.test.ts`);
+  counts.push(
+    await suite(
+      "engine on fake cuda:1",
+      bin("mocha"),
+      ["--no-config", "--node-option=import=tsx", "--timeout=300000", ...files],
+      mochaCounts,
+      { ...FAKE_CUDA, CARILLON_TEST_DEVICE: "cuda:1" },
+    ),
+  );
   counts.push(
     await suite("nano, native", join(projectRoot, "build/nano/carillon-nano-test"), [], nativeCounts),
   );

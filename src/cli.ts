@@ -161,8 +161,10 @@ async function serve(options: ServeOptions): Promise<void> {
   if (servesMusic) await checkMusicSettings(config);
   if (servesCity) await checkCitySettings(config);
   const log = createLogger(config.logLevel);
-  await serveUntilStopped(log, async (add) => {
-    const music = servesMusic ? addMusic(config, log, add) : null;
+  await serveUntilStopped(log, async (add, fail) => {
+    const onDeviceLost = (error: Error) =>
+      fail(error, "the GPU failed, and so ends the server: started again, it goes on with its tasks");
+    const music = servesMusic ? addMusic(config, log, add, onDeviceLost) : null;
     if (servesCity) {
       const command = [fileURLToPath(import.meta.url), "city", "--for-parent"] as const;
       const city = await startCityProcess({ command, environment, log });
@@ -174,8 +176,13 @@ async function serve(options: ServeOptions): Promise<void> {
 }
 
 /** The engine exists at once, to be closed last; the server starts when told to. */
-function addMusic(config: Config, log: Logger, add: (service: Service) => void) {
-  const engine = createEngine(config, (message) => log.info(message));
+function addMusic(
+  config: Config,
+  log: Logger,
+  add: (service: Service) => void,
+  onDeviceLost: (error: Error) => void,
+) {
+  const engine = createEngine(config, (message) => log.info(message), onDeviceLost);
   let server: MusicServer | undefined;
   add({
     close: async (graceSeconds) => {

@@ -66,10 +66,15 @@ const amount = (fallback: number, min: number) =>
   numberText.pipe(z.number().min(min, `must be ${min} or more`)).default(fallback);
 const megabytes = (fallback: number) =>
   amount(fallback, 0).transform((count) => Math.floor(count * BYTES_PER_MEGABYTE));
-const device = (fallback: string) =>
-  z
-    .preprocess(lowerCase, z.string().regex(/^(auto|cpu|cuda(:\d+)?)$/, "must be auto, cpu, cuda or cuda:N"))
-    .default(fallback);
+const device = z.preprocess(
+  lowerCase,
+  z.string().regex(/^(auto|cpu|cuda(:\d+)?)$/, "must be auto, cpu, cuda or cuda:N"),
+);
+/** One for each slot; the last serves the others too. */
+const devices = z.preprocess(
+  (value) => (typeof value === "string" ? value.split(",").map((name) => name.trim()) : value),
+  z.tuple([device], device).default(["auto"]),
+);
 
 function lowerCase(value: unknown): unknown {
   return typeof value === "string" ? value.toLowerCase() : value;
@@ -140,7 +145,12 @@ const SETTINGS = {
     "model hub, or a mirror of it, that `carillon models pull` downloads from",
   ),
   hubToken: setting("HF_TOKEN", optionalText, EMPTY, "token of the hub, for private and gated repositories"),
-  device: setting("SVC_DEVICE", device("auto"), "auto", "device of the models: auto, cpu, cuda or cuda:N"),
+  devices: setting(
+    "SVC_DEVICE",
+    devices,
+    "auto",
+    "device of the models: auto, cpu, cuda or cuda:N; several, comma-separated, are for slots 1, 2 and 3 (each GPU renders beside the others; see SVC_QUEUE_WORKERS). auto takes the freest GPU, for each model another while there are any",
+  ),
   useFlashAttention: setting("SVC_USE_FLASH_ATTENTION", switchedOn(true), "true", "use flash attention"),
   offloadToCpu: setting("SVC_OFFLOAD_TO_CPU", switchedOn(false), "false", "keep idle models in main memory"),
   offloadDitToCpu: setting(
@@ -173,9 +183,9 @@ const SETTINGS = {
   ),
   languageModelDevice: setting(
     "SVC_LM_DEVICE",
-    device("auto").nullable().default(null),
+    device.nullable().default(null),
     "SVC_DEVICE",
-    "device of the language model",
+    "device of the language model; unset: that of slot 1",
   ),
   offloadLanguageModelToCpu: setting(
     "SVC_LM_OFFLOAD_TO_CPU",
@@ -357,11 +367,11 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
   const values = Object.fromEntries(
     Object.entries(SETTINGS).map(([key, entry]) => [key, parseSetting(entry, environment)]),
   ) as Parsed;
-  const { apiHost, audioRoots, device, languageModelDevice } = values;
+  const { apiHost, audioRoots, devices, languageModelDevice } = values;
   const isLocal = isLoopbackName(apiHost);
   return Object.freeze({
     ...values,
-    languageModelDevice: languageModelDevice ?? device,
+    languageModelDevice: languageModelDevice ?? devices[0],
     temporaryDirectory: values.temporaryDirectory ?? join(values.homeDirectory, "tmp"),
     trainingRoot: values.trainingRoot ?? join(values.homeDirectory, "training"),
     citySavesDirectory: values.citySavesDirectory ?? join(values.homeDirectory, "saves"),

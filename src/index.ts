@@ -76,21 +76,28 @@ export type { TaskProgress } from "./music/song/progress.js";
 /**
  * The inference engine of a configuration. Models load when first used, or by `loadSlot`.
  * @param log is told of what a person should know
+ * @param onDeviceLost is told where a GPU failed for good. Only a new process computes again: end this one, and tasks
+ * that ran are made in the next
  * @throws EngineError ADDON_MISSING where the native addon is not built
  */
-export function createEngine(config: Config, log: (message: string) => void = () => {}): MusicEngine {
+export function createEngine(
+  config: Config,
+  log: (message: string) => void = () => {},
+  onDeviceLost?: (error: Error) => void,
+): MusicEngine {
   return new Engine(
     {
       checkpointsDirectory: config.checkpointsDirectory,
       slotModels: [config.slot1Model, config.slot2Model, config.slot3Model],
       languageModel: config.languageModel,
-      device: config.device,
+      devices: config.devices,
       languageModelDevice: config.languageModelDevice,
       dtype: "auto",
       flashAttention: config.useFlashAttention,
       offload: config.offloadToCpu,
       offloadModel: config.offloadDitToCpu,
       offloadLanguageModel: config.offloadLanguageModelToCpu,
+      onDeviceLost,
     },
     log,
   );

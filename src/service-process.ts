@@ -4,7 +4,7 @@ import type { Logger } from "./log.js";
 
 /** From the signal to the end of the process, whatever hangs. */
 const STOP_SECONDS = 6.5;
-/** From an error that nobody caught to the end of the process; running jobs get no time then. */
+/** From a failure of the process to its end; running jobs get no time then. */
 const FAILURE_SECONDS = 4;
 /** What the process gets to end by itself once its time is over. */
 const EXIT_SECONDS = 0.8;
@@ -18,12 +18,13 @@ export interface Service {
  * Runs services until SIGTERM, SIGINT or `asked`, then closes them side by side and ends the process with 0. An error
  * that nobody caught is logged once; the services are closed at once and the process ends with 1: it may be in any
  * state, but the tasks of its jobs go back into the queue. A second signal ends the process as it stands.
+ * @param start is also given what ends the process as such an error does
  * @param asked resolves with the reason where somebody asks for the end by another way than a signal
  * @throws what `start` throws, once the services that it added are closed
  */
 export async function serveUntilStopped(
   log: Logger,
-  start: (add: (service: Service) => void) => Promise<void>,
+  start: (add: (service: Service) => void, fail: (err: Error, what: string) => void) => Promise<void>,
   asked?: Promise<string>,
 ): Promise<void> {
   const services: Service[] = [];
@@ -41,12 +42,13 @@ export async function serveUntilStopped(
     process.exit(code);
   };
 
-  // Rejections that nobody heard arrive here too.
-  process.on("uncaughtException", (err) => {
+  const fail = (err: Error, what: string) => {
     if (isEnding) return;
-    log.fatal({ err }, "an error that nobody caught ends the server");
+    log.fatal({ err }, what);
     void end(1, FAILURE_SECONDS, 0);
-  });
+  };
+  // Rejections that nobody heard arrive here too.
+  process.on("uncaughtException", (err) => fail(err, "an error that nobody caught ends the server"));
   const stop = (reason: string) => {
     process.off("SIGTERM", stop).off("SIGINT", stop);
     if (isEnding) return;
@@ -57,7 +59,7 @@ export async function serveUntilStopped(
   void asked?.then(stop);
 
   try {
-    await start((service) => services.push(service));
+    await start((service) => services.push(service), fail);
   } catch (error) {
     if (!isEnding) {
       isEnding = true;

@@ -23,10 +23,13 @@ export async function checkCitySettings(config: Config): Promise<void> {
 export function checkDevices(config: Config, { devices }: RuntimeInfo): void {
   const names = devices.map(({ name }) => name);
   for (const [variable, device] of [
-    ["SVC_DEVICE", config.device],
+    ...config.devices.map((device) => ["SVC_DEVICE", device] as const),
     ["SVC_LM_DEVICE", config.languageModelDevice],
   ] as const) {
-    const isThere = device === "auto" || device === "cpu" || names.some((name) => name.startsWith(device));
+    const isThere =
+      device === "auto" ||
+      device === "cpu" ||
+      (device === "cuda" ? names.length > 1 : names.includes(device));
     if (!isThere) {
       throw new ConfigError(variable, `${variable} is ${device}, but there is only ${names.join(", ")}`);
     }

@@ -23,7 +23,6 @@ describe("configuration", () => {
       slot1Model: "acestep-v15-turbo",
       slot2Model: null,
       slot3Model: null,
-      device: "auto",
       useFlashAttention: true,
       offloadToCpu: false,
       offloadDitToCpu: false,
@@ -75,6 +74,11 @@ describe("configuration", () => {
   });
 
   it("lets the language model follow the device", () => {
+    expect(loadConfig({}).devices).to.deep.equal(["auto"]);
+    expect(loadConfig({ SVC_DEVICE: "CUDA:1, cuda:0" }).devices).to.deep.equal(["cuda:1", "cuda:0"]);
+    expect(() => loadConfig({ SVC_DEVICE: "cuda:0,gpu" })).to.throw(
+      /SVC_DEVICE.*must be auto, cpu, cuda or cuda:N/,
+    );
     expect(loadConfig({ SVC_DEVICE: "cuda:1" }).languageModelDevice).to.equal("cuda:1");
     expect(loadConfig({ SVC_DEVICE: "cuda:1", SVC_LM_DEVICE: "CPU" }).languageModelDevice).to.equal("cpu");
   });

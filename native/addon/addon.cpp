@@ -7,6 +7,7 @@
 
 #include "addon/call.h"
 #include "addon/exports.h"
+#include "core/runtime/device.h"
 #include "core/runtime/placement.h"
 
 namespace carillon::addon {

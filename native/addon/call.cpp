@@ -1,24 +1,42 @@
 #include "addon/call.h"
 
+#include <algorithm>
+#include <map>
 #include <set>
 #include <thread>
 
+#include "core/runtime/device.h"
+
 namespace carillon::addon {
 
-// Never destroyed: a thread of a lane may outlive static destruction.
-Lane& Lane::render() {
-  static Lane* const lane = new Lane;
+namespace {
+
+std::mutex lanes_mutex;
+
+/// Never destroyed: a thread of a lane may outlive static destruction.
+std::map<std::string, Lane*>& lanes() {
+  static auto* const all = new std::map<std::string, Lane*>;
+  return *all;
+}
+
+}  // namespace
+
+Lane& Lane::named(const std::string& name) {
+  const std::lock_guard lock(lanes_mutex);
+  Lane*& lane = lanes()[name];
+  if (lane == nullptr) lane = new Lane;
   return *lane;
 }
 
-Lane& Lane::language() {
-  static Lane* const lane = new Lane;
-  return *lane;
-}
+Lane& Lane::render(const std::string& device) { return named("render on " + device); }
+Lane& Lane::language() { return named("language"); }
+Lane& Lane::training() { return named("training"); }
 
-Lane& Lane::training() {
-  static Lane* const lane = new Lane;
-  return *lane;
+std::vector<Lane*> Lane::all() {
+  const std::lock_guard lock(lanes_mutex);
+  std::vector<Lane*> all;
+  for (const auto& [name, lane] : lanes()) all.push_back(lane);
+  return all;
 }
 
 Lane::Lane() { std::thread(&Lane::work, this).detach(); }
@@ -120,6 +138,7 @@ void Call::run(const TellingWork& work) {
     make_value_ = work(control, [this](MakeValue make_event) { tell(std::move(make_event)); });
   } catch (...) {
     error_ = current_error();
+    if (error_->code() == ErrorCode::kOutOfMemory) release_cached_memory();
   }
   forget(cancelled_);
   auto channel = channel_;
@@ -183,7 +202,8 @@ bool stop_all_calls(std::chrono::milliseconds limit) {
     for (const auto& flag : running_flags) *flag = true;
   }
   const auto deadline = std::chrono::steady_clock::now() + limit;
-  return Lane::render().drain(deadline) && Lane::language().drain(deadline) && Lane::training().drain(deadline);
+  const auto lanes = Lane::all();
+  return std::all_of(lanes.begin(), lanes.end(), [&](Lane* lane) { return lane->drain(deadline); });
 }
 
 }  // namespace carillon::addon

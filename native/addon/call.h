@@ -9,6 +9,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "core/runtime/control.h"
 #include "core/runtime/error.h"
@@ -18,12 +20,13 @@ namespace carillon::addon {
 /// One native thread that runs tasks in the order they were given. Lanes live as long as the process.
 class Lane {
  public:
-  /// The lane of text encoder, DiT and VAE.
-  static Lane& render();
+  /// The lane of text encoder, DiT and VAE of a device, by the name that it was asked for by.
+  static Lane& render(const std::string& device);
   /// The lane of the language model, so that the next job's planning runs beside this job's rendering.
   static Lane& language();
   /// The lane of adapter training: a run takes hours, and nothing else may wait for it.
   static Lane& training();
+  static std::vector<Lane*> all();
 
   void add(std::function<void()> task);
   /// Waits until every task given so far has ended, but no longer than this; false where some have not.
@@ -31,6 +34,7 @@ class Lane {
 
  private:
   Lane();
+  static Lane& named(const std::string& name);
   void work();
 
   std::mutex mutex_;

@@ -7,6 +7,7 @@
 #include "core/lm/generate.h"
 #include "core/lm/vocabulary.h"
 #include "core/qwen3/causal_lm.h"
+#include "core/runtime/device.h"
 #include "core/runtime/resident.h"
 
 namespace carillon::addon {
@@ -155,6 +156,7 @@ Napi::Value load_language_model(const Napi::CallbackInfo& info) {
   const auto vocabulary = vocabulary_of(options.Get("vocabulary").As<Napi::Object>());
   return Call::start(info.Env(), Lane::language(), info[1], [=](const Control& control) {
     const auto placement = choose_placement(device, dtype);
+    use_own_stream(placement.device, true);  // a token is little work, and many wait for each
     Resident<CausalLm> model([=](const Control& call) { return CausalLm::load(directory, placement, call); }, !offload,
                              control);
     const auto loaded = std::make_shared<LoadedModel>(std::move(model), vocabulary, max_context_tokens, control);

@@ -9,6 +9,7 @@
 #include "addon/call.h"
 #include "addon/exports.h"
 #include "addon/values.h"
+#include "core/runtime/device.h"
 #include "core/tasks/renderer.h"
 #include "core/training/training_sample.h"
 
@@ -216,7 +217,7 @@ void require_open(const std::shared_ptr<Renderer>& renderer) {
 /// NativeRenderer.
 class RendererObject : public Napi::ObjectWrap<RendererObject> {
  public:
-  static Napi::Value make(Napi::Env env, std::shared_ptr<Renderer> renderer) {
+  static Napi::Value make(Napi::Env env, std::shared_ptr<Renderer> renderer, Lane& lane) {
     const auto constructor = DefineClass(env, "NativeRenderer",
                                          {InstanceMethod<&RendererObject::render>("render"),
                                           InstanceMethod<&RendererObject::prepare_sample>("prepareSample"),
@@ -227,6 +228,7 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
     const auto object = constructor.New({});
     object.Set("info", info_of(env, renderer->info()));
     Unwrap(object)->renderer_ = std::move(renderer);
+    Unwrap(object)->lane_ = &lane;
     return object;
   }
 
@@ -235,7 +237,7 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
  private:
   Napi::Value render(const Napi::CallbackInfo& info) {
     const auto job = job_of(info[0].As<Napi::Object>());
-    return Call::start(info.Env(), Lane::render(), info[1], [renderer = renderer_, job](const Control& control) {
+    return Call::start(info.Env(), *lane_, info[1], [renderer = renderer_, job](const Control& control) {
       require_open(renderer);
       const auto result = renderer->render(job, control);
       return [result](Napi::Env env) { return to_js(env, result); };
@@ -250,7 +252,7 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
     job.audio = audio_of(sample, "audio");
     const auto metadata = text_of(sample, "metadata");
     const std::string path = info[1].ToString();
-    return Call::start(info.Env(), Lane::render(), info[2],
+    return Call::start(info.Env(), *lane_, info[2],
                        [renderer = renderer_, job, metadata, path](const Control& control) mutable {
                          require_open(renderer);
                          job.metadata = notes_of(metadata);
@@ -264,7 +266,7 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
     const std::string path = text_of(files, "path");
     const double epsilon = choice_of<double>(files, "doraEpsilon",
                                              {{"float32", kLokrNormEpsilon}, {"bfloat16", kLokrNormEpsilonBfloat16}});
-    return Call::start(info.Env(), Lane::render(), info[1], [renderer = renderer_, path, epsilon](const Control&) {
+    return Call::start(info.Env(), *lane_, info[1], [renderer = renderer_, path, epsilon](const Control&) {
       require_open(renderer);
       const LoadedAdapter loaded{std::make_shared<const Adapter>(renderer->load_adapter(path, epsilon)), renderer};
       return [loaded](Napi::Env env) { return adapter_to_js(env, loaded); };
@@ -274,7 +276,7 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
   Napi::Value apply_adapter(const Napi::CallbackInfo& info) {
     const LoadedAdapter loaded = info[0].IsNull() ? LoadedAdapter() : adapter_of(info[0]);
     const double scale = info[1].ToNumber();
-    return Call::start(info.Env(), Lane::render(), info[2], [renderer = renderer_, loaded, scale](const Control&) {
+    return Call::start(info.Env(), *lane_, info[2], [renderer = renderer_, loaded, scale](const Control&) {
       require_open(renderer);
       if (loaded.adapter && loaded.renderer.lock() != renderer) {
         fail(ErrorCode::kBadArgument, "this adapter was loaded for another renderer");
@@ -286,7 +288,7 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
 
   Napi::Value encode_codes(const Napi::CallbackInfo& info) {
     const auto audio = audio_of(info[0], "audio");
-    return Call::start(info.Env(), Lane::render(), info[1], [renderer = renderer_, audio](const Control& control) {
+    return Call::start(info.Env(), *lane_, info[1], [renderer = renderer_, audio](const Control& control) {
       require_open(renderer);
       const auto codes = renderer->encode_codes(audio, control);
       return [codes](Napi::Env env) { return id_array(env, codes); };
@@ -294,7 +296,7 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
   }
 
   Napi::Value close(const Napi::CallbackInfo& info) {
-    return Call::start(info.Env(), Lane::render(), info.Env().Undefined(),
+    return Call::start(info.Env(), *lane_, info.Env().Undefined(),
                        [renderer = std::move(renderer_)](const Control&) mutable {
                          renderer.reset();
                          return [](Napi::Env env) { return env.Undefined(); };
@@ -302,6 +304,7 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
   }
 
   std::shared_ptr<Renderer> renderer_;
+  Lane* lane_ = nullptr;
 };
 
 }  // namespace
@@ -315,9 +318,12 @@ Napi::Value load_renderer(const Napi::CallbackInfo& info) {
                                       .text_encoder_and_vae = !offload};
   const auto device = text_of(options, "device");
   const auto dtype = text_of(options, "dtype");
-  return Call::start(info.Env(), Lane::render(), info[1], [=](const Control& control) {
-    const auto renderer = std::make_shared<Renderer>(directories, choose_placement(device, dtype), residency, control);
-    return [renderer](Napi::Env env) { return RendererObject::make(env, renderer); };
+  Lane& lane = Lane::render(device);
+  return Call::start(info.Env(), lane, info[1], [=, &lane](const Control& control) {
+    const Placement placement = choose_placement(device, dtype);
+    use_own_stream(placement.device, false);
+    const auto renderer = std::make_shared<Renderer>(directories, placement, residency, control);
+    return [renderer, &lane](Napi::Env env) { return RendererObject::make(env, renderer, lane); };
   });
 }
 

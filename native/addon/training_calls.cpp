@@ -3,6 +3,7 @@
 #include "addon/call.h"
 #include "addon/exports.h"
 #include "addon/values.h"
+#include "core/runtime/device.h"
 #include "core/checkpoint/config.h"
 #include "core/training/adapter_training.h"
 #include "core/training/training_sample.h"
@@ -169,6 +170,7 @@ Napi::Value train(const Napi::CallbackInfo& info) {
   auto work = [options = options_of(object), device = text_of(object, "device"), dtype = text_of(object, "dtype")](
                   const Control& control, const Call::Tell& tell) mutable -> Call::MakeValue {
     options.placement = choose_placement(device, dtype);
+    use_own_stream(options.placement.device, false);
     const auto on_event = [&tell](const TrainingEvent& event) {
       tell([event](Napi::Env env) { return std::visit(EventObject(env), event); });
     };

@@ -29,6 +29,8 @@ export type NativeErrorCode =
   | "CANCELLED"
   | "NOT_FINITE"
   | "STORAGE"
+  /** A GPU failed for good: nothing computes on it until the process is started anew. */
+  | "DEVICE_LOST"
   | "INTERNAL";
 
 /** Every rejection of the addon: a message a person can act on, and a code a program can. */

@@ -4,6 +4,7 @@ import type { AdapterSet } from "./adapters.js";
 import type {
   CallOptions,
   NativeAddon,
+  NativeErrorCode,
   RuntimeInfo,
   SampleInfo,
   TrainingCall,
@@ -11,6 +12,7 @@ import type {
 } from "./addon.js";
 import { type Checkpoint, Checkpoints } from "./checkpoints.js";
 import { EngineError } from "./errors.js";
+import { chooseDevices, type Gpu, listGpus } from "./gpus.js";
 import { LanguageModel, TextContext } from "./language-model.js";
 import { loadAddon } from "./native.js";
 import * as planner from "./planner.js";
@@ -41,13 +43,18 @@ import type {
 interface Slot {
   /** The model named at start-up. */
   configured: string;
+  device: string;
   renderer: Renderer | null;
+  /** What left while its memory was needed elsewhere: it loads again when it is next used. */
+  resting: Pick<Renderer, "name" | "isTurbo"> | null;
 }
 
 export class Engine implements MusicEngine {
   readonly #addon: NativeAddon;
   readonly #checkpoints: Checkpoints;
   readonly #options: EngineOptions;
+  readonly #gpus: readonly Gpu[];
+  readonly #languageModelDevice: string;
   readonly #log: (message: string) => void;
   /** Slots 1 to 3; null where not configured. */
   readonly #slots: (Slot | null)[];
@@ -71,6 +78,7 @@ export class Engine implements MusicEngine {
    * @throws EngineError ADDON_MISSING
    */
   constructor(options: EngineOptions, log: (message: string) => void) {
+    this.#gpus = listGpus();
     this.#addon = loadAddon();
     this.#addon.useFlashAttention(options.flashAttention);
     const { slotModels, languageModel } = options;
@@ -78,7 +86,14 @@ export class Engine implements MusicEngine {
     this.#checkpoints = new Checkpoints(options.checkpointsDirectory, configured);
     this.#options = options;
     this.#log = log;
-    this.#slots = slotModels.map((model) => (model ? { configured: model, renderer: null } : null));
+    const wanted = slotModels.map((model, i) =>
+      model ? (options.devices[i] ?? options.devices.at(-1)) : "cpu",
+    );
+    const chosen = chooseDevices(this.#gpus, [...(wanted as string[]), options.languageModelDevice]);
+    this.#languageModelDevice = chosen.pop() as string;
+    this.#slots = slotModels.map((model, i) =>
+      model ? { configured: model, device: chosen[i] as string, renderer: null, resting: null } : null,
+    );
   }
 
   get usesEmbeddedModel(): boolean {
@@ -89,7 +104,12 @@ export class Engine implements MusicEngine {
   }
 
   runtimeInfo(): RuntimeInfo {
-    return this.#addon.runtimeInfo();
+    const info = this.#addon.runtimeInfo();
+    const devices = info.devices.map((device) => {
+      const gpu = this.#gpus.find((candidate) => candidate.device === device.name);
+      return gpu === undefined ? device : { ...device, description: gpu.name, memoryBytes: gpu.totalBytes };
+    });
+    return { ...info, devices };
   }
 
   slots(): SlotState[] {
@@ -123,7 +143,8 @@ export class Engine implements MusicEngine {
 
   async loadSlot(slotNumber: number, model: string | null, call: CallOptions = {}): Promise<SlotState> {
     const slot = this.#slot(slotNumber);
-    await this.#oneLoad(() => this.#loadRenderer(slot, model ?? slot.renderer?.name ?? null, call));
+    const { model: current } = stateOf(slot, slotNumber);
+    await this.#oneLoad(() => this.#loadRenderer(slot, model ?? current, call));
     return stateOf(slot, slotNumber);
   }
 
@@ -166,15 +187,15 @@ export class Engine implements MusicEngine {
   }
 
   async render(request: RenderRequest, call: CallOptions): Promise<Rendering> {
-    return (await this.#rendererOf(request.slot, call)).render(request, call);
+    return this.#withRenderer(request.slot, call, (renderer) => renderer.render(request, call));
   }
 
   async encodeCodes(slotNumber: number, audio: PlanarAudio, call: CallOptions): Promise<Int32Array> {
-    return (await this.#rendererOf(slotNumber, call)).encodeCodes(audio, call);
+    return this.#withRenderer(slotNumber, call, (renderer) => renderer.encodeCodes(audio, call));
   }
 
   async prepareSample(request: TrainingSampleRequest, path: string, call: CallOptions): Promise<void> {
-    return (await this.#rendererOf(1, call)).prepareSample(request, path, call);
+    return this.#withRenderer(1, call, (renderer) => renderer.prepareSample(request, path, call));
   }
 
   adapters(): AdapterState {
@@ -208,10 +229,11 @@ export class Engine implements MusicEngine {
 
   async train(request: TrainingRequest, call: TrainingCall): Promise<TrainingResult> {
     const { name, directory } = await this.#rendererOf(1, call);
-    const { device, dtype } = this.#options;
+    const { device } = this.#slot(1);
     const signal = AbortSignal.any([call.signal, this.#stopTraining.signal]);
-    const options = { ...request, modelName: name, modelDirectory: directory, device, dtype };
-    const running = this.#addon.train(options, { ...call, signal });
+    const placement = { device, dtype: this.#options.dtype };
+    const options = { ...request, ...placement, modelName: name, modelDirectory: directory };
+    const running = this.#watch(() => this.#addon.train(options, { ...call, signal }));
     this.#training.add(running);
     try {
       return await running;
@@ -254,16 +276,29 @@ export class Engine implements MusicEngine {
     return slot.renderer ?? (await this.#ensureRenderer(slot, call));
   }
 
+  /** Runs `work` on the model of the slot. */
+  async #withRenderer<T>(
+    slotNumber: number,
+    call: CallOptions,
+    work: (renderer: Renderer) => Promise<T>,
+  ): Promise<T> {
+    const renderer = await this.#rendererOf(slotNumber, call);
+    return this.#compute(renderer, () => work(renderer));
+  }
+
   #ensureRenderer(slot: Slot, call: CallOptions): Promise<Renderer> {
-    return this.#oneLoad(async () => slot.renderer ?? (await this.#loadRenderer(slot, null, call)));
+    return this.#oneLoad(
+      async () => slot.renderer ?? (await this.#loadRenderer(slot, slot.resting?.name ?? null, call)),
+    );
   }
 
   /** One change at a time, and none while slot 1 is switched. */
   #changeAdapters(call: CallOptions, change: (adapters: AdapterSet) => Promise<void>): Promise<AdapterState> {
     return this.#oneLoad(async () => {
       const slot = this.#slot(1);
-      const { adapters } = slot.renderer ?? (await this.#loadRenderer(slot, null, call));
-      await change(adapters);
+      const renderer = slot.renderer ?? (await this.#loadRenderer(slot, slot.resting?.name ?? null, call));
+      const { adapters } = renderer;
+      await this.#watch(() => change(adapters));
       return adapters.state;
     });
   }
@@ -277,7 +312,7 @@ export class Engine implements MusicEngine {
     const name = languageModel ?? this.#defaultLanguageModel;
     const isLoaded = this.#languageModel?.name === this.#languageCheckpoint(name).name;
     const lm = (isLoaded && this.#languageModel) || (await this.#ensureLanguageModel(name, call));
-    const running = work(lm);
+    const running = this.#compute(lm, () => work(lm));
     this.#languageWork.add(running);
     try {
       return await running;
@@ -300,13 +335,10 @@ export class Engine implements MusicEngine {
       const old = this.#languageModel;
       if (old?.name === checkpoint.name) return old;
       this.#announce(name ?? this.#options.languageModel, checkpoint.name);
-      const { dtype, languageModelDevice: device, offloadLanguageModel: offload } = this.#options;
-      this.#languageModel = await LanguageModel.load(
-        this.#addon,
-        checkpoint,
-        { device, dtype, offload },
-        codebookSize,
-        call,
+      const { dtype, offloadLanguageModel: offload } = this.#options;
+      const placement = { device: this.#languageModelDevice, dtype, offload };
+      this.#languageModel = await this.#compute(old, () =>
+        LanguageModel.load(this.#addon, checkpoint, placement, codebookSize, call),
       );
       this.#reportUnused(this.#languageModel);
       await Promise.allSettled(this.#languageWork);
@@ -320,10 +352,54 @@ export class Engine implements MusicEngine {
     const checkpoint = this.#checkpoints.renderer(model ?? this.#checkpoints.configured(slot.configured));
     this.#announce(model ?? slot.configured, checkpoint.name);
     const old = slot.renderer;
-    slot.renderer = await Renderer.load(this.#addon, checkpoint, this.#options, call);
+    const placement = { ...this.#options, device: slot.device };
+    slot.renderer = await this.#compute(old, () => Renderer.load(this.#addon, checkpoint, placement, call));
+    slot.resting = null;
     this.#reportUnused(slot.renderer);
     await old?.close();
     return slot.renderer;
+  }
+
+  /** Computes; where memory runs out, once more without the models that nobody uses just then. */
+  async #compute<T>(used: Renderer | LanguageModel | null, work: () => Promise<T>): Promise<T> {
+    try {
+      return await this.#watch(work);
+    } catch (error) {
+      if (!hasCode(error, "OUT_OF_MEMORY")) throw error;
+      const left = await this.#dropIdle(used);
+      const without = left.length > 0 ? ` without ${left.join(", ")}` : "";
+      this.#log(`${error.message}; trying once more${without}`);
+      return await this.#watch(work);
+    }
+  }
+
+  /** Tells the process of a device that is lost to it. */
+  async #watch<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (hasCode(error, "DEVICE_LOST")) this.#options.onDeviceLost?.(error);
+      throw error;
+    }
+  }
+
+  /** Lets go of loaded models that nobody uses; those with adapters stay, for these would be lost. */
+  async #dropIdle(used: Renderer | LanguageModel | null): Promise<string[]> {
+    const idle: (Renderer | LanguageModel)[] = [];
+    for (const slot of this.#slots) {
+      const renderer = slot?.renderer ?? null;
+      if (slot === null || renderer === null || renderer === used || !renderer.isIdle) continue;
+      slot.resting = { name: renderer.name, isTurbo: renderer.isTurbo };
+      slot.renderer = null;
+      idle.push(renderer);
+    }
+    const lm = this.#languageModel;
+    if (lm !== null && lm !== used && this.#languageWork.size === 0) {
+      this.#languageModel = null;
+      idle.push(lm);
+    }
+    await Promise.all(idle.map((model) => model.close()));
+    return idle.map(({ name }) => name);
   }
 
   #announce(requested: string, used: string): void {
@@ -362,6 +438,11 @@ function some(names: readonly string[]): string {
   return names.slice(0, 3).join(", ") + more;
 }
 
-function stateOf(slot: Slot, slotNumber: number): SlotState {
-  return { slot: slotNumber, model: slot.renderer?.name ?? null, isTurbo: slot.renderer?.isTurbo ?? false };
+function hasCode(error: unknown, code: NativeErrorCode): error is Error {
+  return error instanceof Error && "code" in error && error.code === code;
+}
+
+function stateOf({ renderer, resting }: Slot, slotNumber: number): SlotState {
+  const model = renderer ?? resting;
+  return { slot: slotNumber, model: model?.name ?? null, isTurbo: model?.isTurbo ?? false };
 }

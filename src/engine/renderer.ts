@@ -59,6 +59,11 @@ export class Renderer {
     return this.#native.info.isTurbo;
   }
 
+  /** Nobody waits for it, and it holds nothing that its checkpoint does not. */
+  get isIdle(): boolean {
+    return this.#work.size === 0 && this.adapters.state.adapters.length === 0;
+  }
+
   /** Audio codes are 0 .. codebookSize - 1. */
   get codebookSize(): number {
     return this.#native.info.codebookSize;
@@ -82,7 +87,7 @@ export class Renderer {
 
   /** Audio codes of a recording, five a second. */
   encodeCodes(audio: PlanarAudio, call: CallOptions): Promise<Int32Array> {
-    return this.#native.encodeCodes(audio, call);
+    return this.#underWay(this.#native.encodeCodes(audio, call));
   }
 
   /** Writes what adapter training reads of a piece of music to `path`. */

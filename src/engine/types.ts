@@ -233,7 +233,8 @@ export interface EngineOptions {
   /** Model names or paths of slots 1 to 3; null: the slot does not exist. */
   slotModels: [string, string | null, string | null];
   languageModel: string;
-  device: string;
+  /** One for each slot; the last serves the others too. `auto`: the freest GPU, else the CPU. */
+  devices: readonly [string, ...string[]];
   languageModelDevice: string;
   dtype: "auto" | "float32" | "bfloat16";
   flashAttention: boolean;
@@ -243,6 +244,8 @@ export interface EngineOptions {
   offloadModel: boolean;
   /** The same for the language model. */
   offloadLanguageModel: boolean;
+  /** Told once a GPU has failed for good: only a new process computes again. */
+  onDeviceLost?: ((error: Error) => void) | undefined;
 }
 
 /**

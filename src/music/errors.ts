@@ -56,6 +56,7 @@ const ENGINE_STATUS: ReadonlyMap<unknown, number> = new Map(
     NOT_FINITE: 500,
     INTERNAL: 500,
     STORAGE: 500,
+    DEVICE_LOST: 500,
     ADDON_MISSING: 500,
     MODEL_NOT_FOUND: 500,
     SLOT_UNAVAILABLE: 400,

@@ -123,9 +123,16 @@ export class ServedProcess {
 
   /** Sends the signal; resolves with the exit code, or null where the signal ended it. */
   async end(signal: NodeJS.Signals): Promise<number | null> {
-    const ended = once(this.child, "exit");
+    const ended = this.ended();
     this.child.kill(signal);
-    const [code] = (await ended) as [number | null];
+    return ended;
+  }
+
+  /** Resolves with the exit code once it has ended by itself. */
+  async ended(): Promise<number | null> {
+    const { exitCode } = this.child;
+    if (exitCode !== null) return exitCode;
+    const [code] = (await once(this.child, "exit")) as [number | null];
     return code;
   }
 }

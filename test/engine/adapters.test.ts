@@ -5,6 +5,7 @@ import { Checkpoints } from "../../src/engine/checkpoints.js";
 import { loadAddon } from "../../src/engine/native.js";
 import { writeLokr, writeLora } from "../music/adapter-files.js";
 import { temporaryDirectory } from "../music/tasks.js";
+import { testDevice } from "./device.js";
 
 describe("adapters through the addon", () => {
   const folder = temporaryDirectory();
@@ -15,7 +16,7 @@ describe("adapters through the addon", () => {
     const renderer = await loadAddon().loadRenderer(
       {
         ...{ modelDirectory: directory, vaeDirectory, textEncoderDirectory },
-        ...{ device: "cpu", dtype: "auto", offload: false, offloadModel: false },
+        ...{ device: testDevice, dtype: "auto", offload: false, offloadModel: false },
       },
       {},
     );

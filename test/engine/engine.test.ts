@@ -7,6 +7,7 @@ import { Checkpoints } from "../../src/engine/checkpoints.js";
 import { Engine } from "../../src/engine/engine.js";
 import { keyModes } from "../../src/engine/metadata.js";
 import type { EngineOptions, Metadata, Plan, PlanRequest, SamplingOptions } from "../../src/engine/types.js";
+import { testDevice } from "./device.js";
 import { plainSong, plainSongOf } from "./plain-song.js";
 
 const unknown: Metadata = { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null };
@@ -47,8 +48,8 @@ describe("engine on the embedded model", () => {
       checkpointsDirectory: directory,
       slotModels: ["acestep-v15-turbo", "carillon-nano", null],
       languageModel: "acestep-5Hz-lm-0.6B",
-      device: "cpu",
-      languageModelDevice: "cpu",
+      devices: [testDevice],
+      languageModelDevice: testDevice,
       dtype: "float32",
       flashAttention: true,
       offload: false,

@@ -5,6 +5,7 @@ import { loadAddon } from "../../src/engine/native.js";
 import { renderParameters, renderParametersOf } from "../../src/engine/render-parameters.js";
 import { NO_UPLOADS } from "../../src/music/audio/uploads.js";
 import { parseGenerationRequest } from "../../src/music/request/parse.js";
+import { testDevice } from "./device.js";
 import { plainSong } from "./plain-song.js";
 
 const { denoise, guidance, edit } = plainSong;
@@ -25,7 +26,7 @@ describe("the parameters of rendering", () => {
     renderer = await loadAddon().loadRenderer(
       {
         ...{ modelDirectory: directory, vaeDirectory, textEncoderDirectory },
-        ...{ device: "cpu", dtype: "auto", offload: false, offloadModel: false },
+        ...{ device: testDevice, dtype: "auto", offload: false, offloadModel: false },
       },
       {},
     );

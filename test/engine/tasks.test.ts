@@ -5,6 +5,7 @@ import { expect } from "chai";
 import type { Progress, TaskType } from "../../src/engine/addon.js";
 import { Engine } from "../../src/engine/engine.js";
 import type { PlanarAudio, RenderRequest } from "../../src/engine/types.js";
+import { testDevice } from "./device.js";
 import { plainSongOf } from "./plain-song.js";
 
 const sampleRate = 48_000;
@@ -56,8 +57,8 @@ describe("tasks on the embedded model", () => {
         checkpointsDirectory: directory,
         slotModels: ["acestep-v15-turbo", null, null],
         languageModel: "acestep-5Hz-lm-0.6B",
-        device: "cpu",
-        languageModelDevice: "cpu",
+        devices: [testDevice],
+        languageModelDevice: testDevice,
         dtype: "auto",
         flashAttention: true,
         offload: false,

@@ -1,12 +1,13 @@
 /** A small training run on the embedded model. */
 import type { EngineOptions, TrainingRequest } from "../../src/engine/types.js";
+import { testDevice } from "./device.js";
 
 export const engineOptions: EngineOptions = {
   checkpointsDirectory: "absent",
   slotModels: ["carillon-nano", null, null],
   languageModel: "carillon-nano/lm",
-  device: "cpu",
-  languageModelDevice: "cpu",
+  devices: [testDevice],
+  languageModelDevice: testDevice,
   dtype: "auto",
   flashAttention: true,
   offload: false,

@@ -30,7 +30,8 @@ at::Tensor expand_heads(const at::Tensor& x, int64_t num_heads) {
 at::Tensor fused_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const std::optional<at::Tensor>& mask, bool causal) {
   // On CUDA only the flash kernel groups heads: no masks, no float32. Others would fall back to a slow path.
-  const bool grouped = !q.is_cuda() || (!mask && q.scalar_type() != at::kFloat);
+  const bool flash = !mask && q.scalar_type() != at::kFloat && at::globalContext().userEnabledFlashSDP();
+  const bool grouped = !q.is_cuda() || flash;
   if (grouped || q.size(1) == k.size(1)) {
     return at::scaled_dot_product_attention(q, k, v, mask, 0.0, causal, std::nullopt, q.size(1) != k.size(1));
   }

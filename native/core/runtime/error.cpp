@@ -2,7 +2,11 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+#include <initializer_list>
 #include <new>
+
+#include "core/runtime/device.h"
 
 namespace carillon {
 
@@ -22,29 +26,60 @@ const char* error_code_name(ErrorCode code) {
       return "NOT_FINITE";
     case ErrorCode::kStorage:
       return "STORAGE";
+    case ErrorCode::kDeviceLost:
+      return "DEVICE_LOST";
     case ErrorCode::kInternal:
       return "INTERNAL";
   }
   return "INTERNAL";
 }
 
+namespace {
+
+bool says(const std::string& message, std::initializer_list<const char*> phrases) {
+  return std::any_of(phrases.begin(), phrases.end(),
+                     [&](const char* phrase) { return message.find(phrase) != std::string::npos; });
+}
+
+Error out_of_memory(const std::string& cause) {
+  const std::string free = free_memory();
+  return Error(ErrorCode::kOutOfMemory,
+               "not enough memory: use a shorter duration, a smaller batch or a smaller model, or free memory on the "
+               "device (" +
+                   cause + (free.empty() ? "" : "; " + free) + ")");
+}
+
+/// What libtorch says of a fault in words alone: each of its libraries has words of its own for memory that ran out.
+Error error_of(const std::string& message) {
+  if (is_device_lost()) {
+    return Error(ErrorCode::kDeviceLost, "the GPU failed for good; only a restart brings it back (" + message + ")");
+  }
+  if (says(message, {"out of memory", "DefaultCPUAllocator: ", "ALLOC_FAILED", "ALLOCATION_FAILED",
+                     "CUBLAS_STATUS_NOT_INITIALIZED"})) {
+    return out_of_memory(message);
+  }
+  if (says(message, {"no kernel image is available"})) {
+    return Error(ErrorCode::kBadArgument,
+                 "this libtorch has no kernels for this generation of GPUs: set SVC_DEVICE=cpu, or set LIBTORCH to a "
+                 "build for it (" +
+                     message + ")");
+  }
+  return Error(ErrorCode::kInternal, message);
+}
+
+}  // namespace
+
 Error current_error() {
-  static const char* const kMemoryAdvice =
-      "not enough memory: use a shorter duration, a smaller batch or a smaller model, or free memory on the device";
   try {
     throw;
   } catch (const Error& error) {
     return error;
   } catch (const c10::OutOfMemoryError& error) {
-    return Error(ErrorCode::kOutOfMemory, std::string(kMemoryAdvice) + " (" + error.what_without_backtrace() + ")");
+    return out_of_memory(error.what_without_backtrace());
   } catch (const std::bad_alloc&) {
-    return Error(ErrorCode::kOutOfMemory, kMemoryAdvice);
+    return out_of_memory("main memory");
   } catch (const c10::Error& error) {
-    const std::string message = error.what_without_backtrace();
-    const bool memory = message.find("DefaultCPUAllocator: ") != std::string::npos ||  // the CPU allocator's only mark
-                        message.find("CUDA out of memory") != std::string::npos;
-    return memory ? Error(ErrorCode::kOutOfMemory, std::string(kMemoryAdvice) + " (" + message + ")")
-                  : Error(ErrorCode::kInternal, message);
+    return error_of(error.what_without_backtrace());
   } catch (const std::exception& error) {
     return Error(ErrorCode::kInternal, error.what());
   } catch (...) {

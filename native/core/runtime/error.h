@@ -13,6 +13,7 @@ enum class ErrorCode {
   kCancelled,      // the caller's signal fired
   kNotFinite,      // a NaN or infinity appeared in a result
   kStorage,        // a file could not be written; what was there before is unchanged
+  kDeviceLost,     // a GPU failed for good: only a new process computes on it again
   kInternal,       // a fault of ours or of libtorch
 };
 

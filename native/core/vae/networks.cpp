@@ -6,8 +6,8 @@
 #include <cmath>
 #include <string>
 
+#include "core/runtime/device.h"
 #include "core/runtime/error.h"
-#include "core/runtime/placement.h"
 #include "kernels/cpu.h"
 #include "kernels/snake.h"
 
@@ -222,10 +222,9 @@ std::vector<Tile> plan_tiles(int64_t frames, int64_t window, int64_t overlap) {
 
 int64_t window_frames(const Placement& placement) {
   constexpr int64_t kGibibyte = int64_t{1} << 30;
-  const std::string name = placement.device.is_cuda() ? "cuda:" + std::to_string(placement.device.index()) : "cpu";
   int64_t memory = 0;
   for (const DeviceInfo& device : list_devices()) {
-    if (device.name == name) memory = device.memory_bytes;
+    if (device.name == placement.device.str()) memory = device.memory_bytes;
   }
   return memory >= 22 * kGibibyte ? 512 : memory >= 15 * kGibibyte ? 384 : memory >= 11 * kGibibyte ? 256 : 128;
 }

@@ -16,7 +16,8 @@ class DeviceMeter {
   Totals used() const {
     Totals now;
     fake_cuda_totals(&now);
-    return {now.launches - start_.launches, now.synchronisations - start_.synchronisations,
+    return {now.launches - start_.launches, now.launches_on_shared_stream - start_.launches_on_shared_stream,
+            now.synchronisations - start_.synchronisations,
             now.bytes_to_device - start_.bytes_to_device, now.bytes_to_host - start_.bytes_to_host};
   }
 

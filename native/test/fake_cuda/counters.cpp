@@ -12,6 +12,7 @@
 #include <mutex>
 #include <vector>
 
+#include "device.h"
 #include "memory.h"
 
 namespace fake_cuda {
@@ -73,9 +74,12 @@ void write_report() {
   FILE* const out = path == "-" ? stderr : std::fopen(path.c_str(), "w");
   if (out == nullptr) return std::perror("FAKE_CUDA_REPORT");
   const std::lock_guard lock(mutex);
-  std::fprintf(out, "%lld launches, %lld synchronisations, peak of device 0: %.1f MB\n",
-               static_cast<long long>(sums.launches), static_cast<long long>(sums.synchronisations),
-               static_cast<double>(peak_bytes(0)) / 1e6);
+  std::fprintf(out, "%lld launches, %lld on the shared stream, %lld synchronisations\n",
+               static_cast<long long>(sums.launches), static_cast<long long>(sums.launches_on_shared_stream),
+               static_cast<long long>(sums.synchronisations));
+  for (DeviceIndex device = 0; device < device_count(); ++device) {
+    std::fprintf(out, "device %d: at most %.1f MB\n", device, static_cast<double>(peak_bytes(device)) / 1e6);
+  }
   list(out, "launch", launches);
   list(out, "synchronise", synchronisations);
   list(out, "to device", to_device);
@@ -106,6 +110,7 @@ void count_launch(const std::string& operation) {
   check_alive();
   const std::lock_guard lock(mutex);
   ++sums.launches;
+  if (!has_own_stream()) ++sums.launches_on_shared_stream;
   add(launches, operation);
 }
 

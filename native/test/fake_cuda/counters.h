@@ -10,6 +10,7 @@ int64_t setting(const char* name, int64_t fallback);
 /// What the process has asked of its devices so far.
 struct Totals {
   int64_t launches = 0;
+  int64_t launches_on_shared_stream = 0;
   int64_t synchronisations = 0;
   int64_t bytes_to_device = 0;
   int64_t bytes_to_host = 0;

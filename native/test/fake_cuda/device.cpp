@@ -5,6 +5,7 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <utility>
@@ -105,6 +106,9 @@ C10_REGISTER_GUARD_IMPL(CUDA, Guard)
 
 DeviceIndex device_count() { return kDevices; }
 DeviceIndex current_device() { return device_of_thread; }
+bool has_own_stream() {
+  return std::any_of(streams_of_thread.begin(), streams_of_thread.end(), [](const auto& of) { return of.second != 0; });
+}
 
 at::Generator host_generator(const at::Generator& device_generator) {
   return static_cast<Generator*>(device_generator.unsafeGetGeneratorImpl())->host;
@@ -118,7 +122,7 @@ struct CUDAHooks : at::CUDAHooksInterface {
   void init() const override {}
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return hasCUDA(); }
-  bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
+  bool hasPrimaryContext(c10::DeviceIndex device) const override { return fake_cuda::peak_bytes(device) > 0; }
   c10::DeviceIndex deviceCount() const override { return fake_cuda::kDevices; }
   void setCurrentDevice(c10::DeviceIndex device) const override { fake_cuda::set_device(device); }
   c10::DeviceIndex getCurrentDevice() const override { return fake_cuda::device_of_thread; }

@@ -40,7 +40,7 @@ describe("training carillon-nano", () => {
         checkpointsDirectory: join(directory, "checkpoints"),
         slotModels: ["trained", null, null],
         languageModel: join(out, "lm"),
-        device: "cpu",
+        devices: ["cpu"],
         languageModelDevice: "cpu",
         dtype: "auto",
         flashAttention: true,

@@ -53,11 +53,16 @@ export class Confinement {
   /**
    * Finds out under which of the wrappers `program` runs here.
    * @param trial arguments that have it end at once, with success
+   * @param env all of its environment
    * @throws where it does not run without any of them either
    */
-  static async probe(program: string, trial: readonly string[]): Promise<Confinement> {
+  static async probe(
+    program: string,
+    trial: readonly string[],
+    env: NodeJS.ProcessEnv,
+  ): Promise<Confinement> {
     const start = (wrappers: readonly Wrapper[]) =>
-      run(...new Confinement(wrappers).command([program, ...trial], PROBE_LIMITS), { timeout: 10_000 });
+      run(...new Confinement(wrappers).command([program, ...trial], PROBE_LIMITS), { timeout: 10_000, env });
     await start([]);
     const working: Wrapper[] = [];
     for (const alternatives of WRAPPERS) {

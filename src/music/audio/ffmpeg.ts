@@ -57,6 +57,10 @@ export interface FfmpegRun<Input extends Writable | null, Output extends Readabl
   exited: Promise<void>;
 }
 
+function environment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(INHERITED_VARIABLES.map((name) => [name, process.env[name]]));
+}
+
 let confinement: Promise<Confinement> | undefined;
 
 /**
@@ -64,7 +68,7 @@ let confinement: Promise<Confinement> | undefined;
  * @throws FfmpegError FFMPEG_MISSING where there is none that runs, or the error of a system without room
  */
 export function ffmpegConfinement(): Promise<Confinement> {
-  confinement ??= Confinement.probe("ffmpeg", ["-version"]).catch((error: unknown) => {
+  confinement ??= Confinement.probe("ffmpeg", ["-version"], environment()).catch((error: unknown) => {
     confinement = undefined;
     throw isShortage(error) ? error : missing(error);
   });
@@ -116,7 +120,7 @@ async function launch<Input extends Writable | null, Output extends Readable | n
   const timeout = timeoutSeconds === undefined ? undefined : AbortSignal.timeout(timeoutSeconds * 1000);
   const spawnOptions: SpawnOptions = {
     stdio: [stdin, stdout, "pipe"],
-    env: Object.fromEntries(INHERITED_VARIABLES.map((name) => [name, process.env[name]])),
+    env: environment(),
     killSignal: "SIGKILL",
     signal: AbortSignal.any([signal, timeout].filter((one) => one !== undefined)),
   };

@@ -329,7 +329,7 @@ export class TaskQueue {
         : undefined;
     const outcome = await this.#outcome(task, job);
     clearTimeout(timer);
-    if (job.isAbandoned) return;
+    if (job.isAbandoned || outcome === null) return;
     if (!job.controller.signal.aborted || outcome.state === "succeeded") {
       this.statistics.jobTook((performance.now() - startedMs) / 1000);
     }
@@ -356,8 +356,11 @@ export class TaskQueue {
     }
   }
 
-  /** How the job ended, in terms of its task. */
-  async #outcome(task: Task, job: RunningJob): Promise<Partial<Task> & { state: TaskState }> {
+  /**
+   * How the job ended, in terms of its task; null where it found the device lost. The process is then to end, and its next
+   * start finds the task interrupted.
+   */
+  async #outcome(task: Task, job: RunningJob): Promise<(Partial<Task> & { state: TaskState }) | null> {
     const { signal } = job.controller;
     try {
       signal.throwIfAborted();
@@ -371,7 +374,12 @@ export class TaskQueue {
       if (signal.aborted) this.log.info({ task: job.task.id, reason: oneLine(cause) }, "task stopped");
       else this.log.error({ task: job.task.id, err: cause }, "task failed");
       if (isShutdown(cause)) return { state: "queued" };
-      if (isDiskFull(cause) && ++job.task.diskFailures < MAX_DISK_FAILURES) return { state: "queued" };
+      if (hasCode(cause, "DEVICE_LOST")) {
+        this.#started = false;
+        return null;
+      }
+      if (hasCode(cause, "DISK_FULL") && ++job.task.diskFailures < MAX_DISK_FAILURES)
+        return { state: "queued" };
       return { state: "failed", error: oneLine(cause), progress: job.progress.value };
     }
   }
@@ -430,8 +438,8 @@ function isShutdown(cause: unknown): boolean {
   return cause instanceof JobAborted && cause.why === "shutdown";
 }
 
-function isDiskFull(cause: unknown): boolean {
-  return cause instanceof Error && "code" in cause && cause.code === "DISK_FULL";
+function hasCode(cause: unknown, code: string): boolean {
+  return cause instanceof Error && "code" in cause && cause.code === code;
 }
 
 /** Resolves once the job has ended. @throws StoreError where its end cannot be recorded yet */

@@ -113,9 +113,11 @@ describe("starting ffmpeg", () => {
   });
 
   it("needs a program that is there and may be run", async () => {
-    const failure = await failureOf(Confinement.probe("no-such-program", ["-version"]));
+    const failure = await failureOf(Confinement.probe("no-such-program", ["-version"], process.env));
     expect(failure).to.include({ code: 127 });
-    expect(await failureOf(Confinement.probe("/dev/null", ["-version"]))).to.include({ code: 126 });
+    expect(await failureOf(Confinement.probe("/dev/null", ["-version"], process.env))).to.include({
+      code: 126,
+    });
   });
 });
 

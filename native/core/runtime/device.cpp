@@ -1,0 +1,117 @@
+#include "core/runtime/device.h"
+
+#include <ATen/Context.h>
+#include <ATen/DeviceAccelerator.h>
+#include <ATen/Parallel.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/headeronly/version.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <mutex>
+#include <set>
+
+#include "core/runtime/error.h"
+
+namespace carillon {
+namespace {
+
+/// The GPUs that this process computes on: asking others would take memory there.
+std::vector<c10::DeviceIndex> devices_in_use() {
+  std::vector<c10::DeviceIndex> devices;
+  if (!at::hasCUDA()) return devices;
+  const auto& hooks = at::globalContext().getAcceleratorHooksInterface(at::kCUDA);
+  for (size_t index = 0; index < at::getNumGPUs(); ++index) {
+    const auto device = static_cast<c10::DeviceIndex>(index);
+    if (hooks.hasPrimaryContext(device)) devices.push_back(device);
+  }
+  return devices;
+}
+
+std::string name_of(c10::DeviceIndex index) { return at::Device(at::kCUDA, index).str(); }
+
+void settle_kernels() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    auto& context = at::globalContext();
+    // It plans anew for every length of the keys, which grow with each token: a tenth of a second on Hopper.
+    context.setSDPUseCuDNN(false);
+    // The same job makes the same bytes, and float32 is float32.
+    context.setDeterministicCuDNN(true);
+    context.setBenchmarkCuDNN(false);
+    context.setAllowTF32CuDNN(false);
+  });
+}
+
+}  // namespace
+
+at::Device choose_device(const std::string& device) {
+  const bool is_auto = device == "auto" || device.empty();
+  if (device == "cpu" || (is_auto && !at::hasCUDA())) return at::kCPU;
+  const bool has_index = device.rfind("cuda:", 0) == 0 && device.size() > 5 &&
+                         device.find_first_not_of("0123456789", 5) == std::string::npos;
+  if (!is_auto && !has_index && device != "cuda") {
+    fail(ErrorCode::kBadArgument, "unknown device '" + device + "': use auto, cpu, cuda or cuda:N");
+  }
+  if (!at::hasCUDA()) {
+    fail(ErrorCode::kBadArgument, "device '" + device + "' was asked for, but this libtorch sees no CUDA device");
+  }
+  const int index = has_index ? std::stoi(device.substr(5)) : 0;
+  const int count = static_cast<int>(at::getNumGPUs());
+  if (index >= count) {
+    fail(ErrorCode::kBadArgument, "device '" + device + "' was asked for, but there are only " + std::to_string(count));
+  }
+  settle_kernels();
+  return at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(index));
+}
+
+void use_own_stream(const at::Device& device, bool is_urgent) {
+  thread_local std::set<c10::DeviceIndex> provided;
+  if (!device.is_cuda() || !provided.insert(device.index()).second) return;
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  guard.exchangeStream(guard.getStreamFromGlobalPool(device, is_urgent));
+}
+
+std::vector<DeviceInfo> list_devices() {
+  const int64_t cpu_bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
+  std::vector<DeviceInfo> devices;
+  devices.push_back({"cpu", std::to_string(at::get_num_threads()) + " threads", cpu_bytes});
+  const size_t count = at::hasCUDA() ? at::getNumGPUs() : 0;
+  for (size_t index = 0; index < count; ++index) {
+    devices.push_back({name_of(static_cast<c10::DeviceIndex>(index)), "NVIDIA GPU", 0});
+  }
+  for (const auto index : devices_in_use()) {
+    const auto [free_bytes, bytes] = at::accelerator::getMemoryInfo(index);
+    devices[static_cast<size_t>(index) + 1].memory_bytes = static_cast<int64_t>(bytes);
+  }
+  return devices;
+}
+
+void release_cached_memory() {
+  if (!devices_in_use().empty()) at::accelerator::emptyCache();
+}
+
+bool is_device_lost() {
+  try {
+    for (const auto index : devices_in_use()) at::accelerator::synchronizeDevice(index);
+    return false;
+  } catch (const c10::Error&) {
+    return true;
+  }
+}
+
+std::string free_memory() {
+  std::string text;
+  for (const auto index : devices_in_use()) {
+    const auto [free_bytes, bytes] = at::accelerator::getMemoryInfo(index);
+    char line[80];
+    std::snprintf(line, sizeof line, "%s has %.1f of %.1f GB free", name_of(index).c_str(),
+                  static_cast<double>(free_bytes) / 1e9, static_cast<double>(bytes) / 1e9);
+    text += (text.empty() ? "" : ", ") + std::string(line);
+  }
+  return text;
+}
+
+std::string libtorch_version() { return TORCH_VERSION; }
+
+}  // namespace carillon

@@ -1,0 +1,39 @@
+#pragma once
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace carillon {
+
+/// Resolves auto, cpu, cuda or cuda:N; auto is the first GPU where there is one. The first time that it is a GPU, it
+/// settles how kernels are chosen there. Throws kBadArgument for a device that is not there.
+at::Device choose_device(const std::string& device);
+
+/// Gives the calling thread a stream of its own on a GPU, so that what other threads launch there is not waited for.
+/// Urgent work goes ahead of theirs. Once per thread and device; nothing on a CPU.
+void use_own_stream(const at::Device& device, bool is_urgent);
+
+struct DeviceInfo {
+  std::string name;  // what `device` may be set to: cpu, cuda:0, ...
+  std::string description;
+  int64_t memory_bytes;  // in all, 0 where it cannot be told
+};
+
+/// The devices of this machine that libtorch can use, the CPU first. Takes no memory on a GPU that is not in use.
+std::vector<DeviceInfo> list_devices();
+
+/// Gives back to the GPUs what libtorch keeps of freed memory.
+void release_cached_memory();
+
+/// Whether a GPU in use has failed for good: then no call to it succeeds for the rest of the process.
+bool is_device_lost();
+
+/// The free memory of the GPUs in use, as "cuda:0 has 0.3 of 24.0 GB free"; empty where there are none.
+std::string free_memory();
+
+/// The version of the libtorch in use, for example "2.13.0".
+std::string libtorch_version();
+
+}  // namespace carillon

@@ -1,0 +1,117 @@
+/** The service on CUDA devices that are not there (native/test/fake_cuda): what its user would notice of a GPU. */
+import { once } from "node:events";
+import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { shortSong } from "../music/live-server.js";
+import { temporaryDirectory } from "../music/tasks.js";
+import { ServedProcess, spawnCli } from "./served-process.js";
+
+const library = fileURLToPath(new URL("../../build/native/test/fake_cuda/libfake_cuda.so", import.meta.url));
+const gpu = { LD_PRELOAD: library, SVC_DEVICE: "auto" };
+
+describe("a machine with GPUs", () => {
+  const directory = temporaryDirectory();
+  const song = join(directory, "song.wav");
+  const report = join(directory, "report.txt");
+
+  async function generate(settings: Record<string, string>, ...args: string[]) {
+    const child = spawnCli(
+      ["generate", "slow waltz", "--duration", "10", "--steps", "2", "--out", song, ...args],
+      {
+        ...gpu,
+        ...{ SVC_HOME: directory, FAKE_CUDA_REPORT: report },
+        ...settings,
+      },
+    );
+    const [said, [code]] = await Promise.all([
+      text(child.stderr as NodeJS.ReadableStream),
+      once(child, "exit"),
+    ]);
+    // Node's own complaint: one of its threads has no room for the thread-local variables of a preloaded libtorch.
+    const lines = said.split("\n").filter((line) => !line.includes("pthread_create"));
+    return { code, said: lines.join("\n").trim(), report: readFileSync(report, "utf8") };
+  }
+
+  /** A machine of two GPUs, of which the second has more free memory. */
+  function machineOfTwo(): Record<string, string> {
+    const tool = join(directory, "nvidia-smi");
+    const rows = ["0, GPU-aaaa, 900, 24576, Test GPU", "1, GPU-bbbb, 20000, 24576, Test GPU"];
+    writeFileSync(tool, `#!/bin/sh\nprintf '${rows.join("\\n")}\\n'\n`);
+    chmodSync(tool, 0o755);
+    return { FAKE_CUDA_DEVICES: "2", PATH: `${directory}:${process.env.PATH}` };
+  }
+
+  it("computes on streams of its own, and lets cuDNN plan no attention", async () => {
+    const { code, report } = await generate({}, "--thinking");
+    expect(code).to.equal(0);
+    expect(statSync(song).size).to.be.above(10 * 48_000 * 2);
+    expect(report).to.match(/^\d{4,} launches, 0 on the shared stream/);
+    expect(report).to.contain("flash_attention").and.not.contain("execution plan built");
+  });
+
+  it("does without flash attention where SVC_USE_FLASH_ATTENTION says so", async () => {
+    const { code, report } = await generate({ SVC_USE_FLASH_ATTENTION: "false" });
+    expect(code).to.equal(0);
+    expect(report).to.contain("efficient_attention").and.not.contain("flash_attention");
+  });
+
+  it("takes the freest GPU, and no memory on the others", async () => {
+    const { code, report } = await generate({ ...machineOfTwo(), SVC_INIT_LLM: "false" });
+    expect(code).to.equal(0);
+    expect(report).to.match(/device 0: at most 0\.0 MB\ndevice 1: at most [1-9]/);
+  });
+
+  it("gives language model and renderer a GPU each where there are two", async () => {
+    const { report } = await generate(machineOfTwo(), "--thinking");
+    expect(report).to.match(/device 0: at most [1-9].*\ndevice 1: at most [1-9]/);
+  });
+
+  it("sees the GPUs that CUDA_VISIBLE_DEVICES shows, as CUDA numbers them", async () => {
+    const { report } = await generate({
+      ...machineOfTwo(),
+      SVC_INIT_LLM: "false",
+      CUDA_VISIBLE_DEVICES: "GPU-bbbb,0",
+    });
+    expect(report).to.match(/device 0: at most [1-9].*\ndevice 1: at most 0\.0/);
+  });
+
+  it("tries once more where memory ran out, and the song is made", async () => {
+    const { code, said } = await generate({ FAKE_CUDA_OOM_AT: "1500" });
+    expect(said).to.match(/not enough memory.*Tried to allocate.*cuda:0 has .* GB free.*trying once more/);
+    expect(code).to.equal(0);
+  });
+
+  it("says in one line that a GPU is not there", async () => {
+    const { code, said } = await generate({ SVC_DEVICE: "cuda:7" });
+    expect(code).to.equal(1);
+    expect(said.split("\n").at(-1)).to.match(/cuda:7.*there are only 1/);
+  });
+
+  it("renders on each GPU that a slot was given", async () => {
+    const nano = fileURLToPath(new URL("../../models/carillon-nano", import.meta.url));
+    const server = await ServedProcess.start(directory, {
+      ...{ ...gpu, FAKE_CUDA_REPORT: report, FAKE_CUDA_DEVICES: "2", SVC_DEVICE: "cuda:0,cuda:1" },
+      ...{ SVC_CONFIG_PATH2: nano, SVC_QUEUE_WORKERS: "2", SVC_INIT_LLM: "false" },
+    });
+    const models = [undefined, nano];
+    await Promise.all(models.map((model) => server.client.make({ ...shortSong, model })));
+    expect(await server.end("SIGTERM")).to.equal(0);
+    expect(readFileSync(report, "utf8")).to.match(
+      /0 on the shared stream.*\ndevice 0: at most [1-9].*\ndevice 1: at most [1-9]/,
+    );
+  });
+
+  it("ends where the GPU fails for good; started again, it makes the song", async () => {
+    const settings = { ...gpu, SVC_DEVICE: "cuda" };
+    const broken = await ServedProcess.start(directory, { ...settings, FAKE_CUDA_FAULT_AT: "1200" });
+    const id = await broken.client.submit({ ...shortSong, inference_steps: 4 });
+    expect(await broken.ended()).to.equal(1);
+    expect(broken.log).to.contain("the GPU failed, and so ends the server");
+    const mended = await ServedProcess.start(directory, settings);
+    expect((await mended.client.finished(id)).item.status).to.equal(1);
+    await mended.end("SIGTERM");
+  });
+});
