@@ -89,19 +89,8 @@ struct Matmul {
   Kernel kernel = kernel_for(input);
 
   void rows(int64_t row, int64_t count, const uint32_t* panel, int64_t output) const {
-    TileInput in = input;
-    in.data += row * in.row_stride;
-    TileEpilogue end = epilogue;
-    if (end.bias) end.bias += output;
-    if (end.residual) end.residual += row * end.residual_stride + output;
-    if (end.out) end.out += row * end.out_stride + output;
-    if (end.out_float) end.out_float += row * end.out_float_stride + output;
-    if (end.snake_out) {
-      end.snake_frequency += output;
-      end.snake_gain += output;
-      end.snake_out += row * end.snake_stride + output;
-    }
-    kernel.tiles(in, count, panel, static_cast<int>(std::min<int64_t>(kPanel, outputs - output)), end);
+    kernel.tiles(input.from(row), count, panel, static_cast<int>(std::min<int64_t>(kPanel, outputs - output)),
+                 epilogue.from(row, output));
   }
 };
 

@@ -63,19 +63,6 @@ inline __m512 snake(__m512 x, __m512 frequency, __m512 gain) {
 
 // What the tile kernels of every instruction set do with rows.
 
-inline carillon::kernels::TileInput from_row(carillon::kernels::TileInput input, int64_t row) {
-  input.data += row * input.row_stride;
-  return input;
-}
-
-inline carillon::kernels::TileEpilogue from_row(carillon::kernels::TileEpilogue epilogue, int64_t row) {
-  if (epilogue.residual) epilogue.residual += row * epilogue.residual_stride;
-  if (epilogue.out) epilogue.out += row * epilogue.out_stride;
-  if (epilogue.out_float) epilogue.out_float += row * epilogue.out_float_stride;
-  if (epilogue.snake_out) epilogue.snake_out += row * epilogue.snake_stride;
-  return epilogue;
-}
-
 /// `sums(m, half)`: those of row m, outputs 16 half .. 16 half + 15.
 template <typename Sums>
 inline void finish(int rows, int outputs, const carillon::kernels::TileEpilogue& epilogue, const Sums& sums) {

@@ -73,8 +73,8 @@ void tiles_amx(const TileInput& input, int64_t rows, const uint32_t* panel, int 
     if (count != configured) configure(has_lower ? kRows : count, has_lower ? count - kRows : 1);
     configured = count;
     Sums sums;
-    (has_lower ? accumulate<true> : accumulate<false>)(from_row(input, row), panel, sums);
-    finish(count, outputs, from_row(epilogue, row),
+    (has_lower ? accumulate<true> : accumulate<false>)(input.from(row), panel, sums);
+    finish(count, outputs, epilogue.from(row, 0),
            [&](int m, int half) { return _mm512_load_ps(&sums.values[m][half * kColumns]); });
   }
   _tile_release();  // what follows on this thread configures its own

@@ -127,8 +127,8 @@ void tiles_avx512(const TileInput& input, int64_t rows, const uint32_t* panel, i
   for (int64_t row = 0; row < rows; row += kTileRows) {
     const int count = static_cast<int>(rows - row < kTileRows ? rows - row : kTileRows);
     __m512 acc[kTileRows][2];
-    accumulate_rows(from_row(input, row), count, panel, acc);
-    finish(count, outputs, from_row(epilogue, row), [&](int m, int half) { return acc[m][half]; });
+    accumulate_rows(input.from(row), count, panel, acc);
+    finish(count, outputs, epilogue.from(row, 0), [&](int m, int half) { return acc[m][half]; });
   }
 }
 

@@ -1,38 +1,70 @@
 // The inner loop that convolutions and linear layers share, in plain pointers: the files compiled
 // for one instruction set include nothing whose inline functions other files could pick up.
+// Their own functions are always inlined for the same reason.
 #pragma once
 #include <cstdint>
 
 namespace carillon::kernels {
 
-/// A panel holds kPanel outputs. Depth is counted in words: pairs of bfloat16.
-inline constexpr int kPanel = 32;
+/// A panel holds kPanel outputs, or kFloatPanel of float32.
+inline constexpr int kPanel = 32, kFloatPanel = 16;
 
-/// Left operand: row r, tap t is `words` words at `data + r * row_stride + t * tap_stride` (strides in words).
-/// A convolution over [time, channel] has a tap per kernel position, a linear layer one.
-struct TileInput {
-  const uint32_t* data;
+/// Left operand: row r, tap t is `words` words at `data + r * row_stride + t * tap_stride` (strides in words). A word is
+/// a pair of bfloat16 or one float32. A convolution over [time, channel] has a tap per kernel position, a linear layer
+/// one.
+template <typename Word>
+struct TileInputOf {
+  const Word* data;
   int64_t row_stride;
   int64_t tap_stride;
   int64_t taps;
   int64_t words;
+
+  [[gnu::always_inline]] TileInputOf from(int64_t row) const { return {data + row * row_stride, row_stride, tap_stride, taps, words}; }
 };
+using TileInput = TileInputOf<uint32_t>;
+using FloatTileInput = TileInputOf<float>;
 
 /// What happens to a finished row, in float32: y = sum + bias + residual; y goes to `out` and to `out_float`,
 /// snake(y) to `snake_out`. Null pointers are left out. Strides are in elements; uint16_t is bfloat16.
-struct TileEpilogue {
+template <typename Element>
+struct TileEpilogueOf {
   const float* bias = nullptr;
-  const uint16_t* residual = nullptr;
+  const Element* residual = nullptr;
   int64_t residual_stride = 0;
-  uint16_t* out = nullptr;
+  Element* out = nullptr;
   int64_t out_stride = 0;
   float* out_float = nullptr;
   int64_t out_float_stride = 0;
   const float* snake_frequency = nullptr;  // exp(alpha)
   const float* snake_gain = nullptr;       // 1 / (exp(beta) + 1e-9)
-  uint16_t* snake_out = nullptr;
+  Element* snake_out = nullptr;
   int64_t snake_stride = 0;
+
+  /// The same, begun at another row and output.
+  [[gnu::always_inline]] TileEpilogueOf from(int64_t row, int64_t output) const {
+    TileEpilogueOf moved = *this;
+    if (bias) moved.bias += output;
+    if (residual) moved.residual += row * residual_stride + output;
+    if (out) moved.out += row * out_stride + output;
+    if (out_float) moved.out_float += row * out_float_stride + output;
+    if (snake_out) {
+      moved.snake_frequency += output;
+      moved.snake_gain += output;
+      moved.snake_out += row * snake_stride + output;
+    }
+    return moved;
+  }
 };
+using TileEpilogue = TileEpilogueOf<uint16_t>;
+using FloatTileEpilogue = TileEpilogueOf<float>;
+
+#if defined(CARILLON_FLOAT_TILES)
+/// Rows times one panel of float32, of which `outputs` are stored.
+void tiles_float(const FloatTileInput& input, int64_t rows, const float* panel, int outputs,
+                 const FloatTileEpilogue& epilogue);
+#endif
+inline constexpr int kFloatRows = 6;  // as many as the registers of AVX2 hold
 
 #if defined(CARILLON_AVX512)
 /// Rows times one packed panel, of which `outputs` are stored.

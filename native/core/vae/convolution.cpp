@@ -3,23 +3,25 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <type_traits>
 #include <vector>
 
+#include "kernels/float_tiles.h"
 #include "kernels/snake.h"
 
 namespace carillon {
 
-Signal SignalPool::take(int64_t length, int64_t channels) {
+Signal SignalPool::take(int64_t length, int64_t channels, at::ScalarType dtype) {
   const int64_t rows = length + 2 * Signal::kHalo;
   const int64_t elements = rows * channels;
   // Signals grow through a decoder and shrink through an encoder: what is free and too small will stay so.
   std::erase_if(buffers_, [&](const at::Tensor& buffer) {
-    return buffer.storage().use_count() == 1 && buffer.numel() < elements;
+    return buffer.storage().use_count() == 1 && (buffer.numel() < elements || buffer.scalar_type() != dtype);
   });
   for (const at::Tensor& buffer : buffers_) {
-    if (buffer.storage().use_count() == 1) return {buffer.narrow(0, 0, elements).view({rows, channels}), length};
+    if (buffer.storage().use_count() == 1 && buffer.scalar_type() == dtype) return {buffer.narrow(0, 0, elements).view({rows, channels}), length};
   }
-  buffers_.push_back(at::empty({elements}, at::kBFloat16));
+  buffers_.push_back(at::empty({elements}, dtype));
   return {buffers_.back().view({rows, channels}), length};
 }
 
@@ -65,7 +67,12 @@ Convolution Convolution::load(const Weights& weights, const ConvolutionShape& sh
   const auto outer = shape.transposed ? std::pair(shape.in, shape.out) : std::pair(shape.out, shape.in);
   const at::Tensor weight = load_weight(weights, {outer.first, outer.second, shape.kernel});
   if (time_major) {
-    convolution.matrix_ = kernels::pack(as_matrix(weight, shape));
+    const at::Tensor matrix = as_matrix(weight, shape);
+    if (weights.placement().dtype == at::kFloat) {
+      convolution.panels_ = kernels::pack_floats(matrix);
+    } else {
+      convolution.matrix_ = kernels::pack(matrix);
+    }
     if (shape.bias) {
       const at::Tensor bias = weights.get("bias", {shape.out}, at::kFloat);
       convolution.bias_ = shape.transposed ? bias.repeat({shape.stride}) : bias.contiguous();
@@ -114,19 +121,27 @@ at::Tensor Convolution::by_phases(const at::Tensor& x) const {
       .narrow(2, 0, length);
 }
 
-void Convolution::multiply(const Signal& x, int64_t length, kernels::TileEpilogue epilogue) const {
-  const int64_t words = shape_.in / 2;
+template <typename Element>
+void Convolution::multiply(const Signal& x, int64_t length, kernels::TileEpilogueOf<Element> epilogue) const {
+  using Word = std::conditional_t<std::is_same_v<Element, float>, float, uint32_t>;
+  using Input = kernels::TileInputOf<Word>;
+  const int64_t words = shape_.in * static_cast<int64_t>(sizeof(Element)) / static_cast<int64_t>(sizeof(Word));
   if (bias_.defined()) epilogue.bias = bias_.const_data_ptr<float>();
-  const auto* rows = static_cast<const uint32_t*>(x.data.const_data_ptr()) + Signal::kHalo * words;
+  const auto* rows = static_cast<const Word*>(x.data.const_data_ptr()) + Signal::kHalo * words;
+  const auto run = [&](const Input& input, int64_t count) {
+    if constexpr (std::is_same_v<Element, float>) {
+      kernels::matmul_floats(panels_, matrix_rows(), input, count, epilogue);
+    } else {
+      kernels::matmul(matrix_, input, count, epilogue);
+    }
+  };
   if (shape_.transposed) {
     // Step i gives outputs i * stride - padding onwards; what lies outside [0, length) falls into the halo.
-    kernels::matmul(matrix_, {rows - words, words, 0, 1, 2 * words}, x.length + 1, epilogue);
+    run({rows - words, words, 0, 1, 2 * words}, x.length + 1);
   } else if (shape_.dilation == 1) {
-    const kernels::TileInput input{rows - shape_.padding * words, shape_.stride * words, 0, 1, shape_.kernel * words};
-    kernels::matmul(matrix_, input, length, epilogue);
+    run({rows - shape_.padding * words, shape_.stride * words, 0, 1, shape_.kernel * words}, length);
   } else {
-    const kernels::TileInput input{rows - shape_.padding * words, words, shape_.dilation * words, shape_.kernel, words};
-    kernels::matmul(matrix_, input, length, epilogue);
+    run({rows - shape_.padding * words, words, shape_.dilation * words, shape_.kernel, words}, length);
   }
 }
 
@@ -140,16 +155,23 @@ Convolution::Result Convolution::operator()(const Signal& x, const Then& then, S
     if (then.keep) result.plain = {y, length};
     return result;
   }
-  kernels::TileEpilogue epilogue;
-  const int64_t row_elements = matrix_.outputs;  // a transposed step writes `stride` rows at once
+  return panels_.defined() ? run_time_major<float>(x, then, pool) : run_time_major<uint16_t>(x, then, pool);
+}
+
+template <typename Element>
+Convolution::Result Convolution::run_time_major(const Signal& x, const Then& then, SignalPool& pool) const {
+  const int64_t length = output_length(x.length);
+  Result result;
+  kernels::TileEpilogueOf<Element> epilogue;
+  const int64_t row_elements = matrix_rows();  // a transposed step writes `stride` rows at once
   const int64_t first = (Signal::kHalo - (shape_.transposed ? shape_.padding : 0)) * shape_.out;
-  const auto element = [&](const Signal& signal) { return static_cast<uint16_t*>(signal.data.data_ptr()) + first; };
+  const auto element = [&](const Signal& signal) { return static_cast<Element*>(signal.data.data_ptr()) + first; };
   if (then.residual) {
     epilogue.residual = element(*then.residual);
     epilogue.residual_stride = row_elements;
   }
   if (then.keep) {
-    result.plain = pool.take(length, shape_.out);
+    result.plain = pool.take(length, shape_.out, time_major_dtype());
     epilogue.out = element(result.plain);
     epilogue.out_stride = row_elements;
   }
@@ -160,7 +182,7 @@ Convolution::Result Convolution::operator()(const Signal& x, const Then& then, S
     gain = then.snake->gain.repeat({repeats});
     epilogue.snake_frequency = frequency.const_data_ptr<float>();
     epilogue.snake_gain = gain.const_data_ptr<float>();
-    result.snaked = pool.take(length, shape_.out);
+    result.snaked = pool.take(length, shape_.out, time_major_dtype());
     epilogue.snake_out = element(result.snaked);
     epilogue.snake_stride = row_elements;
   }
@@ -176,9 +198,14 @@ at::Tensor Convolution::to_float(const Signal& x) const {
     if (at::GradMode::is_enabled()) return wide().with_libtorch({x.data.to(at::kFloat), x.length});
     return with_libtorch(x).to(at::kFloat);
   }
+  return panels_.defined() ? time_major_to_float<float>(x) : time_major_to_float<uint16_t>(x);
+}
+
+template <typename Element>
+at::Tensor Convolution::time_major_to_float(const Signal& x) const {
   const int64_t length = output_length(x.length);
   const at::Tensor rows = at::empty({length, shape_.out});
-  kernels::TileEpilogue epilogue;
+  kernels::TileEpilogueOf<Element> epilogue;
   epilogue.out_float = rows.data_ptr<float>();
   epilogue.out_float_stride = shape_.out;
   multiply(x, length, epilogue);

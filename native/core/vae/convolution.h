@@ -10,8 +10,7 @@
 namespace carillon {
 
 /// One signal inside the network, in one of two layouts: [B, C, T] where libtorch convolves, and time-major rows
-/// [kHalo + T + kHalo, C] of bfloat16 where the CPU kernels do. The halo rows are zero: they are the padding of a
-/// convolution.
+/// [kHalo + T + kHalo, C] where the CPU kernels do. The halo rows are zero: they are the padding of a convolution.
 struct Signal {
   static constexpr int64_t kHalo = 32;  // the widest reach, 3 * dilation 9, and room for a whole stride
   at::Tensor data;
@@ -23,7 +22,7 @@ class SignalPool {
  public:
   /// A signal whose rows are not initialised and whose halo is zero. Its memory returns to the pool once no
   /// tensor on it is left.
-  Signal take(int64_t length, int64_t channels);
+  Signal take(int64_t length, int64_t channels, at::ScalarType dtype);
 
  private:
   std::vector<at::Tensor> buffers_;
@@ -77,16 +76,24 @@ class Convolution {
 
  private:
   bool time_major() const { return !weight_.defined(); }
+  at::ScalarType time_major_dtype() const { return panels_.defined() ? at::kFloat : at::kBFloat16; }
   Convolution wide() const;  // its weights in float32
   at::Tensor with_libtorch(const Signal& x) const;
   /// A dilated convolution that keeps the length, as a plain one over every dilation-th sample: x [B, in, T].
   at::Tensor by_phases(const at::Tensor& x) const;
-  void multiply(const Signal& x, int64_t length, kernels::TileEpilogue epilogue) const;
+  int64_t matrix_rows() const { return shape_.out * (shape_.transposed ? shape_.stride : 1); }
+  template <typename Element>
+  Result run_time_major(const Signal& x, const Then& then, SignalPool& pool) const;
+  template <typename Element>
+  at::Tensor time_major_to_float(const Signal& x) const;
+  template <typename Element>
+  void multiply(const Signal& x, int64_t length, kernels::TileEpilogueOf<Element> epilogue) const;
 
   ConvolutionShape shape_;
   at::Tensor bias_;               // time-major: float32, one per matrix row; undefined for none
   at::Tensor weight_;             // as libtorch wants it; undefined when time-major
-  kernels::PackedMatrix matrix_;  // time-major
+  kernels::PackedMatrix matrix_;  // time-major in bfloat16
+  at::Tensor panels_;             // time-major in float32
 };
 
 }  // namespace carillon

@@ -9,6 +9,7 @@
 #include "core/runtime/device.h"
 #include "core/runtime/error.h"
 #include "kernels/cpu.h"
+#include "kernels/float_tiles.h"
 #include "kernels/snake.h"
 
 namespace carillon {
@@ -84,7 +85,8 @@ std::vector<int64_t> channel_widths(int64_t base, const VaeConfig& config) {
 }
 
 bool can_run_time_major(const Placement& placement, const VaeConfig& config) {
-  if (!placement.device.is_cpu() || placement.dtype != at::kBFloat16 || !kernels::has_avx512()) return false;
+  const bool has_kernels = placement.dtype == at::kFloat ? kernels::has_float_tiles() : kernels::has_avx512();
+  if (!placement.device.is_cpu() || !has_kernels) return false;
   for (const int64_t ratio : config.downsampling_ratios) {
     if (ratio >= Signal::kHalo) return false;
   }
@@ -143,7 +145,7 @@ Oobleck Oobleck::load_decoder(const Weights& weights, const VaeConfig& config, b
 
 Signal Oobleck::enter(const at::Tensor& x, SignalPool& pool) const {
   if (!time_major) return {x.to(dtype), x.size(2)};
-  Signal signal = pool.take(x.size(2), x.size(1));
+  Signal signal = pool.take(x.size(2), x.size(1), dtype);
   signal.data.narrow(0, Signal::kHalo, signal.length).copy_(x[0].t());
   clear_halo(signal);
   return signal;
@@ -175,7 +177,7 @@ at::Tensor Oobleck::decode(const at::Tensor& latents, SignalPool& pool) const {
   for (size_t i = 0; i < blocks.size(); ++i) {
     const OobleckBlock& block = blocks[i];
     const Snake& next = i + 1 == blocks.size() ? last_snake : blocks[i + 1].snake;
-    x = block.resample(x.snaked, {.snake = &entry(block, next), .keep = true}, pool);
+    x = block.resample(x.snaked, {.snake = &entry(block, next), .keep = !block.units.empty()}, pool);
     x = run_units(block, std::move(x), next, /*keep=*/false, pool);
   }
   return last.to_float(x.snaked);
