@@ -1,12 +1,385 @@
-/** The whole building catalogue in load order, and finding a prefab in it. */
-import type { SimBuildingPrefab } from "./building-prefab.js";
-import { CIVIC_PREFABS } from "./civic-prefabs.js";
-import { GROWABLE_PREFABS } from "./growable-prefabs.js";
+/**
+ * The building catalogue, by the names in the game: what a builder places (utilities, services, parks, transport,
+ * unique buildings) and what zones grow. Costs and capacities follow the published values where there are any;
+ * footprints, ranges and the rest are tuning.
+ */
+import type { BuildingPrefab } from "../../game.js";
+import type { GrowableService, Level, Service, SubService } from "../../terms.js";
 
-export const BUILDING_PREFABS: readonly SimBuildingPrefab[] = [...CIVIC_PREFABS, ...GROWABLE_PREFABS];
+/** What the embedded city knows about a kind of building beyond what the interface shows. */
+export interface SimBuildingPrefab extends BuildingPrefab {
+  /** Null unless zones grow it. */
+  readonly growable: GrowableClass | null;
+  /** Null unless it does something for the city. */
+  readonly civic: Civic | null;
+  readonly cost: number;
+  readonly upkeepPerWeek: number;
+}
+
+/** Capacities per level: a building holds `max(floor, cells * k + rnd(0..99)) / 100`, floor 100 homes or 200 jobs. */
+export interface GrowableClass {
+  readonly homes: readonly number[];
+  readonly jobs: readonly number[];
+  readonly visitors: readonly number[];
+  readonly highDensity: boolean;
+}
+
+/** The services that reach buildings by distance. */
+export const COVERAGES = [
+  "garbage",
+  "health",
+  "death",
+  "police",
+  "fire",
+  "elementary",
+  "highSchool",
+  "university",
+  "leisure",
+] as const;
+export type Coverage = (typeof COVERAGES)[number];
+
+export interface Civic {
+  /** Electric output at best. */
+  readonly powerKw?: number;
+  /** The output follows the wind. */
+  readonly wind?: boolean;
+  /** Water it pumps per week. */
+  readonly waterM3?: number;
+  /** Sewage it takes per week. */
+  readonly sewageM3?: number;
+  /** Heat it feeds into heating pipes. */
+  readonly heatKw?: number;
+  /** Works only beside or in water. */
+  readonly shore?: boolean;
+  readonly coverage?: { readonly kind: Coverage; readonly radiusMeters: number; readonly capacity: number };
+  /** Ground pollution it spreads, 0 to 100 at its door. */
+  readonly pollution?: number;
+  /** Works without a road. */
+  readonly roadless?: boolean;
+  readonly jobs?: number;
+}
+
+/** Width along the road and length away from it, in cells. */
+type Footprint = `${number}x${number}`;
+
+type Role = Civic & Partial<Pick<SimBuildingPrefab, "subService" | "level" | "helper" | "blocked">>;
+
+/** The name, with ` = ` and the display name where that is another; the footprint; cost and weekly upkeep; its role. */
+type CivicRow = readonly [names: string, footprint: Footprint, cost: number, upkeep: number, role: Role];
+
+/** Stands at the water, without a road. */
+const SHORE = { shore: true, roadless: true };
+
+const CIVIC_ROWS: Partial<Record<Service, readonly CivicRow[]>> = {
+  Electricity: [
+    ["Wind Turbine", "2x2", 6_000, 80, { powerKw: 8_000, wind: true, roadless: true }],
+    ["Advanced Wind Turbine", "2x2", 12_000, 200, { powerKw: 20_000, wind: true, roadless: true }],
+    ["Coal Power Plant", "9x6", 19_000, 560, { powerKw: 40_000, pollution: 80, jobs: 20 }],
+    ["Oil Power Plant", "8x8", 50_000, 1_920, { powerKw: 120_000, pollution: 60, jobs: 30 }],
+    ["Solar Power Plant", "12x12", 80_000, 1_200, { powerKw: 160_000, jobs: 15 }],
+    ["Nuclear Power Plant", "16x14", 200_000, 8_000, { powerKw: 640_000, jobs: 100 }],
+    ["Dam Power House = Hydro Power Plant", "4x4", 100_000, 3_200, { powerKw: 80_000, ...SHORE }],
+    ["Fusion Power Plant", "16x16", 1_000_000, 16_000, { powerKw: 16_000_000, jobs: 100 }],
+    ["Electricity Pole", "1x1", 0, 0, { roadless: true }],
+  ],
+  Water: [
+    ["Water Intake = Water Pumping Station", "3x3", 2_500, 160, { waterM3: 120_000, ...SHORE }],
+    ["Water Tower", "2x2", 3_500, 160, { waterM3: 60_000, roadless: true }],
+    ["Water Outlet = Water Drain Pipe", "3x3", 2_500, 320, { sewageM3: 120_000, pollution: 60, ...SHORE }],
+    [
+      "Water Treatment Plant",
+      "6x6",
+      10_000,
+      640,
+      { sewageM3: 160_000, shore: true, pollution: 15, jobs: 10 },
+    ],
+    [
+      "Inland Water Treatment Plant 01 = Inland Water Treatment Plant",
+      "5x7",
+      20_000,
+      800,
+      { sewageM3: 80_000, pollution: 10, jobs: 10 },
+    ],
+    ["Boiler Station", "4x4", 10_000, 400, { heatKw: 40_000, pollution: 20, jobs: 8 }],
+    ["Water Pipe Junction", "1x1", 0, 0, { roadless: true, helper: true }],
+    ["Heating Pipe Junction", "1x1", 0, 0, { roadless: true, helper: true }],
+  ],
+  Garbage: [
+    ["Landfill Site", "12x8", 4_000, 400, { ...covers("garbage", 1_500, 6_000, 15), pollution: 70 }],
+    [
+      "Combustion Plant = Incineration Plant",
+      "6x8",
+      30_000,
+      1_440,
+      { ...covers("garbage", 2_000, 12_000, 20), powerKw: 12_000, pollution: 50 },
+    ],
+  ],
+  HealthCare: [
+    ["Medical Clinic", "5x4", 10_000, 400, covers("health", 900, 100, 10)],
+    ["Hospital", "8x8", 65_000, 2_400, covers("health", 1_800, 500, 50)],
+    ["Cemetery", "8x8", 8_000, 160, covers("death", 1_500, 60, 8)],
+    ["Crematory = Crematorium", "5x5", 25_000, 720, covers("death", 1_500, 105, 10)],
+    ["Medical Center", "14x12", 500_000, 6_000, covers("health", 9_000, 5_000, 100)],
+  ],
+  FireDepartment: [
+    ["Fire House", "4x4", 12_000, 560, covers("fire", 900, 300, 10)],
+    ["Fire Station", "6x6", 60_000, 1_440, covers("fire", 1_600, 1_250, 25)],
+  ],
+  PoliceDepartment: [
+    ["Police Station", "5x5", 15_000, 600, covers("police", 1_000, 500, 20)],
+    ["Police Headquarters", "8x8", 65_000, 2_400, covers("police", 2_000, 1_500, 50)],
+    ["711884134.Koban Police Box_Data = Koban", "2x2", 5_000, 200, covers("police", 500, 150, 4)],
+  ],
+  Education: [
+    ["Elementary School", "6x4", 10_000, 160, covers("elementary", 1_000, 300, 15)],
+    ["High School", "6x5", 24_000, 560, { ...covers("highSchool", 1_800, 1_000, 30), level: 2 }],
+    ["University", "10x10", 75_000, 1_920, { ...covers("university", 4_000, 4_500, 60), level: 3 }],
+    ["Hadron Collider", "14x11", 800_000, 9_600, covers("university", 9_000, 20_000, 100)],
+  ],
+  Beautification: [
+    ["Regular Park = Small Park", "4x4", 3_000, 120, park(220)],
+    ["Regular Plaza = Plaza with Trees", "4x4", 3_000, 120, park(220)],
+    ["Regular Playground = Small Playground", "2x2", 1_500, 80, park(160)],
+    ["Expensive Park = Large Park", "6x4", 8_000, 320, park(320)],
+    ["Expensive Plaza = Plaza", "6x4", 8_000, 320, park(320)],
+    ["Expensive Playground = Large Playground", "4x4", 4_500, 200, park(240)],
+    ["JapaneseGarden = Japanese Garden", "4x4", 7_000, 300, park(320)],
+    ["Tropical Garden", "4x4", 7_000, 300, park(320)],
+    ["Botanical garden = Botanical Garden", "6x6", 10_000, 400, park(400)],
+    ["Basketball Court", "3x3", 2_500, 100, park(180)],
+    ["MerryGoRound = Carousel Park", "4x4", 6_000, 240, park(300)],
+  ],
+  PublicTransport: [
+    ["Bus Depot", "6x6", 40_000, 400, stop("PublicTransportBus")],
+    ["Metro Entrance = Metro Station", "3x2", 15_000, 300, stop("PublicTransportMetro")],
+    ["Train Station", "14x6", 65_000, 800, stop("PublicTransportTrain")],
+    ["Cargo Center = Cargo Train Terminal", "14x8", 60_000, 800, stop("PublicTransportTrain")],
+    ["Harbor", "16x10", 60_000, 960, stop("PublicTransportShip")],
+    ["Cargo Harbor", "16x12", 60_000, 960, stop("PublicTransportShip")],
+    ["Airport", "16x16", 150_000, 4_800, stop("PublicTransportPlane")],
+  ],
+  Monument: listOf(
+    "Statue of Industry, StatueOfWealth, Lazaret Plaza, Statue of Shopping, Plaza of the Dead, " +
+      "Fountain of LifeDeath, Friendly Neighborhood, Transport Tower, Trash Mall, Posh Mall, Colossal Offices, " +
+      "Official Park, Court House, Grand Mall, City Hall, Business Park, Library, Observatory, Opera House, " +
+      "Oppression Office, ScienceCenter, Servicing Services, SeaWorld, ExpoCenter, High Interest Tower, " +
+      "Cathedral of Plentitude, Stadium, Modern Art Museum, SeaAndSky Scraper, Theater of Wonders, " +
+      "Space Elevator, Eden Project",
+  ).map((name) => [name, "8x8", 80_000, 1_200, covers("leisure", 1_200, 4_000, 20)]),
+};
+
+const BLOCKED_NAMES = "Block Services - Utility Yard_Data = Block Services - Utility Yard";
+/** The one asset of the known broken family: listed nowhere, never placed, switched off on request. */
+export const BLOCKED_PREFAB = civic("Water", [BLOCKED_NAMES, "4x4", 0, 0, { blocked: true }]);
+
+const CIVIC_PREFABS = Object.entries(CIVIC_ROWS).flatMap(([service, rows]) =>
+  rows.map((row) => civic(service as Service, row)),
+);
+
+function civic(service: Service, [names, footprint, cost, upkeepPerWeek, role]: CivicRow): SimBuildingPrefab {
+  const [name = names, displayName = name] = names.split(" = ");
+  const [width, length] = footprint.split("x").map(Number) as [number, number];
+  const { subService = "None", level = 1, blocked = false, helper = false, ...work } = role;
+  const kind = { name, displayName, service, subService, level, width, length, blocked, helper };
+  return { ...kind, growable: null, civic: work, cost, upkeepPerWeek };
+}
+
+function covers(kind: Coverage, radiusMeters: number, capacity: number, jobs = 0): Civic {
+  return { coverage: { kind, radiusMeters, capacity }, jobs };
+}
+
+function park(radiusMeters: number): Role {
+  return { ...covers("leisure", radiusMeters, 600), roadless: true };
+}
+
+function stop(subService: SubService): Role {
+  return { subService, jobs: 15 };
+}
+
+function listOf(names: string): string[] {
+  return names.split(", ");
+}
+
+interface GrowableFamily extends Partial<Omit<GrowableClass, "highDensity">> {
+  readonly highDensity: boolean;
+  readonly service: GrowableService;
+  readonly subService: SubService;
+  /** One per level, for the sizes that have no name of the game's own. */
+  readonly kinds: string;
+  /** One per level. */
+  readonly displayNames: string;
+  /** The game's own names, as far as they are known: level, footprint and kind. */
+  readonly known: string;
+}
+
+const LOT_SIZES = [1, 2, 3, 4].flatMap((width) => [1, 2, 3, 4].map((length) => `${width}x${length}`));
+
+const FAMILIES: readonly GrowableFamily[] = [
+  {
+    service: "Residential",
+    subService: "ResidentialLow",
+    homes: [20, 25, 30, 35, 40],
+    highDensity: false,
+    kinds: "Detached01, Detached05, Semi-detachedhouse02, Villa02, Villa01",
+    displayNames: "Small Home, Family Home, Semi-Detached House, Villa, Grand Villa",
+    known:
+      "L1 1x1 Detached, L1 2x2 Detached01, L1 2x2 Detached04, L1 2x3 Detached03, L1 3x3 Detached02, " +
+      "L1 4x4 Detached02, L2 2x2 Detached05, L2 3x4 Semi-detachedhouse02a, L3 3x3 Semi-detachedhouse02, " +
+      "L4 2x2 Villa02, L4 3x4 Villa01, L5 3x3 Villa01, L5 4x4 Villa03",
+  },
+  {
+    service: "Residential",
+    subService: "ResidentialHigh",
+    homes: [60, 100, 130, 150, 160],
+    highDensity: true,
+    kinds: "Tenement05, Tenement06, Tenement08, Tenement09, Highrise05",
+    displayNames: "Tenement, Apartment House, Apartment Block, Modern Apartments, High-Rise",
+    known:
+      "H1 1x1 Tenement, H1 2x2 Tenement05, H1 3x3 Tenement03, H2 3x4 Tenement06, H3 4x3 Tenement08, " +
+      "H4 2x2 Tenement09, H5 3x4 Highrise05, H5 4x4 Highrise07",
+  },
+  {
+    service: "Commercial",
+    subService: "CommercialLow",
+    jobs: [50, 75, 100],
+    visitors: [90, 100, 110],
+    highDensity: false,
+    kinds: "Shop02, Shop04, Shop07",
+    displayNames: "Corner Shop, Neighbourhood Store, Boutique",
+    known:
+      "L1 1x1 Shop, L1 2x2 Shop02, L1 3x3 Shop07, L2 2x2 Shop2, L2 3x4 Shop04, L3 1x1 Shop07, " +
+      "L3 4x4 Shop07a",
+  },
+  {
+    service: "Commercial",
+    subService: "CommercialHigh",
+    jobs: [75, 100, 125],
+    visitors: [200, 300, 400],
+    highDensity: true,
+    kinds: "Shop01, Shop06, Shop11",
+    displayNames: "Department Store, Shopping Arcade, Shopping Centre",
+    known:
+      "H1 1x1 Shop07, H1 2x2 Shop01, H1 4x4 Shop03, H2 2x2 Shop01, H2 4x4 Shop06, H3 2x2 Shop01, " +
+      "H3 4x4 Shop11, H3 3x4 Hotel",
+  },
+  {
+    service: "Industrial",
+    subService: "IndustrialGeneric",
+    jobs: [100, 150, 200],
+    highDensity: true,
+    kinds: "Sweatshop04, Bigfactory02, Mediumfactory06",
+    displayNames: "Workshop, Factory, Modern Factory",
+    known:
+      "H1 1x1 Facility01, H1 2x2 Sweatshop03, H1 3x3 Sweatshop04, H1 4x4 Bigfactory01, H2 1x1 Facility03, " +
+      "H2 2x2 sweatshop01, H2 4x4 Bigfactory02, H3 1x1 Facility05, H3 2x2 Bigfactory06, " +
+      "H3 4x4 Mediumfactory06",
+  },
+  {
+    service: "Office",
+    subService: "OfficeGeneric",
+    jobs: [50, 110, 170],
+    highDensity: true,
+    kinds: "Office02, Office06, Office12",
+    displayNames: "Office, Office Block, Office Tower",
+    known:
+      "H1 1x1 Office, H1 2x2 Office02, H1 3x4 Office01, H2 2x2 Office04, H2 4x4 Office06, H3 2x2 Office11, " +
+      "H3 4x4 Office12",
+  },
+];
+
+/** Specialised industry, which a lot never grows by itself (it needs a district) but a builder may place. */
+const SPECIALISED: readonly (readonly [
+  name: string,
+  subService: SubService,
+  width: number,
+  length: number,
+])[] = [
+  ["Farming4x4", "IndustrialFarming", 4, 4],
+  ["Agricultural 2x2 processing 2", "IndustrialFarming", 2, 2],
+  ["Forestry 3x3 Processing", "IndustrialForestry", 3, 3],
+  ["Oil 3x3 Extractor", "IndustrialOil", 3, 3],
+  ["Ore 2x2 Extractor", "IndustrialOre", 2, 2],
+];
+
+const INDUSTRY = FAMILIES.find((family) => family.service === "Industrial") as GrowableFamily;
+const GROWN_PREFABS = FAMILIES.flatMap(familyPrefabs);
+
+/** The whole catalogue, in load order. */
+export const BUILDING_PREFABS: readonly SimBuildingPrefab[] = [
+  ...CIVIC_PREFABS,
+  BLOCKED_PREFAB,
+  ...GROWN_PREFABS,
+  ...SPECIALISED.map(([name, subService, width, length]) =>
+    growable({ ...INDUSTRY, subService }, name, name, 1, width, length),
+  ),
+];
 
 const BY_NAME = new Map(BUILDING_PREFABS.map((prefab) => [prefab.name, prefab]));
 
 export function findBuildingPrefab(name: string): SimBuildingPrefab | undefined {
   return BY_NAME.get(name);
+}
+
+const BY_LOT = new Map<string, SimBuildingPrefab[]>();
+for (const prefab of GROWN_PREFABS) {
+  const fitting = BY_LOT.get(lotKey(prefab));
+  if (fitting) fitting.push(prefab);
+  else BY_LOT.set(lotKey(prefab), [prefab]);
+}
+
+/** The growables that fill a lot exactly; empty when the family has no such level. */
+export function growablesFor(
+  subService: SubService,
+  level: number,
+  width: number,
+  length: number,
+): readonly SimBuildingPrefab[] {
+  return BY_LOT.get(lotKey({ subService, level, width, length })) ?? [];
+}
+
+type Lot = Record<"level" | "width" | "length", number> & { readonly subService: SubService };
+
+function lotKey({ subService, level, width, length }: Lot): string {
+  return `${subService} ${level} ${width}x${length}`;
+}
+
+/**
+ * The game's own names where they are known; the remaining footprints (every size from 1x1 to 4x4 at every level) follow
+ * the same naming pattern, so that a lot of any size can grow and level up.
+ */
+function familyPrefabs(family: GrowableFamily): SimBuildingPrefab[] {
+  const displayNames = listOf(family.displayNames);
+  const make = (name: string) => {
+    const [level, width, length] = [Number(name[1]), Number(name[3]), Number(name[5])];
+    return growable(family, name, displayNames[level - 1] as string, level as Level, width, length);
+  };
+  const known = listOf(family.known).map(make);
+  const named = new Set(known.map(lotKey));
+  const patterned = listOf(family.kinds).flatMap((kind, index) =>
+    LOT_SIZES.map((size) => make(`${family.highDensity ? "H" : "L"}${index + 1} ${size} ${kind}`)),
+  );
+  return [...known, ...patterned.filter((prefab) => !named.has(lotKey(prefab)))];
+}
+
+function growable(
+  { service, subService, homes = [], jobs = [], visitors = [], highDensity }: GrowableFamily,
+  name: string,
+  displayName: string,
+  level: Level,
+  width: number,
+  length: number,
+): SimBuildingPrefab {
+  const kind = {
+    name,
+    displayName,
+    service,
+    subService,
+    level,
+    width,
+    length,
+    blocked: false,
+    helper: false,
+  };
+  const places = { homes, jobs, visitors, highDensity };
+  return { ...kind, growable: places, civic: null, cost: 0, upkeepPerWeek: 0 };
 }

@@ -3,7 +3,6 @@
  * the game's values; the interface shows none of them but the lane count.
  */
 import type { NetworkPrefab } from "../../game.js";
-import type { Service, SubService } from "../../terms.js";
 
 export interface SimNetworkPrefab extends NetworkPrefab {
   /** What flows through it. */
@@ -13,108 +12,90 @@ export interface SimNetworkPrefab extends NetworkPrefab {
   readonly costPerCell: number;
 }
 
-interface RoadRow {
-  readonly name: string;
-  readonly displayName: string;
-  readonly lanes: number;
-  readonly widthMeters: number;
-  readonly costPerCell: number;
-  readonly highway?: boolean;
-  /** Irregular spellings of the raised variants. */
-  readonly elevatedName?: string;
-}
-
-const BASE_ROADS: readonly RoadRow[] = [
-  { name: "Basic Road", displayName: "Two-Lane Road", lanes: 6, widthMeters: 16, costPerCell: 40 },
-  { name: "Gravel Road", displayName: "Gravel Road", lanes: 4, widthMeters: 16, costPerCell: 25 },
-  ...decorated("Basic Road", "Two-Lane Road", 6, 16, 50),
-  {
-    name: "Basic Road Bicycle",
-    displayName: "Two-Lane Road with Bicycle Lanes",
-    lanes: 6,
-    widthMeters: 16,
-    costPerCell: 60,
-    elevatedName: "Basic Road Elevated Bike",
-  },
-  {
-    name: "Basic Road Tram",
-    displayName: "Two-Lane Road with Tram Tracks",
-    lanes: 6,
-    widthMeters: 16,
-    costPerCell: 80,
-  },
-  { name: "Oneway Road", displayName: "Two-Lane One-Way Road", lanes: 6, widthMeters: 16, costPerCell: 40 },
-  ...decorated("Oneway Road", "Two-Lane One-Way Road", 6, 16, 50),
-  { name: "Medium Road", displayName: "Four-Lane Road", lanes: 8, widthMeters: 32, costPerCell: 60 },
-  ...decorated("Medium Road", "Four-Lane Road", 6, 32, 70),
-  ...["Bicycle", "Bus", "Tram"].map((kind) => variant("Medium Road", "Four-Lane Road", kind, 8, 32, 80)),
-  { name: "Large Road", displayName: "Six-Lane Road", lanes: 10, widthMeters: 32, costPerCell: 80 },
-  ...decorated("Large Road", "Six-Lane Road", 8, 32, 90),
-  ...["Bicycle", "Bus"].map((kind) => variant("Large Road", "Six-Lane Road", kind, 10, 32, 100)),
-  { name: "Large Oneway", displayName: "Six-Lane One-Way Road", lanes: 10, widthMeters: 32, costPerCell: 80 },
-  ...decorated("Large Oneway", "Six-Lane One-Way Road", 8, 32, 90),
-  { name: "Highway", displayName: "Highway", lanes: 3, widthMeters: 24, costPerCell: 80, highway: true },
-  {
-    name: "Highway Barrier",
-    displayName: "Highway with Sound Barrier",
-    lanes: 3,
-    widthMeters: 24,
-    costPerCell: 100,
-    highway: true,
-  },
-  {
-    name: "HighwayRamp",
-    displayName: "Highway Ramp",
-    lanes: 1,
-    widthMeters: 16,
-    costPerCell: 60,
-    highway: true,
-    elevatedName: "HighwayRampElevated",
-  },
+/** `elevatedName` where the raised variant is spelled irregularly. */
+type RoadRow = readonly [
+  name: string,
+  displayName: string,
+  lanes: number,
+  widthMeters: number,
+  costPerCell: number,
+  elevatedName?: string,
 ];
 
-const ELEVATIONS = [
+const BASE_ROADS: readonly RoadRow[] = [
+  ["Basic Road", "Two-Lane Road", 6, 16, 40],
+  ["Gravel Road", "Gravel Road", 4, 16, 25],
+  ["Basic Road Decoration Grass", "Two-Lane Road with Grass", 6, 16, 50],
+  ["Basic Road Decoration Trees", "Two-Lane Road with Trees", 6, 16, 50],
+  ["Basic Road Bicycle", "Two-Lane Road with Bicycle Lanes", 6, 16, 60, "Basic Road Elevated Bike"],
+  ["Basic Road Tram", "Two-Lane Road with Tram Tracks", 6, 16, 80],
+  ["Oneway Road", "Two-Lane One-Way Road", 6, 16, 40],
+  ["Oneway Road Decoration Grass", "Two-Lane One-Way Road with Grass", 6, 16, 50],
+  ["Oneway Road Decoration Trees", "Two-Lane One-Way Road with Trees", 6, 16, 50],
+  ["Medium Road", "Four-Lane Road", 8, 32, 60],
+  ["Medium Road Decoration Grass", "Four-Lane Road with Grass", 6, 32, 70],
+  ["Medium Road Decoration Trees", "Four-Lane Road with Trees", 6, 32, 70],
+  ["Medium Road Bicycle", "Four-Lane Road with Bicycle Lanes", 8, 32, 80],
+  ["Medium Road Bus", "Four-Lane Road with Bus Lanes", 8, 32, 80],
+  ["Medium Road Tram", "Four-Lane Road with Tram Tracks", 8, 32, 80],
+  ["Large Road", "Six-Lane Road", 10, 32, 80],
+  ["Large Road Decoration Grass", "Six-Lane Road with Grass", 8, 32, 90],
+  ["Large Road Decoration Trees", "Six-Lane Road with Trees", 8, 32, 90],
+  ["Large Road Bicycle", "Six-Lane Road with Bicycle Lanes", 10, 32, 100],
+  ["Large Road Bus", "Six-Lane Road with Bus Lanes", 10, 32, 100],
+  ["Large Oneway", "Six-Lane One-Way Road", 10, 32, 80],
+  ["Large Oneway Decoration Grass", "Six-Lane One-Way Road with Grass", 8, 32, 90],
+  ["Large Oneway Decoration Trees", "Six-Lane One-Way Road with Trees", 8, 32, 90],
+  ["Highway", "Highway", 3, 24, 80],
+  ["Highway Barrier", "Highway with Sound Barrier", 3, 24, 100],
+  ["HighwayRamp", "Highway Ramp", 1, 16, 60, "HighwayRampElevated"],
+];
+
+const RAISED = [
   { elevation: "elevated", suffix: "Elevated", costFactor: 3 },
   { elevation: "bridge", suffix: "Bridge", costFactor: 4 },
   { elevation: "slope", suffix: "Slope", costFactor: 5 },
   { elevation: "tunnel", suffix: "Tunnel", costFactor: 5 },
 ] as const;
 
-const OTHER_NETWORKS: readonly SimNetworkPrefab[] = [
-  other("Water Pipe", "Water", "None", "water", 4, 0, 15),
-  other("Heating Pipe", "Water", "None", "heat", 4, 0, 15),
-  other("Power Line", "Electricity", "None", "power", 4, 0, 18),
-  other("Pedestrian Pavement", "Beautification", "BeautificationParks", "other", 4, 1, 10),
-  other("Pedestrian Gravel", "Beautification", "BeautificationParks", "other", 4, 1, 10),
-  {
-    ...other("Pedestrian Elevated", "Beautification", "BeautificationParks", "other", 4, 1, 30),
-    elevation: "elevated",
-  },
-  other("Train Track", "PublicTransport", "PublicTransportTrain", "other", 16, 2, 60),
-  {
-    ...other("Train Track Elevated", "PublicTransport", "PublicTransportTrain", "other", 16, 2, 180),
-    elevation: "elevated",
-  },
-  {
-    ...other("Train Track Bridge", "PublicTransport", "PublicTransportTrain", "other", 16, 2, 240),
-    elevation: "bridge",
-  },
-  {
-    ...other("Metro Track", "PublicTransport", "PublicTransportMetro", "other", 16, 2, 60),
-    elevation: "tunnel",
-  },
-];
+type Elevation = NetworkPrefab["elevation"];
+type Kind = Pick<SimNetworkPrefab, "service" | "subService" | "carries" | "widthMeters" | "lanes">;
+
+const PIPE: Kind = { service: "Water", subService: "None", carries: "water", widthMeters: 4, lanes: 0 };
+const PATH: Kind = {
+  service: "Beautification",
+  subService: "BeautificationParks",
+  carries: "other",
+  widthMeters: 4,
+  lanes: 1,
+};
+const TRACK: Kind = {
+  service: "PublicTransport",
+  subService: "PublicTransportTrain",
+  carries: "other",
+  widthMeters: 16,
+  lanes: 2,
+};
 
 /** Every network prefab, in load order: ground roads, their raised and sunken variants, then the rest. */
 export const NETWORK_PREFABS: readonly SimNetworkPrefab[] = [
-  ...BASE_ROADS.map((row) => road(row, "ground", row.name, 1)),
+  ...BASE_ROADS.map((row) => road(row, "ground", row[0], 1)),
   ...BASE_ROADS.flatMap((row) =>
-    ELEVATIONS.map(({ elevation, suffix, costFactor }) => {
-      const irregular = elevation === "elevated" ? row.elevatedName : undefined;
-      return road(row, elevation, irregular ?? `${row.name} ${suffix}`, costFactor);
+    RAISED.map(({ elevation, suffix, costFactor }) => {
+      const irregular = elevation === "elevated" ? row[5] : undefined;
+      return road(row, elevation, irregular ?? `${row[0]} ${suffix}`, costFactor);
     }),
   ),
-  ...OTHER_NETWORKS,
+  other("Water Pipe", PIPE, 15),
+  other("Heating Pipe", { ...PIPE, carries: "heat" }, 15),
+  other("Power Line", { ...PIPE, service: "Electricity", carries: "power" }, 18),
+  other("Pedestrian Pavement", PATH, 10),
+  other("Pedestrian Gravel", PATH, 10),
+  other("Pedestrian Elevated", PATH, 30, "elevated"),
+  other("Train Track", TRACK, 60),
+  other("Train Track Elevated", TRACK, 180, "elevated"),
+  other("Train Track Bridge", TRACK, 240, "bridge"),
+  other("Metro Track", { ...TRACK, subService: "PublicTransportMetro" }, 60, "tunnel"),
 ];
 
 const BY_NAME = new Map(NETWORK_PREFABS.map((prefab) => [prefab.name, prefab]));
@@ -124,81 +105,32 @@ export function findNetworkPrefab(name: string): SimNetworkPrefab | undefined {
 }
 
 function road(
-  row: RoadRow,
-  elevation: NetworkPrefab["elevation"],
+  [baseName, displayName, lanes, widthMeters, cost]: RoadRow,
+  elevation: Elevation,
   name: string,
   costFactor: number,
 ): SimNetworkPrefab {
-  const onGround = elevation === "ground" && !row.highway;
+  const isStreet = elevation === "ground" && !baseName.startsWith("Highway");
   return {
     name,
-    displayName: row.displayName,
+    displayName,
     service: "Road",
     subService: "None",
     elevation,
-    widthMeters: row.widthMeters,
-    lanes: row.lanes,
-    zoning: onGround,
+    widthMeters,
+    lanes,
+    zoning: isStreet,
     carries: "traffic",
-    frontage: onGround,
-    costPerCell: row.costPerCell * costFactor,
+    frontage: isStreet,
+    costPerCell: cost * costFactor,
   };
 }
 
 function other(
   name: string,
-  service: Service,
-  subService: SubService,
-  carries: SimNetworkPrefab["carries"],
-  widthMeters: number,
-  lanes: number,
+  kind: Kind,
   costPerCell: number,
+  elevation: Elevation = "ground",
 ): SimNetworkPrefab {
-  return {
-    name,
-    displayName: name,
-    service,
-    subService,
-    elevation: "ground",
-    widthMeters,
-    lanes,
-    zoning: false,
-    carries,
-    frontage: false,
-    costPerCell,
-  };
-}
-
-function variant(
-  name: string,
-  displayName: string,
-  kind: string,
-  lanes: number,
-  widthMeters: number,
-  costPerCell: number,
-): RoadRow {
-  const words: Record<string, string> = { Bicycle: "Bicycle Lanes", Bus: "Bus Lanes", Tram: "Tram Tracks" };
-  return {
-    name: `${name} ${kind}`,
-    displayName: `${displayName} with ${words[kind]}`,
-    lanes,
-    widthMeters,
-    costPerCell,
-  };
-}
-
-function decorated(
-  name: string,
-  displayName: string,
-  lanes: number,
-  widthMeters: number,
-  costPerCell: number,
-): RoadRow[] {
-  return ["Grass", "Trees"].map((plants) => ({
-    name: `${name} Decoration ${plants}`,
-    displayName: `${displayName} with ${plants}`,
-    lanes,
-    widthMeters,
-    costPerCell,
-  }));
+  return { name, displayName: name, ...kind, elevation, costPerCell, zoning: false, frontage: false };
 }

@@ -17,9 +17,7 @@ import {
 } from "../../game.js";
 import { CELL_METERS, distance } from "../../geometry.js";
 import { flagNames } from "../../terms.js";
-import type { SimBuildingPrefab } from "../catalogue/building-prefab.js";
-import { findBuildingPrefab } from "../catalogue/building-prefabs.js";
-import { BLOCKED_PREFAB } from "../catalogue/civic-prefabs.js";
+import { BLOCKED_PREFAB, findBuildingPrefab, type SimBuildingPrefab } from "../catalogue/building-prefabs.js";
 import { findNetworkPrefab, type SimNetworkPrefab } from "../catalogue/network-prefabs.js";
 import {
   ACTIVE,

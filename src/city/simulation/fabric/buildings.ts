@@ -2,7 +2,7 @@
 import { CommandRefusedError, type GroundPoint } from "../../game.js";
 import { footprintRadius, squareAround } from "../../geometry.js";
 import { flagBit, PROBLEMS_1, PROBLEMS_2, type ProblemName, type Severity, type Zone } from "../../terms.js";
-import type { SimBuildingPrefab } from "../catalogue/building-prefab.js";
+import type { SimBuildingPrefab } from "../catalogue/building-prefabs.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
 import { NO_PROBLEMS, type SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";

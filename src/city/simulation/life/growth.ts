@@ -1,6 +1,6 @@
 /** Growth: zoned lots become building sites, sites become buildings, and buildings rise to better ones. */
 import { type SubService, ZONES, type Zone } from "../../terms.js";
-import { growablesFor } from "../catalogue/growable-prefabs.js";
+import { growablesFor } from "../catalogue/building-prefabs.js";
 import { ACTIVE, COMPLETED, createBuilding, FLOODED, setProblem, upgrade } from "../fabric/buildings.js";
 import { ageOf, averageEducation, TEEN_AGE } from "../fabric/citizens.js";
 import { BLOCK_COLUMNS, cellBit, cellCenter, occupiedCells, usableCells } from "../fabric/zone-blocks.js";

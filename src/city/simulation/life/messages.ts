@@ -1,7 +1,7 @@
 /** What citizens and the city say, each time because of something that is so. */
 import type { CitizenMessage } from "../../game.js";
 import type { ProblemName } from "../../terms.js";
-import type { Coverage, SimBuildingPrefab } from "../catalogue/building-prefab.js";
+import type { Coverage, SimBuildingPrefab } from "../catalogue/building-prefabs.js";
 import { streetOf } from "../fabric/buildings.js";
 import { citizenName } from "../fabric/names.js";
 import { isConnectedOutside } from "../fabric/reach.js";

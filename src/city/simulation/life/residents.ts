@@ -1,5 +1,5 @@
 /** A cycle in the life of a residential building: growing older, learning, working, shopping, coming and going. */
-import type { Coverage } from "../catalogue/building-prefab.js";
+import type { Coverage } from "../catalogue/building-prefabs.js";
 import { gravest, isActive } from "../fabric/buildings.js";
 import {
   ADULT_AGE,

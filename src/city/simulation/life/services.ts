@@ -1,7 +1,7 @@
 /** Services that reach buildings by distance: the nearest working provider serves, as well as its capacity allows. */
 
 import { distance } from "../../geometry.js";
-import type { Coverage } from "../catalogue/building-prefab.js";
+import type { Coverage } from "../catalogue/building-prefabs.js";
 import { isWorking } from "../fabric/buildings.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";

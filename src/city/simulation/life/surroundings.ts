@@ -1,7 +1,7 @@
 /** What a place is worth: the services that reach it, less pollution, ruins, crime and taxes. */
 
 import { distance, squareAround } from "../../geometry.js";
-import type { Coverage } from "../catalogue/building-prefab.js";
+import type { Coverage } from "../catalogue/building-prefabs.js";
 import { ABANDONED, isActive } from "../fabric/buildings.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";

@@ -1,6 +1,6 @@
 /** What the city is made of. These records are the state; fields marked derived are recomputed after a load. */
 import type { Building, NetNode, NetSegment, Position, Problems, ZoneBlock } from "../../game.js";
-import type { SimBuildingPrefab } from "../catalogue/building-prefab.js";
+import type { SimBuildingPrefab } from "../catalogue/building-prefabs.js";
 import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
 
 export const NO_PROBLEMS: Problems = { names: [], severity: "warning" };

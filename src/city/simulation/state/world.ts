@@ -5,7 +5,7 @@
 import type { ClockState, Message } from "../../game.js";
 import { boxAround, footprintRadius, squareAround } from "../../geometry.js";
 import { flagBit } from "../../terms.js";
-import { COVERAGES, type Coverage } from "../catalogue/building-prefab.js";
+import { COVERAGES, type Coverage } from "../catalogue/building-prefabs.js";
 import { gameTimeMs } from "./calendar.js";
 import { Ledger, TaxTable } from "./economy.js";
 import type { Citizen, Household, SimBuilding, SimNode, SimSegment, SimZoneBlock } from "./entities.js";
