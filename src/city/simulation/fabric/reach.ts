@@ -3,8 +3,9 @@
  * water. A pure function of where things are; roads and pipes are kept up to date when either comes or goes.
  */
 
-import type { GroundPoint } from "../../game.js";
 import { boxAround, CELL_METERS, distanceToLine, squareAround } from "../../geometry.js";
+import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
+import { DisjointSets } from "../state/collections.js";
 import type { SimBuilding, SimSegment } from "../state/entities.js";
 import type { Terrain } from "../state/terrain.js";
 import type { World } from "../state/world.js";
@@ -71,7 +72,7 @@ export function isConnectedOutside(world: World, building: SimBuilding): boolean
 function outsideRoads(world: World): OutsideRoads {
   const known = cache.get(world);
   if (known && known.revision === world.networkRevision) return known;
-  const component = components(world, (segment) => segment.prefab.carries === "traffic");
+  const component = components(world, "traffic");
   const leadsOut = new Uint8Array(component.length);
   for (const node of world.nodes.all()) {
     const root = component[node.id] as number;
@@ -88,15 +89,9 @@ const SHORE_METERS = 24;
 const DIRECTIONS = 8;
 
 /** Water within 24 m of the footprint's edge, seen in eight directions from its centre. */
-export function isAtShore(
-  terrain: Terrain,
-  building: {
-    readonly position: GroundPoint;
-    readonly prefab: { readonly width: number; readonly length: number };
-  },
-): boolean {
+export function isAtShore(terrain: Terrain, building: SimBuilding): boolean {
   const { x, z } = building.position;
-  const reach = (Math.max(building.prefab.width, building.prefab.length) / 2) * CELL_METERS + SHORE_METERS;
+  const reach = halfExtentOf(building) + SHORE_METERS;
   if (terrain.isWater(x, z)) return true;
   return Array.from({ length: DIRECTIONS }, (_, i) => (2 * Math.PI * i) / DIRECTIONS).some((angle) =>
     terrain.isWater(x + reach * Math.cos(angle), z + reach * Math.sin(angle)),
@@ -104,29 +99,13 @@ export function isAtShore(
 }
 
 /**
- * Connected components of the nodes over the segments that pass the test.
+ * Connected components of the nodes over the segments that carry something.
  * @returns per node id the lowest node id of its component, 0 for nodes on no such segment
  */
-export function components(world: World, belongs: (segment: SimSegment) => boolean): Int32Array {
-  const parent = new Int32Array(world.nodes.end);
-  const find = (id: number): number => {
-    let root = id;
-    while (parent[root] !== root) root = parent[root] as number;
-    for (let at = id; at !== root; ) {
-      const next = parent[at] as number;
-      parent[at] = root;
-      at = next;
-    }
-    return root;
-  };
-  for (const segment of world.segments.all()) {
-    if (!belongs(segment)) continue;
-    if (parent[segment.startNodeId] === 0) parent[segment.startNodeId] = segment.startNodeId;
-    if (parent[segment.endNodeId] === 0) parent[segment.endNodeId] = segment.endNodeId;
-    const a = find(segment.startNodeId);
-    const b = find(segment.endNodeId);
-    parent[Math.max(a, b)] = Math.min(a, b);
+export function components(world: World, carries: SimNetworkPrefab["carries"]): Int32Array {
+  const joined = new DisjointSets(world.nodes.end);
+  for (const { prefab, startNodeId, endNodeId } of world.segments.all()) {
+    if (prefab.carries === carries) joined.join(startNodeId, endNodeId);
   }
-  for (let id = 1; id < parent.length; id++) if (parent[id] !== 0) parent[id] = find(id);
-  return parent;
+  return Int32Array.from({ length: world.nodes.end }, (_, id) => Math.max(joined.key(id), 0));
 }

@@ -7,11 +7,10 @@ import { boxAround, footprintRadius, squareAround } from "../../geometry.js";
 import { flagBit } from "../../terms.js";
 import { COVERAGES, type Coverage } from "../catalogue/building-prefabs.js";
 import { gameTimeMs } from "./calendar.js";
+import { Pool, SortedById, SpatialIndex } from "./collections.js";
 import { Ledger, TaxTable } from "./economy.js";
 import type { Citizen, Household, SimBuilding, SimNode, SimSegment, SimZoneBlock } from "./entities.js";
-import { Pool, SortedById } from "./pool.js";
 import { Random } from "./random.js";
-import { SpatialIndex } from "./spatial-index.js";
 import { Terrain } from "./terrain.js";
 
 /** Where the game begins to refuse new entities of each kind. */

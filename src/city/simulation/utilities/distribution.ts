@@ -1,21 +1,20 @@
 /** Handing out what a connected network carries: to everybody if there is enough, else to the nearest first. */
-
 import { distance } from "../../geometry.js";
-import type { SimBuilding } from "../state/entities.js";
+import type { ProblemName } from "../../terms.js";
+import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
+import { COMPLETED, DOWN, isActive } from "../fabric/buildings.js";
+import { isAtShore } from "../fabric/reach.js";
+import { NO_PROBLEMS, type SimBuilding, type SimNode } from "../state/entities.js";
+import type { World } from "../state/world.js";
 
-export interface Supplier {
-  readonly building: SimBuilding;
-  readonly amount: number;
-}
-
-export interface Consumer {
+interface Consumer {
   readonly building: SimBuilding;
   readonly need: number;
 }
 
 /** One connected network. */
 export class Circuit {
-  readonly suppliers: Supplier[] = [];
+  readonly suppliers: { readonly building: SimBuilding; readonly amount: number }[] = [];
   readonly consumers: Consumer[] = [];
 
   get supply(): number {
@@ -26,7 +25,7 @@ export class Circuit {
   distribute(serve: (building: SimBuilding, served: boolean) => void): void {
     let left = this.supply;
     const wanted = this.consumers.reduce((sum, { need }) => sum + need, 0);
-    const queue = wanted <= left ? this.consumers : this.nearestFirst();
+    const queue = wanted <= left ? this.consumers : this.#nearestFirst();
     for (const { building, need } of queue) {
       const served = left > 0 && need <= left;
       if (served) left -= need;
@@ -35,7 +34,7 @@ export class Circuit {
     }
   }
 
-  private nearestFirst(): readonly Consumer[] {
+  #nearestFirst(): readonly Consumer[] {
     if (this.suppliers.length === 0) return this.consumers;
     const away = (building: SimBuilding) =>
       Math.min(...this.suppliers.map((supplier) => distance(building.position, supplier.building.position)));
@@ -54,4 +53,30 @@ export function circuitOf(circuits: Map<number, Circuit>, key: number): Circuit 
     circuits.set(key, circuit);
   }
   return circuit;
+}
+
+/** Finished, standing, and not switched off. */
+export function isInUse(building: SimBuilding): boolean {
+  return (building.flags & COMPLETED) !== 0 && (building.flags & DOWN) === 0 && !building.switchedOff;
+}
+
+/** Whether a plant has what its place must offer: a road, the shore. */
+export function canOperate(world: World, plant: SimBuilding): boolean {
+  const { civic } = plant.prefab;
+  if (!isActive(plant) || (!civic?.roadless && plant.roadId === 0)) return false;
+  return !civic?.shore || isAtShore(world.terrain, plant);
+}
+
+/** The free end of a line or pipe that carries nothing has a problem. */
+export function markDeadEnds(
+  world: World,
+  carries: SimNetworkPrefab["carries"],
+  problem: ProblemName,
+  isLive: (node: SimNode) => boolean,
+): void {
+  for (const node of world.nodes.all()) {
+    if (node.prefab.carries !== carries) continue;
+    const isDead = node.segmentIds.length <= 1 && !isLive(node);
+    node.problems = isDead ? { names: [problem], severity: "warning" } : NO_PROBLEMS;
+  }
 }

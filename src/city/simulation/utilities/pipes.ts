@@ -2,12 +2,13 @@
  * Water, sewage and heat. Pipes form networks through shared nodes only; a building or plant belongs to the networks
  * whose pipes lie within reach of it. Water pipes carry fresh water and sewage, heating pipes carry heat.
  */
-import { COMPLETED, DOWN, isActive, setProblem } from "../fabric/buildings.js";
-import { components, isAtShore } from "../fabric/reach.js";
+import type { ProblemName } from "../../terms.js";
+import { setProblem } from "../fabric/buildings.js";
+import { components } from "../fabric/reach.js";
 import { temperature } from "../state/calendar.js";
-import { NO_PROBLEMS, type SimBuilding } from "../state/entities.js";
+import type { SimBuilding, Supply } from "../state/entities.js";
 import type { World } from "../state/world.js";
-import { type Circuit, circuitOf } from "./distribution.js";
+import { type Circuit, canOperate, circuitOf, isInUse, markDeadEnds } from "./distribution.js";
 
 const M3_PER_HOUSEHOLD = 45;
 const M3_PER_WORKER = 8;
@@ -19,59 +20,41 @@ const HEATING_BELOW_DEGREES = 12;
 
 /** Decides who has water and who can drain. */
 export function distributeWater(world: World): void {
-  const network = components(world, (segment) => segment.prefab.carries === "water");
-  const buildings = world.buildings.all();
-  const pipes = { network, buildings, segmentIds: (building: SimBuilding) => building.waterPipeIds };
-  const water = distribute(world, pipes, "waterM3", waterNeed, (building, served) => {
-    building.supply.water = served;
-  });
-  const sewage = distribute(world, pipes, "sewageM3", waterNeed, (building, served) => {
-    building.supply.sewage = served;
-  });
-  for (const building of buildings) {
-    const { civic } = building.prefab;
-    if (!civic?.waterM3 && !civic?.sewageM3) continue;
-    setProblem(building, "WaterNotConnected", building.waterPipeIds.length === 0, world.frame);
-  }
-  for (const node of world.nodes.all()) {
-    if (node.prefab.carries !== "water") continue;
-    const key = network[node.id] as number;
-    const serves = (water.get(key)?.supply ?? 0) + (sewage.get(key)?.supply ?? 0) > 0;
-    const dry = node.segmentIds.length <= 1 && !serves;
-    node.problems = dry ? { names: ["WaterNotConnected"], severity: "warning" } : NO_PROBLEMS;
-  }
+  const pipes = pipesOf(world, "water", (building) => building.waterPipeIds);
+  const water = distribute(world, pipes, "waterM3", waterNeed, "water");
+  const sewage = distribute(world, pipes, "sewageM3", waterNeed, "sewage");
+  complainOfMissingPipes(world, pipes, "WaterNotConnected", ["waterM3", "sewageM3"], [water, sewage]);
 }
 
 /** Decides who is warm. Only buildings at heating pipes depend on them; the rest heat with electricity. */
 export function distributeHeat(world: World): void {
-  const network = components(world, (segment) => segment.prefab.carries === "heat");
-  const buildings = world.buildings.all();
-  const pipes = { network, buildings, segmentIds: (building: SimBuilding) => building.heatPipeIds };
-  for (const building of buildings) if (building.heatPipeIds.length === 0) building.supply.heat = true;
-  const heat = distribute(
-    world,
-    pipes,
-    "heatKw",
-    (building) => heatNeed(world, building),
-    (building, served) => {
-      building.supply.heat = served;
-    },
-  );
+  const pipes = pipesOf(world, "heat", (building) => building.heatPipeIds);
+  for (const building of pipes.buildings) if (building.heatPipeIds.length === 0) building.supply.heat = true;
+  const heat = distribute(world, pipes, "heatKw", (building) => heatNeed(world, building), "heat");
+  complainOfMissingPipes(world, pipes, "HeatingNotConnected", ["heatKw"], [heat]);
+}
+
+/** What is wrong with plants that reach no pipe, and with pipe ends that nothing comes through. */
+function complainOfMissingPipes(
+  world: World,
+  { carries, network, buildings, pipeIds }: Pipes,
+  problem: ProblemName,
+  outputs: readonly Output[],
+  circuits: readonly Map<number, Circuit>[],
+): void {
   for (const building of buildings) {
-    if (!building.prefab.civic?.heatKw) continue;
-    setProblem(building, "HeatingNotConnected", building.heatPipeIds.length === 0, world.frame);
+    if (!outputs.some((output) => building.prefab.civic?.[output])) continue;
+    setProblem(building, problem, pipeIds(building).length === 0, world.frame);
   }
-  for (const node of world.nodes.all()) {
-    if (node.prefab.carries !== "heat") continue;
-    const cold = node.segmentIds.length <= 1 && !((heat.get(network[node.id] as number)?.supply ?? 0) > 0);
-    node.problems = cold ? { names: ["HeatingNotConnected"], severity: "warning" } : NO_PROBLEMS;
-  }
+  markDeadEnds(world, carries, problem, ({ id }) =>
+    circuits.some((each) => (each.get(network[id] as number)?.supply ?? 0) > 0),
+  );
 }
 
 /** Cubic metres of water, and as much sewage, that a building needs a week. */
 export function waterNeed(building: SimBuilding): number {
   const { civic } = building.prefab;
-  if (!usesPipes(building)) return 0;
+  if (!isInUse(building)) return 0;
   if (civic) return civic.waterM3 || civic.sewageM3 ? 0 : M3_PER_CIVIC_JOB * (civic.jobs ?? 0);
   const residents = M3_PER_HOUSEHOLD * building.householdIds.length;
   const others = M3_PER_WORKER * building.workerIds.length + M3_PER_VISITOR * building.visitors;
@@ -79,19 +62,22 @@ export function waterNeed(building: SimBuilding): number {
 }
 
 function heatNeed(world: World, building: SimBuilding): number {
-  if (!usesPipes(building) || building.prefab.civic || building.heatPipeIds.length === 0) return 0;
+  if (!isInUse(building) || building.prefab.civic || building.heatPipeIds.length === 0) return 0;
   const degrees = HEATING_BELOW_DEGREES - temperature(world.frame);
   return (Math.max(degrees, 0) / 10) * HEAT_KW_PER_PLACE * (building.homes + building.jobs);
 }
 
-function usesPipes(building: SimBuilding): boolean {
-  return (building.flags & COMPLETED) !== 0 && (building.flags & DOWN) === 0 && !building.switchedOff;
-}
-
-interface PipeFlow {
+/** The pipes that carry something, and who is at them. */
+interface Pipes {
+  readonly carries: "water" | "heat";
+  /** Per node id a key of its connected network. */
   readonly network: Int32Array;
   readonly buildings: readonly SimBuilding[];
-  readonly segmentIds: (building: SimBuilding) => readonly number[];
+  readonly pipeIds: (building: SimBuilding) => readonly number[];
+}
+
+function pipesOf(world: World, carries: Pipes["carries"], pipeIds: Pipes["pipeIds"]): Pipes {
+  return { carries, network: components(world, carries), buildings: world.buildings.all(), pipeIds };
 }
 
 type Output = "waterM3" | "sewageM3" | "heatKw";
@@ -99,14 +85,17 @@ type Output = "waterM3" | "sewageM3" | "heatKw";
 /** One substance through the pipes: plants feed every network they touch once, consumers take from the richest. */
 function distribute(
   world: World,
-  { network, buildings, segmentIds }: PipeFlow,
+  { network, buildings, pipeIds }: Pipes,
   output: Output,
   needOf: (building: SimBuilding) => number,
-  serve: (building: SimBuilding, served: boolean) => void,
+  substance: keyof Supply,
 ): Map<number, Circuit> {
+  const serve = (building: SimBuilding, served: boolean) => {
+    building.supply[substance] = served;
+  };
   const circuits = new Map<number, Circuit>();
   const networksOf = (building: SimBuilding) =>
-    segmentIds(building).map((id) => network[world.segments.at(id).startNodeId] as number);
+    pipeIds(building).map((id) => network[world.segments.at(id).startNodeId] as number);
   for (const building of buildings) {
     const amount = plantOutput(world, building, output);
     if (amount === 0) continue;
@@ -129,9 +118,5 @@ function distribute(
 }
 
 function plantOutput(world: World, building: SimBuilding, output: Output): number {
-  const { civic } = building.prefab;
-  const amount = civic?.[output] ?? 0;
-  if (amount === 0 || !isActive(building) || !building.supply.power) return 0;
-  if (!civic?.roadless && building.roadId === 0) return 0;
-  return civic?.shore && !isAtShore(world.terrain, building) ? 0 : amount;
+  return building.supply.power && canOperate(world, building) ? (building.prefab.civic?.[output] ?? 0) : 0;
 }

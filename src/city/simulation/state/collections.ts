@@ -1,0 +1,155 @@
+/** How entities are kept and found: by id, in order, by place, and by what they are joined to. */
+import RBush, { type BBox } from "rbush";
+import type { Box } from "../../geometry.js";
+
+/** A fixed-size pool of entities addressed by id. Id 0 is reserved; a new entity takes the lowest free id. */
+export class Pool<T extends { readonly id: number }> {
+  readonly #slots: (T | undefined)[] = [undefined];
+  #lowestFree = 1;
+  #live = 0;
+
+  /** @param capacity the highest id that may be given out */
+  constructor(readonly capacity: number) {}
+
+  get size(): number {
+    return this.#live;
+  }
+
+  /** One more than the highest id ever used: the range a sweep over all ids has to cover. */
+  get end(): number {
+    return this.#slots.length;
+  }
+
+  get(id: number): T | undefined {
+    return this.#slots[id];
+  }
+
+  /** The entity with an id known to exist. */
+  at(id: number): T {
+    const entity = this.#slots[id];
+    if (!entity) throw new RangeError(`no entity has id ${id}`);
+    return entity;
+  }
+
+  /** The id the next entity has to take, or 0 when the pool is full. */
+  nextId(): number {
+    while (this.#slots[this.#lowestFree]) this.#lowestFree++;
+    return this.#lowestFree <= this.capacity ? this.#lowestFree : 0;
+  }
+
+  hasRoomFor(count: number): boolean {
+    return this.#live + count <= this.capacity;
+  }
+
+  put(entity: T): void {
+    if (this.#slots[entity.id]) throw new RangeError(`id ${entity.id} is taken`);
+    while (this.#slots.length <= entity.id) this.#slots.push(undefined);
+    this.#slots[entity.id] = entity;
+    this.#live++;
+  }
+
+  remove(id: number): void {
+    if (!this.#slots[id]) throw new RangeError(`no entity has id ${id}`);
+    this.#slots[id] = undefined;
+    this.#live--;
+    this.#lowestFree = Math.min(this.#lowestFree, id);
+  }
+
+  /** All entities in ascending id order, as a new array. */
+  all(): T[] {
+    const entities: T[] = [];
+    for (const entity of this.#slots) if (entity) entities.push(entity);
+    return entities;
+  }
+}
+
+/** A list kept in ascending id order. */
+export class SortedById<T extends { readonly id: number }> {
+  readonly items: T[] = [];
+
+  add(item: T): void {
+    this.items.splice(this.#position(item.id), 0, item);
+  }
+
+  remove(item: T): void {
+    const at = this.#position(item.id);
+    if (this.items[at] !== item) throw new RangeError(`id ${item.id} is not in the list`);
+    this.items.splice(at, 1);
+  }
+
+  #position(id: number): number {
+    let low = 0;
+    let high = this.items.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.items[middle] as T).id < id) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+/** Boxes and distances are rounded differently: what lies just at the edge must be found. */
+const ROUNDING_METERS = 0.001;
+
+interface Entry extends BBox {
+  readonly id: number;
+}
+
+/** Finds what may be near a place. It answers with ids; the caller measures. */
+export class SpatialIndex {
+  readonly #tree = new RBush<Entry>();
+
+  insert(id: number, box: Box): void {
+    this.#tree.insert(entryOf(id, box, 0));
+  }
+
+  /** @param box the one that the id was inserted with */
+  remove(id: number, box: Box): void {
+    this.#tree.remove(entryOf(id, box, 0), (a, b) => a.id === b.id);
+  }
+
+  /** Ids whose boxes touch the given one, ascending. */
+  near(box: Box): number[] {
+    const found = this.#tree.search(entryOf(0, box, ROUNDING_METERS));
+    return found.map(({ id }) => id).sort((a, b) => a - b);
+  }
+}
+
+function entryOf(id: number, { minX, minZ, maxX, maxZ }: Box, margin: number): Entry {
+  return { id, minX: minX - margin, minY: minZ - margin, maxX: maxX + margin, maxY: maxZ + margin };
+}
+
+/** Numbers that are joined into sets (union-find). The key of a set is its lowest member. */
+export class DisjointSets {
+  /** Per number its parent plus one; 0 for one that was never joined. */
+  readonly #parents: Int32Array;
+
+  /** @param end one more than the highest number */
+  constructor(end: number) {
+    this.#parents = new Int32Array(end);
+  }
+
+  join(a: number, b: number): void {
+    for (const member of [a, b]) if (this.#parents[member] === 0) this.#parents[member] = member + 1;
+    const keyA = this.key(a);
+    const keyB = this.key(b);
+    this.#parents[Math.max(keyA, keyB)] = Math.min(keyA, keyB) + 1;
+  }
+
+  /** -1 for a number that was never joined. */
+  key(member: number): number {
+    let key = member;
+    while (this.#parents[key] !== 0 && this.#parents[key] !== key + 1) key = this.#parentOf(key);
+    for (let at = member; at !== key; ) {
+      const next = this.#parentOf(at);
+      this.#parents[at] = key + 1;
+      at = next;
+    }
+    return this.#parents[key] === 0 ? -1 : key;
+  }
+
+  #parentOf(member: number): number {
+    return (this.#parents[member] as number) - 1;
+  }
+}
