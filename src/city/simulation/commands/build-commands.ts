@@ -26,7 +26,6 @@ import {
   DOWN,
   FLOODED,
   removeBuilding,
-  requireBuildingRoom,
   setProblem,
 } from "../fabric/buildings.js";
 import {
@@ -46,10 +45,7 @@ const MIN_SEGMENT_METERS = 4;
 const FARTHEST_COORDINATE_METERS = 100_000;
 
 export function buildNetwork(world: World, command: BuildNetwork): BuildNetworkResult {
-  const prefab = findNetworkPrefab(command.prefab);
-  if (!prefab) {
-    throw new CommandRefusedError("unknown-prefab", `No network prefab is named "${command.prefab}"`);
-  }
+  const prefab = requirePrefab(findNetworkPrefab, "network", command.prefab);
   requireOnMap(command.start);
   requireOnMap(command.end);
   requireLength(command.start, command.end);
@@ -68,10 +64,7 @@ export function buildNetwork(world: World, command: BuildNetwork): BuildNetworkR
 }
 
 export function placeBuilding(world: World, command: PlaceBuilding): PlaceBuildingResult {
-  const prefab = findBuildingPrefab(command.prefab);
-  if (!prefab) {
-    throw new CommandRefusedError("unknown-prefab", `No building prefab is named "${command.prefab}"`);
-  }
+  const prefab = requirePrefab(findBuildingPrefab, "building", command.prefab);
   requirePlaceable(world, prefab, command.position, command.angleDegrees);
   if (command.dryRun) return { prefab, buildingId: null };
   const building = createBuilding(world, prefab, command.position, command.angleDegrees);
@@ -119,17 +112,15 @@ function removalOf(world: World, { entityType, id, keepNodes }: Bulldoze): () =>
   requireId(id);
   switch (entityType) {
     case "building": {
-      const building = requireBuilding(world, id);
+      const building = world.buildings.require(id);
       return () => removeBuilding(world, building);
     }
     case "netSegment": {
-      const segment = world.segments.get(id);
-      if (!segment) throw new CommandRefusedError("unknown-id", `There is no segment with id ${id}`);
+      const segment = world.segments.require(id);
       return () => removeSegment(world, segment, keepNodes);
     }
     case "netNode": {
-      const node = world.nodes.get(id);
-      if (!node) throw new CommandRefusedError("unknown-id", `There is no node with id ${id}`);
+      const node = world.nodes.require(id);
       return () => removeNode(world, node);
     }
     default:
@@ -140,11 +131,15 @@ function removalOf(world: World, { entityType, id, keepNodes }: Bulldoze): () =>
   }
 }
 
+function requirePrefab<T>(find: (name: string) => T | undefined, kind: string, name: string): T {
+  const prefab = find(name);
+  if (!prefab) throw new CommandRefusedError("unknown-prefab", `No ${kind} prefab is named "${name}"`);
+  return prefab;
+}
+
 function requireBuilding(world: World, id: number): SimBuilding {
   requireId(id);
-  const building = world.buildings.get(id);
-  if (!building) throw new CommandRefusedError("unknown-id", `There is no building with id ${id}`);
-  return building;
+  return world.buildings.require(id);
 }
 
 function requireId(id: number): void {
@@ -166,7 +161,7 @@ function requirePlaceable(
   if (!Number.isFinite(angleDegrees)) {
     throw new CommandRefusedError("bad-value", `The angle must be a number of degrees, not ${angleDegrees}`);
   }
-  requireBuildingRoom(world);
+  world.buildings.requireRoomFor(1);
 }
 
 function requireOnMap({ x, z }: GroundPoint): void {

@@ -1,5 +1,5 @@
 /** Buildings: how they come into being, what they hold, whether they work, what troubles them, and how they go. */
-import { CommandRefusedError, type GroundPoint } from "../../game.js";
+import type { GroundPoint } from "../../game.js";
 import { footprintRadius, squareAround } from "../../geometry.js";
 import { flagBit, PROBLEMS_1, PROBLEMS_2, type ProblemName, type Severity, type Zone } from "../../terms.js";
 import type { SimBuildingPrefab } from "../catalogue/building-prefabs.js";
@@ -25,16 +25,6 @@ export const DOWN = ABANDONED | COLLAPSED | BURNED_DOWN;
 
 const MIN_HOMES_HUNDREDTHS = 100;
 const MIN_JOBS_HUNDREDTHS = 200;
-
-/** Throws CommandRefusedError when the city can hold no more buildings. */
-export function requireBuildingRoom(world: World): void {
-  if (!world.buildings.hasRoomFor(1)) {
-    throw new CommandRefusedError(
-      "limit-reached",
-      `The city already has ${world.buildings.size} buildings, its limit`,
-    );
-  }
-}
 
 /** Puts a building down. Growables begin as building sites, everything else works at once. */
 export function createBuilding(
@@ -205,10 +195,6 @@ export function setProblem(building: SimBuilding, name: ProblemName, present: bo
     entries.length === 0
       ? NO_PROBLEMS
       : { names: entries.map((entry) => entry.name), severity: building.problems.severity };
-}
-
-export function hasProblem(building: SimBuilding, name: ProblemName): boolean {
-  return building.problems.names.includes(name);
 }
 
 /** The grave problem that has lasted longest, with its age in frames. */

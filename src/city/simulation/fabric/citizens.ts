@@ -1,6 +1,7 @@
 /** Citizens and their households: arriving, leaving, dying, and what follows from it for homes and jobs. */
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
 import type { Citizen, Household, SimBuilding } from "../state/entities.js";
+import { pick } from "../state/random.js";
 import type { World } from "../state/world.js";
 
 /** Citizens age one unit in half a week. */
@@ -13,6 +14,20 @@ export const OLDEST_AGE = 240;
 
 /** Shares in percent of newcomers' education: none, elementary, high school; the rest come from university. */
 const NEWCOMER_EDUCATION = [62, 88, 98];
+
+const FIRST_NAMES = (
+  "Mira Jonas Adele Tomas Ines Ravi Lena Oscar Noor Felix Greta Hugo Ayla Bruno Clara Dario Edith Farid Hana Ivo " +
+  "Jana Kofi Livia Marek Nadia Otto Paula Quentin Rosa Stefan Talia Ugo Vera Wanda Yusuf Zora"
+).split(" ");
+const LAST_NAMES = (
+  "Holt Brandt Okafor Silva Novak Lindgren Mori Castle Weber Dunn Ferrara Haas Ivanov Jansen Keller Lowe Marsh " +
+  "Nilsson Ortega Pike Quist Reyes Stone Tanaka Ulrich Vance Winter Young Zeller Ashdown Birch Corbin"
+).split(" ");
+
+/** A function of who it is, so that it need not be stored. */
+export function citizenName(seed: number, { id, bornFrame }: Citizen): string {
+  return `${pick(FIRST_NAMES, seed + 11, id, bornFrame)} ${pick(LAST_NAMES, seed + 12, id, bornFrame)}`;
+}
 
 export function ageOf(citizen: Citizen, frame: number): number {
   return (frame - citizen.bornFrame) / FRAMES_PER_AGE_UNIT;

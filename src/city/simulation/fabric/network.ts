@@ -3,8 +3,8 @@ import { CommandRefusedError, type GroundPoint, type Position, type Problems } f
 import { distance, squareAround } from "../../geometry.js";
 import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
 import { NO_PROBLEMS, type SimNode, type SimSegment } from "../state/entities.js";
+import { pick } from "../state/random.js";
 import type { World } from "../state/world.js";
-import { streetName } from "./names.js";
 import { reattachNear } from "./reach.js";
 import { createBlocks, forgetUsableNear, removeBlocks } from "./zone-blocks.js";
 
@@ -15,6 +15,13 @@ const MAX_SEGMENTS_PER_NODE = 8;
 const STREET_CONTINUES_COSINE = 0.9;
 
 const FLOODED_ROAD: Problems = { names: ["Flood"], severity: "warning" };
+
+const STREET_NAMES = (
+  "Elm Oak Maple Cedar Birch Willow Aspen Linden Hazel Rowan Juniper Poplar Chestnut Alder Mill Bridge Station " +
+  "Market Garden Harbour Chapel Meadow Orchard Quarry Ferry Canal Hill Valley North South Lantern Copper Saddler " +
+  "Weaver Cooper Fisher Heron Swallow Falcon Badger"
+).split(" ");
+const STREET_KINDS = ["Street", "Road", "Avenue", "Lane", "Way", "Drive"];
 
 /** The first node by id that a segment of this prefab ending here would use. */
 export function findReusableNode(
@@ -48,18 +55,8 @@ export function requireRoom(world: World, start: SimNode | undefined, end: SimNo
     }
   }
   const newNodes = (start ? 0 : 1) + (end ? 0 : 1);
-  if (!world.nodes.hasRoomFor(newNodes)) {
-    throw new CommandRefusedError(
-      "limit-reached",
-      `The city already has ${world.nodes.size} nodes, its limit`,
-    );
-  }
-  if (!world.segments.hasRoomFor(1)) {
-    throw new CommandRefusedError(
-      "limit-reached",
-      `The city already has ${world.segments.size} segments, its limit`,
-    );
-  }
+  world.nodes.requireRoomFor(newNodes);
+  world.segments.requireRoomFor(1);
 }
 
 export function createNode(
@@ -157,7 +154,7 @@ function continuedStreetName(world: World, id: number, start: SimNode, end: SimN
       if (isStreet && sameDirection(neighbour, start.position, end.position)) return neighbour.name;
     }
   }
-  return streetName(world.seed, id);
+  return `${pick(STREET_NAMES, world.seed + 13, id, 0)} ${pick(STREET_KINDS, world.seed + 14, id, 0)}`;
 }
 
 function sameDirection(segment: SimSegment, start: GroundPoint, end: GroundPoint): boolean {

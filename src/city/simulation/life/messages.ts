@@ -3,7 +3,7 @@ import type { CitizenMessage } from "../../game.js";
 import type { ProblemName } from "../../terms.js";
 import type { Coverage, SimBuildingPrefab } from "../catalogue/building-prefabs.js";
 import { streetOf } from "../fabric/buildings.js";
-import { citizenName } from "../fabric/names.js";
+import { citizenName } from "../fabric/citizens.js";
 import { isConnectedOutside } from "../fabric/reach.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
 import type { Citizen, SimBuilding } from "../state/entities.js";
@@ -204,7 +204,7 @@ function speak(world: World, building: SimBuilding, messageId: string, texts: re
   const text = (texts[world.random.below(texts.length)] as string).replace("@", streetOf(world, building));
   const message: CitizenMessage = {
     type: "CitizenMessage",
-    senderName: citizenName(world.seed, speaker.id, speaker.bornFrame),
+    senderName: citizenName(world.seed, speaker),
     senderId: speaker.id,
     text: text.charAt(0).toUpperCase() + text.slice(1),
     messageId,

@@ -2,12 +2,12 @@
  * The whole state of a city as plain JSON data, and back. What can be worked out from the rest (indexes, reach of
  * roads and pipes, usable cells) is left out and worked out anew.
  */
-import type { Message, Position, Problems } from "../../game.js";
+import type { Position } from "../../game.js";
 import { findBuildingPrefab } from "../catalogue/building-prefabs.js";
 import { findNetworkPrefab } from "../catalogue/network-prefabs.js";
 import { attach } from "../fabric/reach.js";
-import { Ledger, type LedgerAccount, TaxTable } from "../state/economy.js";
-import type { Citizen, SimBuilding, SimNode, SimSegment, SimZoneBlock, Supply } from "../state/entities.js";
+import { Ledger, TaxTable } from "../state/economy.js";
+import type { Citizen, SimBuilding, SimNode, SimSegment, SimZoneBlock } from "../state/entities.js";
 import { Random } from "../state/random.js";
 import { World } from "../state/world.js";
 import { findFaults } from "./integrity.js";
@@ -51,81 +51,16 @@ const CITIZEN_NUMBERS = [
 
 type SavedPoint = [number, number, number];
 
-export interface Snapshot {
-  /** Absent from saves of older versions. */
-  readonly cityId?: string;
-  readonly seed: number;
-  readonly frame: number;
-  readonly paused: boolean;
-  readonly selectedSpeed: number;
-  readonly buildIndex: number;
-  readonly milestone: number;
-  readonly wares: number;
-  readonly blockedAssetEnabled: boolean;
-  readonly random: readonly number[];
-  readonly demand: { readonly residential: number; readonly commercial: number; readonly workplace: number };
-  readonly taxRates: readonly number[];
-  readonly ledgerCents: Readonly<Record<LedgerAccount, number>>;
-  readonly messages: readonly Message[];
-  readonly quietUntil: readonly (readonly [string, number])[];
-  readonly nodes: readonly SavedNode[];
-  readonly segments: readonly SavedSegment[];
-  readonly blocks: readonly SavedBlock[];
-  readonly buildings: readonly SavedBuilding[];
-  /** id, home, wealth, members. */
-  readonly households: readonly (readonly [number, number, number, readonly number[]])[];
-  /** Rows of id, household, born at frame, education, workplace. */
-  readonly citizens: PackedNumbers;
-  /** Rows of BUILDING_NUMBERS, in the order of `buildings`. */
-  readonly buildingNumbers: PackedNumbers;
-}
-
 /** Doubles in base64: the bulk of a city, which as decimal text would take several times as long to write. */
 type PackedNumbers = string;
 
-interface SavedNode {
-  readonly id: number;
-  readonly prefab: string;
-  readonly at: SavedPoint;
-  readonly outside: boolean;
-  readonly problems: Problems;
-  readonly segments: readonly number[];
-}
+/** The identity is absent from saves of older versions. */
+export type Snapshot = ReturnType<typeof takeSnapshot>;
 
-interface SavedSegment {
-  readonly id: number;
-  readonly prefab: string;
-  readonly name: string;
-  readonly namedByBuilder: boolean;
-  readonly ends: readonly [number, number];
-  readonly problems: Problems;
-  readonly blocks: readonly number[];
-}
-
-interface SavedBlock {
-  readonly id: number;
-  readonly segment: number;
-  readonly at: SavedPoint;
-  readonly angle: number;
-  readonly age: number;
-  /** One digit per cell. */
-  readonly cells: string;
-}
-
-interface SavedBuilding {
-  readonly prefab: string;
-  readonly at: SavedPoint;
-  readonly problems: Problems;
-  readonly problemSince: readonly number[];
-  readonly switchedOff: boolean;
-  readonly supply: Supply;
-  readonly households: readonly number[];
-  readonly workers: readonly number[];
-}
-
-export function takeSnapshot(world: World): Snapshot {
+export function takeSnapshot(world: World) {
+  const identity: { cityId?: string } = world.cityId === null ? {} : { cityId: world.cityId };
   return {
-    ...(world.cityId === null ? {} : { cityId: world.cityId }),
+    ...identity,
     seed: world.seed,
     frame: world.frame,
     paused: world.paused,
@@ -144,8 +79,12 @@ export function takeSnapshot(world: World): Snapshot {
     segments: world.segments.all().map(saveSegment),
     blocks: world.blocks.all().map(saveBlock),
     buildings: world.buildings.all().map(saveBuilding),
+    /** Rows of BUILDING_NUMBERS, in the order of `buildings`. */
     buildingNumbers: pack(world.buildings.all(), BUILDING_NUMBERS),
-    households: world.households.all().map((h) => [h.id, h.homeId, h.wealth, [...h.memberIds]]),
+    households: world.households
+      .all()
+      .map(({ id, homeId, wealth, memberIds }) => [id, homeId, wealth, [...memberIds]] as const),
+    /** Rows of CITIZEN_NUMBERS, in the order of their ids. */
     citizens: pack(world.citizens.all(), CITIZEN_NUMBERS),
   };
 }
@@ -187,64 +126,41 @@ export function restoreSnapshot(snapshot: Snapshot): World {
   return world;
 }
 
-function saveNode(node: SimNode): SavedNode {
-  const { id, outside, problems } = node;
-  return {
-    id,
-    prefab: node.prefab.name,
-    at: savePoint(node.position),
-    outside,
-    problems,
-    segments: [...node.segmentIds],
-  };
+function saveNode({ id, prefab, position, outside, problems, segmentIds }: SimNode) {
+  return { id, prefab: prefab.name, at: savePoint(position), outside, problems, segments: [...segmentIds] };
 }
 
-function loadNode({ id, prefab, at, outside, problems, segments }: SavedNode): SimNode {
+function loadNode({ prefab, at, segments, ...same }: ReturnType<typeof saveNode>): SimNode {
+  const position = loadPoint(at);
+  return { ...same, prefab: known(findNetworkPrefab, prefab), position, segmentIds: [...segments] };
+}
+
+function saveSegment(segment: SimSegment) {
+  const { id, prefab, name, namedByBuilder, startNodeId, endNodeId, problems, blockIds } = segment;
+  const ends = [startNodeId, endNodeId] as const;
+  return { id, prefab: prefab.name, name, namedByBuilder, ends, problems, blocks: [...blockIds] };
+}
+
+function loadSegment(world: World, saved: ReturnType<typeof saveSegment>): SimSegment {
+  const { prefab, ends, blocks, ...same } = saved;
+  const [startNodeId, endNodeId] = ends;
   return {
-    id,
+    ...same,
     prefab: known(findNetworkPrefab, prefab),
-    position: loadPoint(at),
-    outside,
-    problems,
-    segmentIds: [...segments],
-  };
-}
-
-function saveSegment(segment: SimSegment): SavedSegment {
-  const { id, name, namedByBuilder, startNodeId, endNodeId, problems } = segment;
-  return {
-    id,
-    prefab: segment.prefab.name,
-    name,
-    namedByBuilder,
-    ends: [startNodeId, endNodeId],
-    problems,
-    blocks: [...segment.blockIds],
-  };
-}
-
-function loadSegment(world: World, saved: SavedSegment): SimSegment {
-  const [startNodeId, endNodeId] = saved.ends;
-  return {
-    id: saved.id,
-    prefab: known(findNetworkPrefab, saved.prefab),
-    name: saved.name,
-    namedByBuilder: saved.namedByBuilder,
     startNodeId,
     endNodeId,
     start: world.nodes.at(startNodeId).position,
     end: world.nodes.at(endNodeId).position,
-    problems: saved.problems,
-    blockIds: [...saved.blocks],
+    blockIds: [...blocks],
   };
 }
 
-function saveBlock(block: SimZoneBlock): SavedBlock {
-  const { id, segmentId, position, angleRadians, age, cells } = block;
+/** The cells become one digit each. */
+function saveBlock({ id, segmentId, position, angleRadians, age, cells }: SimZoneBlock) {
   return { id, segment: segmentId, at: savePoint(position), angle: angleRadians, age, cells: cells.join("") };
 }
 
-function loadBlock({ id, segment, at, angle, age, cells }: SavedBlock): SimZoneBlock {
+function loadBlock({ id, segment, at, angle, age, cells }: ReturnType<typeof saveBlock>): SimZoneBlock {
   return {
     id,
     segmentId: segment,
@@ -258,11 +174,11 @@ function loadBlock({ id, segment, at, angle, age, cells }: SavedBlock): SimZoneB
   };
 }
 
-function saveBuilding(building: SimBuilding): SavedBuilding {
-  const { problems, problemSince, switchedOff, supply, householdIds, workerIds } = building;
+function saveBuilding(building: SimBuilding) {
+  const { prefab, position, problems, problemSince, switchedOff, supply, householdIds, workerIds } = building;
   return {
-    prefab: building.prefab.name,
-    at: savePoint(building.position),
+    prefab: prefab.name,
+    at: savePoint(position),
     problems,
     problemSince,
     switchedOff,
@@ -273,19 +189,18 @@ function saveBuilding(building: SimBuilding): SavedBuilding {
 }
 
 function loadBuilding(
-  saved: SavedBuilding,
+  { prefab, at, households, workers, ...same }: ReturnType<typeof saveBuilding>,
   numbers: Record<(typeof BUILDING_NUMBERS)[number], number>,
 ): SimBuilding {
   return {
+    ...same,
     ...numbers,
-    prefab: known(findBuildingPrefab, saved.prefab),
-    position: loadPoint(saved.at),
-    problems: saved.problems,
-    problemSince: [...saved.problemSince],
-    switchedOff: saved.switchedOff,
-    supply: { ...saved.supply },
-    householdIds: [...saved.households],
-    workerIds: [...saved.workers],
+    prefab: known(findBuildingPrefab, prefab),
+    position: loadPoint(at),
+    problemSince: [...same.problemSince],
+    supply: { ...same.supply },
+    householdIds: [...households],
+    workerIds: [...workers],
     roadId: 0,
     waterPipeIds: [],
     heatPipeIds: [],

@@ -1,5 +1,6 @@
 /** How entities are kept and found: by id, in order, by place, and by what they are joined to. */
 import RBush, { type BBox } from "rbush";
+import { CommandRefusedError } from "../../game.js";
 import type { Box } from "../../geometry.js";
 
 /** A fixed-size pool of entities addressed by id. Id 0 is reserved; a new entity takes the lowest free id. */
@@ -8,8 +9,17 @@ export class Pool<T extends { readonly id: number }> {
   #lowestFree = 1;
   #live = 0;
 
-  /** @param capacity the highest id that may be given out */
-  constructor(readonly capacity: number) {}
+  readonly #kind: string;
+  readonly #capacity: number;
+
+  /**
+   * @param kind what it holds, for refusals
+   * @param capacity the highest id that may be given out
+   */
+  constructor(kind: string, capacity: number) {
+    this.#kind = kind;
+    this.#capacity = capacity;
+  }
 
   get size(): number {
     return this.#live;
@@ -31,14 +41,28 @@ export class Pool<T extends { readonly id: number }> {
     return entity;
   }
 
+  /** @throws CommandRefusedError for an id that no entity has */
+  require(id: number): T {
+    const entity = this.get(id);
+    if (!entity) throw new CommandRefusedError("unknown-id", `There is no ${this.#kind} with id ${id}`);
+    return entity;
+  }
+
   /** The id the next entity has to take, or 0 when the pool is full. */
   nextId(): number {
     while (this.#slots[this.#lowestFree]) this.#lowestFree++;
-    return this.#lowestFree <= this.capacity ? this.#lowestFree : 0;
+    return this.#lowestFree <= this.#capacity ? this.#lowestFree : 0;
   }
 
   hasRoomFor(count: number): boolean {
-    return this.#live + count <= this.capacity;
+    return this.#live + count <= this.#capacity;
+  }
+
+  /** @throws CommandRefusedError when the city can hold no more of its kind */
+  requireRoomFor(count: number): void {
+    if (this.hasRoomFor(count)) return;
+    const message = `The city already has ${this.size} ${this.#kind}s, its limit`;
+    throw new CommandRefusedError("limit-reached", message);
   }
 
   put(entity: T): void {

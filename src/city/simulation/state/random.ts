@@ -41,3 +41,8 @@ export function hash(seed: number, a: number, b: number): number {
   h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);
   return (h ^ (h >>> 16)) >>> 0;
 }
+
+/** One of the words, the same one for the same three numbers. */
+export function pick(words: readonly string[], seed: number, a: number, b: number): string {
+  return words[hash(seed, a, b) % words.length] as string;
+}

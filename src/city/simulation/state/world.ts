@@ -68,12 +68,12 @@ export class World {
   ledger = new Ledger();
   readonly board = new MessageBoard();
 
-  readonly nodes = new Pool<SimNode>(LIMITS.nodes);
-  readonly segments = new Pool<SimSegment>(LIMITS.segments);
-  readonly blocks = new Pool<SimZoneBlock>(LIMITS.blocks);
-  readonly buildings = new Pool<SimBuilding>(LIMITS.buildings);
-  readonly citizens = new Pool<Citizen>(LIMITS.citizens);
-  readonly households = new Pool<Household>(LIMITS.households);
+  readonly nodes = new Pool<SimNode>("node", LIMITS.nodes);
+  readonly segments = new Pool<SimSegment>("segment", LIMITS.segments);
+  readonly blocks = new Pool<SimZoneBlock>("zone block", LIMITS.blocks);
+  readonly buildings = new Pool<SimBuilding>("building", LIMITS.buildings);
+  readonly citizens = new Pool<Citizen>("citizen", LIMITS.citizens);
+  readonly households = new Pool<Household>("household", LIMITS.households);
 
   readonly nodeGrid = new SpatialIndex();
   readonly segmentGrid = new SpatialIndex();
