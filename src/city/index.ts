@@ -1,6 +1,5 @@
 /** The city bridge: the city inside this process, or a running game's behind it. */
-import type { Config } from "../config.js";
-import { ConfigError } from "../config.js";
+import { type Config, ConfigError } from "../config.js";
 import { lockDirectory } from "../directory-lock.js";
 import { isLoopbackName } from "../http/origins.js";
 import type { Logger } from "../log.js";

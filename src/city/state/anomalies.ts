@@ -5,8 +5,7 @@ import { findTerrainMismatches } from "../anomalies/road-terrain.js";
 import { findMottledZones } from "../anomalies/zone-mottling.js";
 import type { City } from "../game.js";
 import type { ReadRoute } from "../route.js";
-import type { Anomaly } from "./listing.js";
-import { countBy, PROBLEM_LIMIT, paginate } from "./listing.js";
+import { type Anomaly, countBy, PROBLEM_LIMIT, paginate } from "./listing.js";
 
 /** GET /state/road-anomalies: stubs, pairs, terrain, dead ends, in this order. */
 export const roadAnomalies: ReadRoute = {

@@ -21,8 +21,7 @@ import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { powerNeed } from "../utilities/electricity.js";
 import { waterNeed } from "../utilities/pipes.js";
-import { requestService } from "./services.js";
-import type { Surroundings } from "./surroundings.js";
+import { requestService, type Surroundings } from "./services.js";
 
 /** Homes that nobody wants are given up after standing empty this long. */
 const EMPTY_FRAMES = 6 * FRAMES_PER_WEEK;

@@ -7,7 +7,7 @@ import { BLOCK_COLUMNS, cellBit, cellCenter, occupiedCells, usableCells } from "
 import { FRAMES_PER_DAY } from "../state/calendar.js";
 import type { SimBuilding, SimZoneBlock } from "../state/entities.js";
 import type { World } from "../state/world.js";
-import type { Surroundings } from "./surroundings.js";
+import type { Surroundings } from "./services.js";
 
 const CONSTRUCTION_FRAMES = 3 * FRAMES_PER_DAY;
 const MAX_LOT_CELLS = 4;

@@ -8,7 +8,7 @@ import { isConnectedOutside } from "../fabric/reach.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
 import type { Citizen, SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
-import type { Surroundings } from "./surroundings.js";
+import type { Surroundings } from "./services.js";
 
 /** The same thing is not said again for this long. */
 const QUIET_FRAMES = FRAMES_PER_WEEK / 2;
@@ -23,130 +23,112 @@ const FOUL_AIR = 30;
 const HIGH_DEMAND = 80;
 const MILESTONES = [100, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000];
 
-/** What residents and workers say about each problem; `@` stands for the street. */
-const COMPLAINTS: Partial<
-  Record<ProblemName, { readonly messageId: string; readonly texts: readonly string[] }>
-> = {
-  Electricity: {
-    messageId: "CHIRP_NO_ELECTRICITY",
-    texts: ["The lights are out on @.", "Cooking by candle again. Power for @, please?"],
-  },
-  Water: {
-    messageId: "CHIRP_NO_WATER",
-    texts: ["No water again on @.", "Turned the tap on @: nothing but air."],
-  },
-  Sewage: {
-    messageId: "CHIRP_SEWAGE",
-    texts: ["The drains of @ are backing up.", "@ smells. You know of what."],
-  },
-  Garbage: {
-    messageId: "CHIRP_TRASH_PILING_UP",
-    texts: ["Nobody collects the rubbish on @.", "The bins of @ have bins of their own by now."],
-  },
-  Death: {
-    messageId: "CHIRP_DEAD_PILING_UP",
-    texts: ["Grandfather still lies at home. Where is the hearse for @?"],
-  },
-  Crime: {
-    messageId: "CHIRP_HIGH_CRIME",
-    texts: ["Third break-in on @ this month.", "I lock twice on @ now."],
-  },
-  Fire: { messageId: "CHIRP_FIRE_HAZARD", texts: ["Smoke over @! Is anybody coming?"] },
-  TaxesTooHigh: {
-    messageId: "CHIRP_LOW_HAPPINESS",
-    texts: ["With these taxes we cannot stay on @.", "Half my wage goes to the city. What for?"],
-  },
-  NoWorkers: { messageId: "CHIRP_INDUSTRIAL_DEMAND", texts: ["We are hiring on @. Nobody comes."] },
-  NoCustomers: { messageId: "CHIRP_RESIDENTIAL_DEMAND", texts: ["Not one customer on @ today."] },
-  NoGoods: { messageId: "CHIRP_COMMERCIAL_DEMAND", texts: ["Our shelves on @ are empty."] },
+/** What is said in one of several ways; `@` stands for the street. */
+type Saying = readonly [messageId: string, ...texts: string[]];
+
+/** What residents and workers say about each problem. */
+const COMPLAINTS: Partial<Record<ProblemName, Saying>> = {
+  Electricity: [
+    "CHIRP_NO_ELECTRICITY",
+    "The lights are out on @.",
+    "Cooking by candle again. Power for @, please?",
+  ],
+  Water: ["CHIRP_NO_WATER", "No water again on @.", "Turned the tap on @: nothing but air."],
+  Sewage: ["CHIRP_SEWAGE", "The drains of @ are backing up.", "@ smells. You know of what."],
+  Garbage: [
+    "CHIRP_TRASH_PILING_UP",
+    "Nobody collects the rubbish on @.",
+    "The bins of @ have bins of their own by now.",
+  ],
+  Death: ["CHIRP_DEAD_PILING_UP", "Grandfather still lies at home. Where is the hearse for @?"],
+  Crime: ["CHIRP_HIGH_CRIME", "Third break-in on @ this month.", "I lock twice on @ now."],
+  Fire: ["CHIRP_FIRE_HAZARD", "Smoke over @! Is anybody coming?"],
+  TaxesTooHigh: [
+    "CHIRP_LOW_HAPPINESS",
+    "With these taxes we cannot stay on @.",
+    "Half my wage goes to the city. What for?",
+  ],
+  NoWorkers: ["CHIRP_INDUSTRIAL_DEMAND", "We are hiring on @. Nobody comes."],
+  NoCustomers: ["CHIRP_RESIDENTIAL_DEMAND", "Not one customer on @ today."],
+  NoGoods: ["CHIRP_COMMERCIAL_DEMAND", "Our shelves on @ are empty."],
 };
 
 /** What residents wish for where a service does not reach them. */
-const WISHES: readonly {
-  readonly service: Coverage;
-  readonly messageId: string;
-  readonly texts: readonly string[];
-}[] = [
-  {
-    service: "health",
-    messageId: "CHIRP_NO_HEALTHCARE",
-    texts: ["The nearest doctor is nowhere near @.", "A clinic would do @ good."],
-  },
-  {
-    service: "elementary",
-    messageId: "CHIRP_NO_SCHOOLS",
-    texts: ["The children of @ teach each other. A school, please?"],
-  },
-  {
-    service: "leisure",
-    messageId: "CHIRP_NEED_MORE_PARKS",
-    texts: ["Not one bench under a tree around @.", "The children of @ play in the road."],
-  },
+const WISHES: readonly (readonly [Coverage, Saying])[] = [
+  ["health", ["CHIRP_NO_HEALTHCARE", "The nearest doctor is nowhere near @.", "A clinic would do @ good."]],
+  ["elementary", ["CHIRP_NO_SCHOOLS", "The children of @ teach each other. A school, please?"]],
+  [
+    "leisure",
+    ["CHIRP_NEED_MORE_PARKS", "Not one bench under a tree around @.", "The children of @ play in the road."],
+  ],
 ];
 
-/** Services whose opening is news, by prefab or service. */
-const OPENINGS: readonly { readonly names: readonly string[]; readonly messageId: string }[] = [
-  { names: ["Hospital", "Medical Clinic", "Medical Center"], messageId: "CHIRP_NEW_HOSPITAL" },
-  { names: ["Fire House", "Fire Station"], messageId: "CHIRP_NEW_FIRE_STATION" },
-  { names: ["Police Headquarters"], messageId: "CHIRP_NEW_POLICE_HQ" },
-  { names: ["University"], messageId: "CHIRP_NEW_UNIVERSITY" },
-  {
-    names: ["Wind Turbine", "Advanced Wind Turbine", "Solar Power Plant"],
-    messageId: "CHIRP_NEW_WIND_OR_SOLAR_PLANT",
-  },
-  { names: ["Regular Plaza", "Expensive Plaza"], messageId: "CHIRP_NEW_PLAZA" },
+const FOUL_AIR_SAYING: Saying = ["CHIRP_POLLUTION", "The air on @ makes the washing grey."];
+const RISEN_SAYING: Saying = [
+  "CHIRP_HAPPY_PEOPLE",
+  "@ is coming along nicely.",
+  "New paint, new roof. I like @.",
 ];
+const RISEN_HIGH_SAYING: Saying = ["CHIRP_HIGH_TECH_LEVEL", "They rebuilt our house on @. Look at it now!"];
+
+/** Why people say a building was given up. */
+const CAUSES: Partial<Record<ProblemName | "NoDemand", string>> = {
+  Electricity: "after weeks without power",
+  Water: "after weeks without water",
+  Sewage: "because nothing drained",
+  RoadNotConnected: "because no road leads there",
+  Garbage: "under heaps of rubbish",
+  Death: "because nobody fetched the dead",
+  TaxesTooHigh: "because of the taxes",
+  NoWorkers: "for want of workers",
+  NoCustomers: "for want of customers",
+  NoGoods: "for want of wares",
+  NoDemand: "because nobody wanted to move in",
+};
+
+/** Prefabs and services whose opening is news. */
+const OPENINGS: Readonly<Record<string, string>> = {
+  Hospital: "CHIRP_NEW_HOSPITAL",
+  "Medical Clinic": "CHIRP_NEW_HOSPITAL",
+  "Medical Center": "CHIRP_NEW_HOSPITAL",
+  "Fire House": "CHIRP_NEW_FIRE_STATION",
+  "Fire Station": "CHIRP_NEW_FIRE_STATION",
+  "Police Headquarters": "CHIRP_NEW_POLICE_HQ",
+  University: "CHIRP_NEW_UNIVERSITY",
+  "Wind Turbine": "CHIRP_NEW_WIND_OR_SOLAR_PLANT",
+  "Advanced Wind Turbine": "CHIRP_NEW_WIND_OR_SOLAR_PLANT",
+  "Solar Power Plant": "CHIRP_NEW_WIND_OR_SOLAR_PLANT",
+  "Regular Plaza": "CHIRP_NEW_PLAZA",
+  "Expensive Plaza": "CHIRP_NEW_PLAZA",
+  Beautification: "CHIRP_NEW_PARK",
+  Monument: "CHIRP_NEW_MONUMENT",
+};
 
 /** Somebody in a building with problems may say so. */
 export function complain(world: World, building: SimBuilding): void {
   const { names } = building.problems;
   if (names.length === 0 || !world.random.percent(COMPLAINT_PERCENT)) return;
   const complaint = COMPLAINTS[names[world.random.below(names.length)] as ProblemName];
-  if (complaint) speak(world, building, complaint.messageId, complaint.texts);
+  if (complaint) speak(world, building, complaint);
 }
 
 /** Somebody who lives well enough wishes for what is missing nearby. */
 export function wish(world: World, building: SimBuilding, { quality, pollution }: Surroundings): void {
   if (building.householdIds.length === 0 || !world.random.percent(WISH_PERCENT)) return;
-  if (pollution > FOUL_AIR)
-    speak(world, building, "CHIRP_POLLUTION", ["The air on @ makes the washing grey."]);
-  const missing = WISHES.filter(({ service }) => (quality.get(service) ?? 0) === 0);
+  if (pollution > FOUL_AIR) speak(world, building, FOUL_AIR_SAYING);
+  const missing = WISHES.filter(([service]) => (quality.get(service) ?? 0) === 0);
   const chosen = missing[world.random.below(Math.max(missing.length, 1))];
-  if (chosen) speak(world, building, chosen.messageId, chosen.texts);
+  if (chosen) speak(world, building, chosen[1]);
 }
 
 /** Somebody says how good life has become here. */
 export function praise(world: World, building: SimBuilding): void {
-  const level = building.prefab.level;
-  if (level >= 3)
-    speak(world, building, "CHIRP_HIGH_TECH_LEVEL", ["They rebuilt our house on @. Look at it now!"]);
-  else
-    speak(world, building, "CHIRP_HAPPY_PEOPLE", [
-      "@ is coming along nicely.",
-      "New paint, new roof. I like @.",
-    ]);
+  speak(world, building, building.prefab.level >= 3 ? RISEN_HIGH_SAYING : RISEN_SAYING);
 }
 
 export function reportAbandoned(world: World, building: SimBuilding, reason: ProblemName | "NoDemand"): void {
-  const causes: Partial<Record<ProblemName | "NoDemand", string>> = {
-    Electricity: "after weeks without power",
-    Water: "after weeks without water",
-    Sewage: "because nothing drained",
-    RoadNotConnected: "because no road leads there",
-    Garbage: "under heaps of rubbish",
-    Death: "because nobody fetched the dead",
-    TaxesTooHigh: "because of the taxes",
-    NoWorkers: "for want of workers",
-    NoCustomers: "for want of customers",
-    NoGoods: "for want of wares",
-    NoDemand: "because nobody wanted to move in",
-  };
-  const cause = causes[reason] ?? "in the end";
-  announce(
-    world,
-    "CHIRP_ABANDONED_BUILDINGS",
-    `A building on ${streetOf(world, building)} was given up ${cause}.`,
-  );
+  const text = `A building on ${streetOf(world, building)} was given up ${CAUSES[reason] ?? "in the end"}.`;
+  announce(world, "CHIRP_ABANDONED_BUILDINGS", text);
 }
 
 export function reportBurnedDown(world: World, building: SimBuilding): void {
@@ -154,12 +136,7 @@ export function reportBurnedDown(world: World, building: SimBuilding): void {
 }
 
 export function reportOpening(world: World, prefab: SimBuildingPrefab): void {
-  const opening = OPENINGS.find(({ names }) => names.includes(prefab.name));
-  const byService: Record<string, string> = {
-    Beautification: "CHIRP_NEW_PARK",
-    Monument: "CHIRP_NEW_MONUMENT",
-  };
-  const messageId = opening?.messageId ?? byService[prefab.service];
+  const messageId = OPENINGS[prefab.name] ?? OPENINGS[prefab.service];
   if (messageId) announce(world, messageId, `Newly opened: ${prefab.displayName}.`);
 }
 
@@ -190,15 +167,11 @@ export function reportCity(world: World): void {
 /** Homes stand ready, and nobody can get there. */
 function reportCutOff(world: World): void {
   const cutOff = world.buildings.all().some((home) => home.homes > 0 && !isConnectedOutside(world, home));
-  if (!cutOff) return;
-  announce(
-    world,
-    "CHIRP_RESIDENTIAL_DEMAND",
-    "Families would come, but no road leads here from the map edge.",
-  );
+  const text = "Families would come, but no road leads here from the map edge.";
+  if (cutOff) announce(world, "CHIRP_RESIDENTIAL_DEMAND", text);
 }
 
-function speak(world: World, building: SimBuilding, messageId: string, texts: readonly string[]): void {
+function speak(world: World, building: SimBuilding, [messageId, ...texts]: Saying): void {
   const speaker = somebodyIn(world, building);
   if (!speaker || world.board.isQuiet(messageId, world.frame)) return;
   const text = (texts[world.random.below(texts.length)] as string).replace("@", streetOf(world, building));
@@ -216,18 +189,9 @@ function speak(world: World, building: SimBuilding, messageId: string, texts: re
 
 function announce(world: World, messageId: string, text: string, quietFrames = QUIET_FRAMES): void {
   if (world.board.isQuiet(messageId, world.frame)) return;
-  world.board.post(
-    {
-      type: "GenericMessage",
-      senderName: "City",
-      senderId: 0,
-      text,
-      messageId,
-      senderKey: "",
-      randomId: world.random.below(100),
-    },
-    world.frame + quietFrames,
-  );
+  const sender = { type: "GenericMessage", senderName: "City", senderId: 0 } as const;
+  const message = { ...sender, text, messageId, senderKey: "", randomId: world.random.below(100) };
+  world.board.post(message, world.frame + quietFrames);
 }
 
 function somebodyIn(world: World, building: SimBuilding): Citizen | undefined {

@@ -18,8 +18,7 @@ import {
 import { isConnectedOutside } from "../fabric/reach.js";
 import type { Citizen, Household, SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
-import { requestService } from "./services.js";
-import type { Surroundings } from "./surroundings.js";
+import { requestService, type Surroundings } from "./services.js";
 
 const LARGEST_FAMILY = 5;
 const BODY_WEIGHT = 25;

@@ -1,8 +1,10 @@
-/** Services that reach buildings by distance: the nearest working provider serves, as well as its capacity allows. */
-
-import { distance } from "../../geometry.js";
+/**
+ * What reaches a building and what its place is worth. The nearest working provider of a service serves, as well as its
+ * capacity allows; services raise the value of land, pollution, ruins, crime and taxes lower it.
+ */
+import { distance, squareAround } from "../../geometry.js";
 import type { Coverage } from "../catalogue/building-prefabs.js";
-import { isWorking } from "../fabric/buildings.js";
+import { ABANDONED, isActive, isWorking } from "../fabric/buildings.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 
@@ -37,4 +39,75 @@ function nearestProvider(world: World, building: SimBuilding, kind: Coverage): S
     }
   }
   return nearest;
+}
+
+/** How far pollution and decay are felt. */
+const NUISANCE_METERS = 120;
+const INDUSTRY_POLLUTION = 30;
+const RUIN_PENALTY = 8;
+const BASE_LAND_VALUE = 12;
+/** The share of the way to its new value that land value moves in a cycle. */
+const INERTIA = 0.25;
+
+/** Points of land value for full coverage by each service. */
+const LAND_VALUE_POINTS: readonly [Coverage, number][] = [
+  ["leisure", 22],
+  ["health", 8],
+  ["police", 8],
+  ["fire", 6],
+  ["elementary", 6],
+  ["highSchool", 6],
+  ["university", 8],
+  ["garbage", 4],
+];
+const ALL_SERVICE_POINTS = LAND_VALUE_POINTS.reduce((sum, [, points]) => sum + points, 0);
+
+export interface Surroundings {
+  /** How well each service reaches the building, 0 to 1. */
+  readonly quality: ReadonlyMap<Coverage, number>;
+  /** All services together, 0 to 100. */
+  readonly serviceScore: number;
+  /** Ground pollution, 0 to 100. */
+  readonly pollution: number;
+}
+
+/** Looks around a building, asking each service for its share, and moves its land value. */
+export function survey(world: World, building: SimBuilding, excessTax: number): Surroundings {
+  const people = Math.max(1, building.householdIds.length * 2 + building.workerIds.length);
+  const quality = new Map<Coverage, number>();
+  let points = 0;
+  for (const [kind, worth] of LAND_VALUE_POINTS) {
+    const served = requestService(world, building, kind, demandOn(kind, people));
+    quality.set(kind, served);
+    points += worth * served;
+  }
+  const { pollution, ruins } = nuisances(world, building);
+  const target =
+    BASE_LAND_VALUE + points - pollution * 0.5 - ruins * RUIN_PENALTY - building.crime * 0.2 - excessTax * 2;
+  building.landValue += (Math.min(Math.max(target, 0), 100) - building.landValue) * INERTIA;
+  return { quality, serviceScore: (100 * points) / ALL_SERVICE_POINTS, pollution };
+}
+
+/** A building asks some services once and others per head. */
+function demandOn(kind: Coverage, people: number): number {
+  return kind === "fire" ? 1 : kind === "health" ? people / 20 : kind === "leisure" ? people : people / 4;
+}
+
+function nuisances(world: World, building: SimBuilding): { pollution: number; ruins: number } {
+  let pollution = 0;
+  let ruins = 0;
+  for (const id of world.nuisanceGrid.near(squareAround(building.position, NUISANCE_METERS))) {
+    const other = world.buildings.at(id);
+    const away = distance(other.position, building.position);
+    if (id === building.id || away > NUISANCE_METERS) continue;
+    pollution += pollutionOf(other) * (1 - away / NUISANCE_METERS);
+    if ((other.flags & ABANDONED) !== 0) ruins++;
+  }
+  return { pollution: Math.min(pollution, 100), ruins };
+}
+
+function pollutionOf(building: SimBuilding): number {
+  if (!isActive(building)) return 0;
+  if (building.prefab.service === "Industrial") return INDUSTRY_POLLUTION / building.prefab.level;
+  return building.prefab.civic?.pollution ?? 0;
 }

@@ -29,25 +29,36 @@ export class SaveFileError extends Error {
 /** @param version of the content, checked when it is read again */
 export async function packCity(content: Buffer, version: number): Promise<Buffer> {
   const payload = await compress(content, { level: 3 });
-  const writer = new Writer();
-  writer.bytes(Buffer.from(MAGIC, "latin1"));
-  writer.uint16(CONTAINER_VERSION);
-  writer.string(PACKAGE_NAME);
-  writer.string(PACKAGE_NAME);
-  writer.uint32(version);
-  writer.string(ENTRY_NAME);
-  writer.uint32(1);
-  const entry = new Writer();
-  entry.string(ENTRY_NAME);
-  entry.string(checksum(payload));
-  entry.uint32(ENTRY_TYPE_DATA);
-  entry.uint64(0);
-  entry.uint64(payload.length);
-  const entryBytes = entry.finish();
-  writer.uint64(writer.length + 8 + entryBytes.length);
-  writer.bytes(entryBytes);
-  writer.bytes(payload);
-  return writer.finish();
+  const header = Buffer.concat([
+    Buffer.from(MAGIC, "latin1"),
+    uint(2, CONTAINER_VERSION),
+    text(PACKAGE_NAME),
+    text(PACKAGE_NAME),
+    uint(4, version),
+    text(ENTRY_NAME),
+    uint(4, 1),
+  ]);
+  const entry = Buffer.concat([
+    text(ENTRY_NAME),
+    text(checksum(payload)),
+    uint(4, ENTRY_TYPE_DATA),
+    uint(8, 0),
+    uint(8, payload.length),
+  ]);
+  const dataOffset = uint(8, header.length + 8 + entry.length);
+  return Buffer.concat([header, dataOffset, entry, payload]);
+}
+
+function uint(bytes: 2 | 4 | 8, value: number): Buffer {
+  const whole = Buffer.alloc(8);
+  whole.writeBigUInt64LE(BigInt(value));
+  return whole.subarray(0, bytes);
+}
+
+/** All texts here are shorter than 128 bytes, so the length prefix is one byte. */
+function text(value: string): Buffer {
+  const bytes = Buffer.from(value, "utf8");
+  return Buffer.concat([Buffer.of(bytes.length), bytes]);
 }
 
 /**
@@ -65,26 +76,26 @@ export async function unpackCity(file: Buffer, version: number): Promise<Buffer>
 
 function readPayload(reader: Reader, file: Buffer, version: number): Buffer {
   if (reader.bytes(4).toString("latin1") !== MAGIC) throw new SaveFileError("it is not a .crp package");
-  const container = reader.uint16();
+  const container = reader.uint(2);
   if (container !== CONTAINER_VERSION) {
     throw new SaveFileError(`its container version is ${container}, not ${CONTAINER_VERSION}`);
   }
-  reader.string();
-  reader.string();
-  const found = reader.uint32();
-  const mainAsset = reader.string();
-  const entries = reader.uint32();
+  reader.text();
+  reader.text();
+  const found = reader.uint(4);
+  const mainAsset = reader.text();
+  const entries = reader.uint(4);
   if (mainAsset !== ENTRY_NAME || entries !== 1) {
     throw new SaveFileError("it is a package of the game, not a city of this program");
   }
   if (found !== version)
     throw new SaveFileError(`its city version is ${found}, this program reads ${version}`);
-  const dataOffset = reader.uint64();
-  reader.string();
-  const expected = reader.string();
-  reader.uint32();
-  const start = dataOffset + reader.uint64();
-  const size = reader.uint64();
+  const dataOffset = reader.uint(8);
+  reader.text();
+  const expected = reader.text();
+  reader.uint(4);
+  const start = dataOffset + reader.uint(8);
+  const size = reader.uint(8);
   if (file.length !== start + size) {
     throw new SaveFileError(`it is truncated or overlong: ${file.length} bytes instead of ${start + size}`);
   }
@@ -98,74 +109,33 @@ function checksum(bytes: Buffer): string {
   return createHash("sha256").update(bytes).digest("hex");
 }
 
-class Writer {
-  private readonly parts: Buffer[] = [];
-  length = 0;
-
-  bytes(bytes: Buffer): void {
-    this.parts.push(bytes);
-    this.length += bytes.length;
-  }
-
-  uint16(value: number): void {
-    const bytes = Buffer.alloc(2);
-    bytes.writeUInt16LE(value);
-    this.bytes(bytes);
-  }
-
-  uint32(value: number): void {
-    const bytes = Buffer.alloc(4);
-    bytes.writeUInt32LE(value);
-    this.bytes(bytes);
-  }
-
-  uint64(value: number): void {
-    const bytes = Buffer.alloc(8);
-    bytes.writeBigUInt64LE(BigInt(value));
-    this.bytes(bytes);
-  }
-
-  /** All strings here are shorter than 128 bytes, so the length prefix is one byte. */
-  string(text: string): void {
-    const bytes = Buffer.from(text, "utf8");
-    this.bytes(Buffer.from([bytes.length]));
-    this.bytes(bytes);
-  }
-
-  finish(): Buffer {
-    return Buffer.concat(this.parts);
-  }
-}
-
 class Reader {
-  private offset = 0;
+  readonly #file: Buffer;
+  #offset = 0;
 
-  constructor(private readonly file: Buffer) {}
+  constructor(file: Buffer) {
+    this.#file = file;
+  }
 
   bytes(count: number): Buffer {
-    const end = this.offset + count;
-    if (end > this.file.length) throw new SaveFileError("it ends inside its header: the file is truncated");
-    const bytes = this.file.subarray(this.offset, end);
-    this.offset = end;
+    const end = this.#offset + count;
+    if (end > this.#file.length) throw new SaveFileError("it ends inside its header: the file is truncated");
+    const bytes = this.#file.subarray(this.#offset, end);
+    this.#offset = end;
     return bytes;
   }
 
-  uint16(): number {
-    return this.bytes(2).readUInt16LE();
-  }
-
-  uint32(): number {
-    return this.bytes(4).readUInt32LE();
-  }
-
-  uint64(): number {
-    const value = this.bytes(8).readBigUInt64LE();
-    if (value > BigInt(Number.MAX_SAFE_INTEGER))
+  uint(bytes: 2 | 4 | 8): number {
+    const whole = Buffer.alloc(8);
+    this.bytes(bytes).copy(whole);
+    const value = whole.readBigUInt64LE();
+    if (value > BigInt(Number.MAX_SAFE_INTEGER)) {
       throw new SaveFileError("its header holds an impossible size");
+    }
     return Number(value);
   }
 
-  string(): string {
+  text(): string {
     let length = 0;
     for (let shift = 0; shift < 28; shift += 7) {
       const byte = this.bytes(1)[0] as number;
