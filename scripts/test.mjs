@@ -87,6 +87,14 @@ await main(async () => {
   if (existsSync(parityRoot)) {
     const program = join(projectRoot, "build/native/test/carillon-parity");
     counts.push(await suite("parity", program, ["--root", parityRoot], nativeCounts));
+    const plain = {
+      CARILLON_CPU_KERNELS: "none",
+      ATEN_CPU_CAPABILITY: "default",
+      ONEDNN_MAX_CPU_ISA: "SSE41",
+    };
+    counts.push(
+      await suite("parity without vector instructions", program, ["--root", parityRoot], nativeCounts, plain),
+    );
     for (const [device, dtype] of [
       ["cuda:0", "float32"],
       ["cuda:1", "float32"],

@@ -6,13 +6,43 @@
 #include <unistd.h>
 #endif
 
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+
 namespace carillon::kernels {
+namespace {
+
+/// Whether CARILLON_CPU_KERNELS is unset or one of `caps`.
+bool is_allowed(std::initializer_list<const char*> caps) {
+  const char* const cap = std::getenv("CARILLON_CPU_KERNELS");
+  if (cap == nullptr || *cap == '\0') return true;
+  return std::any_of(caps.begin(), caps.end(), [&](const char* name) { return std::strcmp(cap, name) == 0; });
+}
+
+}  // namespace
+
+bool has_float_tiles() {
+#if defined(CARILLON_FLOAT_TILES)
+  static const bool present = [] {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return false;
+#endif
+    return is_allowed({"avx2", "avx512"});
+  }();
+  return present;
+#else
+  return false;
+#endif
+}
 
 bool has_avx512() {
 #if defined(CARILLON_AVX512)
   static const bool present = [] {
     __builtin_cpu_init();
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+    return is_allowed({"avx512"}) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512bf16");
   }();

@@ -2,8 +2,13 @@
 
 namespace carillon::kernels {
 
+// CARILLON_CPU_KERNELS caps what these find: none, avx2 or avx512. For tests of what runs on other machines.
+
+/// True where float32 products have tiles (float_tiles.h): x86-64 with AVX2 and FMA, and every arm64.
+bool has_float_tiles();
+
 /// True where this build and this machine have AVX-512 with bfloat16 dot products (Cooper Lake, Sapphire Rapids,
-/// Zen 4 and later). Elsewhere every kernel runs its plain reference.
+/// Zen 4 and later). Elsewhere all but float32 tiles run their plain reference.
 bool has_avx512();
 
 /// True where there are also matrix tiles of bfloat16 (Sapphire Rapids and later) that the operating system lends to

@@ -7,20 +7,6 @@
 
 namespace carillon::kernels {
 
-bool has_float_tiles() {
-#if defined(CARILLON_FLOAT_TILES) && defined(__x86_64__)
-  static const bool present = [] {
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  }();
-  return present;
-#elif defined(CARILLON_FLOAT_TILES)
-  return true;
-#else
-  return false;
-#endif
-}
-
 at::Tensor pack_floats(const at::Tensor& weight) {
   const int64_t outputs = weight.size(0), panels = (outputs + kFloatPanel - 1) / kFloatPanel;
   const at::Tensor padded = at::constant_pad_nd(weight.to(at::kFloat), {0, 0, 0, panels * kFloatPanel - outputs});

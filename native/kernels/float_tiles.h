@@ -5,14 +5,11 @@
 
 namespace carillon::kernels {
 
-/// True where float32 products have tiles: x86-64 with AVX2 and FMA, and every arm64.
-bool has_float_tiles();
-
 /// weight [outputs, depth], any floating type, as float tiles read it: float32 [ceil(outputs / kFloatPanel), depth,
 /// kFloatPanel].
 at::Tensor pack_floats(const at::Tensor& weight);
 
-/// As matmul of linear.h, in float32. Each output is summed in one fixed order, whatever the number of rows and threads.
+/// As matmul of linear.h, in float32, where has_float_tiles() (cpu.h). Each output is summed in one fixed order, whatever the number of rows and threads.
 void matmul_floats(const at::Tensor& panels, int64_t outputs, const FloatTileInput& input, int64_t rows,
                    const FloatTileEpilogue& epilogue);
 

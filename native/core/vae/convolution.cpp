@@ -53,6 +53,20 @@ at::Tensor as_matrix(const at::Tensor& weight, const ConvolutionShape& shape) {
   return taps.permute({3, 1, 2, 0}).reshape({shape.stride * shape.out, 2 * shape.in});
 }
 
+/// The matrix of `steps` outputs in time at once, from inputs that are as many rows more.
+at::Tensor group_steps(const at::Tensor& matrix, const ConvolutionShape& shape, int64_t steps) {
+  if (steps == 1) return matrix;
+  const at::Tensor grouped = at::zeros({steps, shape.out, (shape.kernel + steps - 1) * shape.in});
+  for (int64_t step = 0; step < steps; ++step) grouped[step].narrow(1, step * shape.in, matrix.size(1)).copy_(matrix);
+  return grouped.flatten(0, 1);
+}
+
+/// A group's last row reaches beyond the end of the signal, into the halo.
+int64_t steps_to_group(const ConvolutionShape& shape) {
+  const bool is_plain = !shape.transposed && shape.stride == 1 && shape.dilation == 1 && !shape.bias;
+  return is_plain && shape.out <= kernels::kFloatPanel / 2 ? kernels::kFloatPanel / shape.out : 1;
+}
+
 }  // namespace
 
 Snake Snake::load(const Weights& weights, int64_t channels) {
@@ -69,7 +83,8 @@ Convolution Convolution::load(const Weights& weights, const ConvolutionShape& sh
   if (time_major) {
     const at::Tensor matrix = as_matrix(weight, shape);
     if (weights.placement().dtype == at::kFloat) {
-      convolution.panels_ = kernels::pack_floats(matrix);
+      convolution.grouped_steps_ = steps_to_group(shape);
+      convolution.panels_ = kernels::pack_floats(group_steps(matrix, shape, convolution.grouped_steps_));
     } else {
       convolution.matrix_ = kernels::pack(matrix);
     }
@@ -130,7 +145,7 @@ void Convolution::multiply(const Signal& x, int64_t length, kernels::TileEpilogu
   const auto* rows = static_cast<const Word*>(x.data.const_data_ptr()) + Signal::kHalo * words;
   const auto run = [&](const Input& input, int64_t count) {
     if constexpr (std::is_same_v<Element, float>) {
-      kernels::matmul_floats(panels_, matrix_rows(), input, count, epilogue);
+      kernels::matmul_floats(panels_, steps_per_row() * shape_.out, input, count, epilogue);
     } else {
       kernels::matmul(matrix_, input, count, epilogue);
     }
@@ -139,7 +154,9 @@ void Convolution::multiply(const Signal& x, int64_t length, kernels::TileEpilogu
     // Step i gives outputs i * stride - padding onwards; what lies outside [0, length) falls into the halo.
     run({rows - words, words, 0, 1, 2 * words}, x.length + 1);
   } else if (shape_.dilation == 1) {
-    run({rows - shape_.padding * words, shape_.stride * words, 0, 1, shape_.kernel * words}, length);
+    const int64_t steps = grouped_steps_;
+    const int64_t reach = (shape_.kernel + steps - 1) * words;
+    run({rows - shape_.padding * words, steps * shape_.stride * words, 0, 1, reach}, (length + steps - 1) / steps);
   } else {
     run({rows - shape_.padding * words, words, shape_.dilation * words, shape_.kernel, words}, length);
   }
@@ -163,7 +180,7 @@ Convolution::Result Convolution::run_time_major(const Signal& x, const Then& the
   const int64_t length = output_length(x.length);
   Result result;
   kernels::TileEpilogueOf<Element> epilogue;
-  const int64_t row_elements = matrix_rows();  // a transposed step writes `stride` rows at once
+  const int64_t row_elements = steps_per_row() * shape_.out;
   const int64_t first = (Signal::kHalo - (shape_.transposed ? shape_.padding : 0)) * shape_.out;
   const auto element = [&](const Signal& signal) { return static_cast<Element*>(signal.data.data_ptr()) + first; };
   if (then.residual) {
@@ -177,9 +194,8 @@ Convolution::Result Convolution::run_time_major(const Signal& x, const Then& the
   }
   at::Tensor frequency, gain;
   if (then.snake) {
-    const int64_t repeats = row_elements / shape_.out;
-    frequency = then.snake->frequency.repeat({repeats});
-    gain = then.snake->gain.repeat({repeats});
+    frequency = then.snake->frequency.repeat({steps_per_row()});
+    gain = then.snake->gain.repeat({steps_per_row()});
     epilogue.snake_frequency = frequency.const_data_ptr<float>();
     epilogue.snake_gain = gain.const_data_ptr<float>();
     result.snaked = pool.take(length, shape_.out, time_major_dtype());
@@ -204,12 +220,13 @@ at::Tensor Convolution::to_float(const Signal& x) const {
 template <typename Element>
 at::Tensor Convolution::time_major_to_float(const Signal& x) const {
   const int64_t length = output_length(x.length);
-  const at::Tensor rows = at::empty({length, shape_.out});
+  const int64_t steps = steps_per_row(), groups = (length + steps - 1) / steps;
+  const at::Tensor rows = at::empty({groups * steps, shape_.out});
   kernels::TileEpilogueOf<Element> epilogue;
   epilogue.out_float = rows.data_ptr<float>();
-  epilogue.out_float_stride = shape_.out;
+  epilogue.out_float_stride = steps * shape_.out;
   multiply(x, length, epilogue);
-  return rows.t().unsqueeze(0);
+  return rows.narrow(0, 0, length).t().unsqueeze(0);
 }
 
 }  // namespace carillon

@@ -81,7 +81,8 @@ class Convolution {
   at::Tensor with_libtorch(const Signal& x) const;
   /// A dilated convolution that keeps the length, as a plain one over every dilation-th sample: x [B, in, T].
   at::Tensor by_phases(const at::Tensor& x) const;
-  int64_t matrix_rows() const { return shape_.out * (shape_.transposed ? shape_.stride : 1); }
+  /// How many outputs in time one row of the product gives.
+  int64_t steps_per_row() const { return shape_.transposed ? shape_.stride : grouped_steps_; }
   template <typename Element>
   Result run_time_major(const Signal& x, const Then& then, SignalPool& pool) const;
   template <typename Element>
@@ -94,6 +95,7 @@ class Convolution {
   at::Tensor weight_;             // as libtorch wants it; undefined when time-major
   kernels::PackedMatrix matrix_;  // time-major in bfloat16
   at::Tensor panels_;             // time-major in float32
+  int64_t grouped_steps_ = 1;     // of a convolution with so few outputs that a panel holds those of several steps
 };
 
 }  // namespace carillon

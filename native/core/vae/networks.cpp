@@ -9,7 +9,6 @@
 #include "core/runtime/device.h"
 #include "core/runtime/error.h"
 #include "kernels/cpu.h"
-#include "kernels/float_tiles.h"
 #include "kernels/snake.h"
 
 namespace carillon {

@@ -26,7 +26,7 @@ struct OobleckBlock {
   Convolution resample;
 };
 
-/// True where the time-major kernels (convolution.h) can run this network: in bfloat16 on a CPU that has it.
+/// True where the time-major kernels (convolution.h) can run this network: on a CPU that has them for its type.
 /// libtorch runs it elsewhere, in the reference's order of operations.
 bool can_run_time_major(const Placement& placement, const VaeConfig& config);
 

@@ -6,6 +6,7 @@
 
 #include "kernels/cpu.h"
 #include "kernels/decode_attention.h"
+#include "kernels/float_tiles.h"
 #include "kernels/linear.h"
 #include "kernels/snake.h"
 #include "test/test.h"
@@ -92,6 +93,36 @@ TEST("kernels: a packed product adds its bias and residual, and its snake is sna
       EXPECT(relative_error(plain, exact) < 1e-5);
       EXPECT(relative_error(rounded, exact) < 4e-3);
       EXPECT(relative_error(snaked, kernels::snake_reference(plain, frequency, gain)) < 4e-3);
+    }
+  }
+}
+
+TEST("kernels: float tiles add bias and residual at every number of rows, outputs and taps, and their snake is snake") {
+  if (!kernels::has_float_tiles()) return;
+  const c10::InferenceMode inference;
+  constexpr int64_t kTaps = 3, kIn = 5;
+  for (const int64_t rows : {1, 2, 5, 6, 7, 40, 1000}) {
+    for (const int64_t outputs : {1, 2, 8, 9, 16, 17, 40}) {
+      const at::Tensor x = at::randn({rows + 2 * (kTaps - 1), kIn}), weight = at::randn({outputs, kTaps * kIn});
+      const at::Tensor bias = at::randn({outputs}), residual = at::randn({rows, outputs});
+      const at::Tensor frequency = at::randn({outputs}).exp(), gain = at::randn({outputs}).exp();
+      const at::Tensor y = at::empty({rows, outputs}), snaked = at::empty({rows, outputs});
+      kernels::FloatTileEpilogue epilogue;
+      epilogue.bias = bias.const_data_ptr<float>();
+      epilogue.residual = residual.const_data_ptr<float>();
+      epilogue.out = y.data_ptr<float>();
+      epilogue.snake_out = snaked.data_ptr<float>();
+      epilogue.residual_stride = epilogue.out_stride = epilogue.snake_stride = outputs;
+      epilogue.snake_frequency = frequency.const_data_ptr<float>();
+      epilogue.snake_gain = gain.const_data_ptr<float>();
+      // Every second row: a dilated convolution.
+      const kernels::FloatTileInput input{x.const_data_ptr<float>(), kIn, 2 * kIn, kTaps, kIn};
+      kernels::matmul_floats(kernels::pack_floats(weight), outputs, input, rows, epilogue);
+      const at::Tensor taps =
+          at::cat({x.narrow(0, 0, rows), x.narrow(0, 2, rows), x.narrow(0, 4, rows)}, 1).to(at::kDouble);
+      const at::Tensor exact = at::linear(taps, weight.to(at::kDouble), bias.to(at::kDouble)) + residual;
+      EXPECT(relative_error(y, exact) < 1e-6);
+      EXPECT(relative_error(snaked, kernels::snake_reference(y, frequency, gain)) < 1e-6);
     }
   }
 }
