@@ -1,11 +1,12 @@
 /**
  * Finds libtorch, or installs it: LIBTORCH, the torch package of python3, the cached copy,
- * else the pinned wheel by pip (the CPU build where no NVIDIA driver is present).
+ * else the pinned wheel by pip, in the build that the driver and the GPU run.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { cacheRoot, exists, run, SetupError, say } from "./run.mjs";
+import { cacheRoot, runShown, SetupError, say } from "./run.mjs";
+import { installPip } from "./system.mjs";
 
 const PINNED = "2.13.0";
 const OLDEST_MINOR = 11;
@@ -39,37 +40,80 @@ function fromPython() {
   const directory = result.status === 0 ? result.stdout.trim() : "";
   const found = directory && inspect(directory);
   if (!found) return null;
-  if (supported(found.version)) return found;
-  say(`python3 has torch ${found.version}, outside 2.${OLDEST_MINOR} to 2.${NEWEST_MINOR}; not used`);
+  const fault = !supported(found.version)
+    ? `outside 2.${OLDEST_MINOR} to 2.${NEWEST_MINOR}`
+    : wheelBuild() !== "cpu" && !existsSync(join(directory, "lib/libtorch_cuda.so"))
+      ? "built for the CPU, and this machine has a GPU"
+      : null;
+  if (fault === null) return found;
+  say(`python3 has torch ${found.version}, ${fault}; not used`);
   return null;
 }
 
-const hasDriver = () => exists("nvidia-smi", ["-L"]);
-const cachedDirectory = () => join(cacheRoot, "libtorch", `torch-${PINNED}${hasDriver() ? "" : "+cpu"}`);
+/**
+ * Builds of the wheel, newest first: the oldest driver that each runs on, and the compute capabilities that it has kernels
+ * for (https://docs.nvidia.com/cuda/cuda-toolkit-release-notes, https://github.com/pytorch/pytorch/blob/main/RELEASE.md).
+ */
+const CUDA_BUILDS = [
+  { build: "cu130", driver: 580, capabilities: [7.5, Number.POSITIVE_INFINITY] },
+  { build: "cu128", driver: 570, capabilities: [7.5, 12.1] },
+  { build: "cu126", driver: 525, capabilities: [5.0, 9.0] },
+];
+const WHEELS = "https://download.pytorch.org/whl";
+
+let chosenBuild;
+
+/** The build of the wheel for this machine: cpu, or one of CUDA_BUILDS by what NVIDIA's tool says of the first GPU. */
+function wheelBuild() {
+  chosenBuild ??= chooseBuild();
+  return chosenBuild;
+}
+
+function chooseBuild() {
+  const query = ["--query-gpu=driver_version,compute_cap,name", "--format=csv,noheader"];
+  const { status, stdout } = spawnSync("nvidia-smi", query, { encoding: "utf8" });
+  if (status !== 0 || stdout.trim() === "") return "cpu";
+  const [driver, capability, name] = stdout.trim().split("\n")[0].split(", ");
+  const fits = ({ driver: oldest, capabilities: [lowest, highest] }) =>
+    Number.parseFloat(driver) >= oldest && Number(capability) >= lowest && Number(capability) <= highest;
+  const build = CUDA_BUILDS.find(fits)?.build;
+  if (build === undefined) {
+    say(
+      `THE GPU IS NOT USED: ${name} (compute capability ${capability}) with driver ${driver} runs no build of torch ${PINNED}. Install driver ${CUDA_BUILDS.at(-1).driver} or later, or set LIBTORCH to a build for it. Songs are made on the CPU`,
+    );
+  }
+  return build ?? "cpu";
+}
+
+const cachedDirectory = () =>
+  join(cacheRoot, "libtorch", `torch-${PINNED}${wheelBuild() === "cu130" ? "" : `+${wheelBuild()}`}`);
 
 const fromCache = () => inspect(join(cachedDirectory(), "torch"));
 
 function install() {
+  installPip();
+  const build = wheelBuild();
   const target = cachedDirectory();
   const partial = `${target}.part`;
-  rmSync(partial, { recursive: true, force: true });
-  say(`installing libtorch ${PINNED} into ${target} (several hundred MB, once per machine)`);
-  const pip = (...args) =>
-    run("python3", ["-m", "pip", "install", "--quiet", "--target", partial, ...args], { log: "pip" });
-  if (hasDriver()) {
-    pip(`torch==${PINNED}`);
-  } else {
+  say(`installing libtorch ${PINNED}+${build} into ${target} (once per machine)`);
+  const pip = (...args) => {
+    rmSync(partial, { recursive: true, force: true });
+    runShown("python3", ["-m", "pip", "install", "--target", partial, ...args]);
+  };
+  // Without CUDA the wheel's dependencies are Python's alone.
+  const wheel = [...(build === "cpu" ? ["--no-deps"] : []), `torch==${PINNED}+${build}`];
+  const attempts = [
+    wheel, // as pip is set up here
+    ["--extra-index-url", `${WHEELS}/${build}`, ...wheel],
+    ...(build === "cpu" || build === "cu130" ? [[`torch==${PINNED}`]] : []),
+  ];
+  for (const [index, args] of attempts.entries()) {
     try {
-      pip("--no-deps", `torch==${PINNED}+cpu`);
+      pip(...args);
+      break;
     } catch (error) {
-      say(
-        `no CPU wheel of torch ${PINNED} in pip's index (PIP_EXTRA_INDEX_URL can name one); taking the default wheel`,
-      );
-      try {
-        pip(`torch==${PINNED}`);
-      } catch {
-        throw error;
-      }
+      if (index === attempts.length - 1) throw error;
+      say(`that index has no such wheel; trying pip install ${attempts[index + 1].join(" ")}`);
     }
   }
   rmSync(target, { recursive: true, force: true });

@@ -18,6 +18,13 @@ export function say(message) {
   process.stderr.write(`carillon set-up: ${message}\n`);
 }
 
+/** Runs to the end, its output for whoever waits to see. Throws SetupError where it fails. */
+export function runShown(command, args) {
+  const { error, status } = spawnSync(command, args, { stdio: ["ignore", 2, 2] });
+  if (error) throw new SetupError(`${command} could not be started: ${error.message}`);
+  if (status !== 0) throw new SetupError(`${command} ${args.join(" ")} failed: see above`);
+}
+
 /** Runs to the end with output kept in a log; throws SetupError with its last lines. Returns stdout. */
 export function run(command, args, { cwd = projectRoot, env = process.env, log } = {}) {
   const logFile = log && join(cacheRoot, "logs", `${log}.log`);
@@ -41,7 +48,7 @@ export function run(command, args, { cwd = projectRoot, env = process.env, log }
   return logFile ? "" : result.stdout;
 }
 
-/** True when `command` starts at all. */
+/** True when `command` is there and runs. */
 export function exists(command, args = ["--version"]) {
-  return spawnSync(command, args, { stdio: "ignore" }).error === undefined;
+  return spawnSync(command, args, { stdio: "ignore" }).status === 0;
 }

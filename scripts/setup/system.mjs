@@ -5,6 +5,12 @@ const TOOLS = [
   { command: "cmake", args: ["--version"], packageName: "cmake", use: "builds the native core" },
   { command: "c++", args: ["--version"], packageName: "g++", use: "compiles the native core" },
 ];
+const PIP = {
+  command: "python3",
+  args: ["-m", "pip", "--version"],
+  packageName: "python3-pip",
+  use: "installs libtorch; not needed where LIBTORCH names one",
+};
 const AUDIO = {
   command: "ffmpeg",
   args: ["-version"],
@@ -20,6 +26,7 @@ const BROWSER = {
 };
 
 export const installBuildTools = () => install(TOOLS);
+export const installPip = () => install([PIP]);
 export const installAudioTools = () => install([AUDIO]);
 
 /** Without a browser one test fails and says so; the others need none. */

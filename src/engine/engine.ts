@@ -78,7 +78,7 @@ export class Engine implements MusicEngine {
    * @throws EngineError ADDON_MISSING
    */
   constructor(options: EngineOptions, log: (message: string) => void) {
-    this.#gpus = listGpus();
+    const gpus = listGpus(); // before libtorch, which numbers them as this settles
     this.#addon = loadAddon();
     this.#addon.useFlashAttention(options.flashAttention);
     const { slotModels, languageModel } = options;
@@ -86,6 +86,7 @@ export class Engine implements MusicEngine {
     this.#checkpoints = new Checkpoints(options.checkpointsDirectory, configured);
     this.#options = options;
     this.#log = log;
+    this.#gpus = this.#usable(gpus);
     const wanted = slotModels.map((model, i) =>
       model ? (options.devices[i] ?? options.devices.at(-1)) : "cpu",
     );
@@ -257,6 +258,18 @@ export class Engine implements MusicEngine {
     await Promise.all(models.map((model) => model?.close()));
     const contexts = await Promise.allSettled(this.#textContexts.values());
     await Promise.all(contexts.map((read) => (read.status === "fulfilled" ? read.value.close() : null)));
+  }
+
+  /** Those of `gpus` that libtorch computes on: all, or none, which their owner would miss. */
+  #usable(gpus: readonly Gpu[]): readonly Gpu[] {
+    const { devices, libtorchVersion } = this.#addon.runtimeInfo();
+    const [gpu] = gpus;
+    if (gpu === undefined || devices.length > 1) return gpus;
+    this.#log(
+      `THE GPU IS NOT USED: ${gpu.name} is there, but libtorch ${libtorchVersion} sees none. Set up again ` +
+        "(npm run setup), or set LIBTORCH to a build with CUDA for its driver",
+    );
+    return [];
   }
 
   #slot(slotNumber: number): Slot {

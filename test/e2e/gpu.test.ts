@@ -1,6 +1,6 @@
 /** The service on CUDA devices that are not there (native/test/fake_cuda): what its user would notice of a GPU. */
 import { once } from "node:events";
-import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
@@ -32,7 +32,11 @@ describe("a machine with GPUs", () => {
     ]);
     // Node's own complaint: one of its threads has no room for the thread-local variables of a preloaded libtorch.
     const lines = said.split("\n").filter((line) => !line.includes("pthread_create"));
-    return { code, said: lines.join("\n").trim(), report: readFileSync(report, "utf8") };
+    return {
+      code,
+      said: lines.join("\n").trim(),
+      report: existsSync(report) ? readFileSync(report, "utf8") : "",
+    };
   }
 
   /** A machine of two GPUs, of which the second has more free memory. */
@@ -76,6 +80,12 @@ describe("a machine with GPUs", () => {
       CUDA_VISIBLE_DEVICES: "GPU-bbbb,0",
     });
     expect(report).to.match(/device 0: at most [1-9].*\ndevice 1: at most 0\.0/);
+  });
+
+  it("says loudly that a GPU is not used, and makes the song on the CPU", async () => {
+    const { code, said } = await generate({ ...machineOfTwo(), LD_PRELOAD: "", SVC_INIT_LLM: "false" });
+    expect(said).to.match(/^THE GPU IS NOT USED: Test GPU is there/);
+    expect(code).to.equal(0);
   });
 
   it("tries once more where memory ran out, and the song is made", async () => {

@@ -1,0 +1,116 @@
+/** Which libtorch set-up takes, on machines made of programs that say what those of other machines say. */
+import { spawnSync } from "node:child_process";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { temporaryDirectory } from "./music/tasks.js";
+
+const libtorch = fileURLToPath(new URL("../scripts/setup/libtorch.mjs", import.meta.url));
+
+interface Machine {
+  /** What nvidia-smi says of driver, compute capability and name; absent: there is none. */
+  gpu?: string;
+  /** Python has no pip. */
+  lacksPip?: boolean;
+  /** Python has a torch of its own, built for the CPU. */
+  hasCpuTorch?: boolean;
+  /** What the index holds; pip fails for all else. */
+  wheels: string[];
+}
+
+describe("set-up's libtorch", () => {
+  const root = temporaryDirectory();
+
+  function provide({ gpu, lacksPip = false, hasCpuTorch = false, wheels }: Machine) {
+    const directory = mkdtempSync(join(root, "machine-"));
+    const program = (name: string, script: string) => {
+      writeFileSync(join(directory, name), `#!/bin/bash\n${script}\n`);
+      chmodSync(join(directory, name), 0o755);
+    };
+    const torch = (at: string) =>
+      `mkdir -p ${at}/include/ATen ${at}/lib; touch ${at}/include/ATen/ATen.h; echo "__version__ = '2.13.0'" > ${at}/version.py`;
+    const own = join(directory, "site/torch");
+    if (hasCpuTorch) spawnSync("bash", ["-c", torch(own)]);
+    if (gpu !== undefined) program("nvidia-smi", `echo '${gpu}'`);
+    program(
+      "python3",
+      `case "$*" in
+        -c*) ${hasCpuTorch ? `echo ${own}` : "exit 1"} ;;
+        "-m pip --version") exit ${lacksPip ? 1 : 0} ;;
+        *) echo "$*" >> ${directory}/asked
+           for wheel in ${wheels.map((wheel) => `"${wheel}"`).join(" ")}; do
+             [[ "$*" == *"$wheel" ]] && { target="$5/torch"; ${torch("$target")}; exit 0; }
+           done
+           exit 1 ;;
+      esac`,
+    );
+    for (const name of ["bash", "mkdir", "touch"]) {
+      program(name, `exec ${["/usr/bin", "/bin"].map((bin) => join(bin, name)).find(existsSync)} "$@"`);
+    }
+    mkdirSync(join(directory, "cache"));
+    const source = `const { provideLibtorch } = await import(${JSON.stringify(libtorch)});
+      try { console.log(provideLibtorch().directory); } catch (error) { console.error(error.message); }`;
+    const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", source], {
+      encoding: "utf8",
+      env: { PATH: directory, CARILLON_CACHE: join(directory, "cache") },
+    });
+    const asked = join(directory, "asked");
+    return {
+      taken: stdout.trim().replace(`${directory}/`, ""),
+      said: stderr,
+      asked: existsSync(asked) ? readFileSync(asked, "utf8").trim().split("\n") : [],
+    };
+  }
+
+  for (const [gpu, build] of [
+    ["580.65.06, 9.0, NVIDIA H100", "cu130"],
+    ["575.51.03, 12.0, NVIDIA GeForce RTX 5090", "cu128"],
+    ["550.54.14, 8.9, NVIDIA GeForce RTX 4090", "cu126"],
+    ["580.65.06, 6.1, NVIDIA GeForce GTX 1080", "cu126"],
+  ] as const) {
+    it(`is built with ${build} for ${gpu}`, () => {
+      const wheel = `torch==2.13.0+${build}`;
+      const { taken, asked } = provide({ gpu, wheels: [wheel] });
+      expect(asked).to.have.length(1);
+      expect(asked[0]).to.contain(wheel).and.not.contain("--no-deps");
+      expect(taken).to.match(/^cache\/libtorch\/torch-2\.13\.0.*\/torch$/);
+    });
+  }
+
+  it("is the CPU's where there is no driver", () => {
+    expect(provide({ wheels: ["torch==2.13.0+cpu"] }).taken).to.equal(
+      "cache/libtorch/torch-2.13.0+cpu/torch",
+    );
+  });
+
+  it("is the CPU's, said loudly, where no build runs on the GPU", () => {
+    const { taken, said } = provide({ gpu: "470.10, 3.5, Tesla K40", wheels: ["torch==2.13.0+cpu"] });
+    expect(taken).to.contain("+cpu");
+    expect(said).to.match(/THE GPU IS NOT USED: Tesla K40.*driver 470\.10.*Install driver 525/);
+  });
+
+  it("is not Python's where that is built for the CPU and there is a GPU", () => {
+    const gpu = "580.65.06, 9.0, NVIDIA H100";
+    const wheels = ["torch==2.13.0+cu130"];
+    const { taken, said } = provide({ gpu, hasCpuTorch: true, wheels });
+    expect(taken).to.equal("cache/libtorch/torch-2.13.0/torch");
+    expect(said).to.contain("built for the CPU, and this machine has a GPU; not used");
+    expect(provide({ hasCpuTorch: true, wheels }).taken).to.equal("site/torch");
+  });
+
+  it("comes from PyTorch's own index where pip's has no such build", () => {
+    const { asked } = provide({
+      gpu: "550.54.14, 8.9, NVIDIA L4",
+      wheels: ["whl/cu126 torch==2.13.0+cu126"],
+    });
+    expect(asked).to.have.length(2);
+    expect(asked[1]).to.match(/--extra-index-url https:\/\/\S+\/cu126 torch==2\.13\.0\+cu126$/);
+  });
+
+  it("says what to install where Python has no pip", () => {
+    const { said, asked } = provide({ lacksPip: true, wheels: [] });
+    expect(asked).to.deep.equal([]);
+    expect(said.trim()).to.match(/python3-pip/);
+  });
+});
