@@ -1,4 +1,4 @@
-/** The bridge's answers, as far as the page shows them. */
+/** The bridge's answers, as far as the page shows them, and the picture of the city that the map makes of them. */
 
 export interface Place {
   readonly x: number;
@@ -96,4 +96,74 @@ async function answerOf<T>(response: Response): Promise<T> {
   const answer = await response.json();
   if (!response.ok) throw new Refusal(response.status, String(answer.error ?? response.statusText));
   return answer as T;
+}
+
+/** What the map shows, as last read from the bridge. */
+export interface Picture {
+  readonly terrain: TerrainGrid | null;
+  /** Null where the bridge does not tell of cells. */
+  readonly zoneBlocks: readonly ZoneBlockRow[] | null;
+  readonly segments: readonly SegmentRow[];
+  /** Those included that are beyond what one answer of the bridge can hold. */
+  readonly segmentTotal: number;
+  readonly growables: readonly BuildingRow[];
+  readonly growableTotal: number;
+  readonly facilities: readonly BuildingRow[];
+  readonly problems: readonly ProblemRow[];
+}
+
+export const EMPTY_PICTURE: Picture = {
+  terrain: null,
+  zoneBlocks: null,
+  segments: [],
+  segmentTotal: 0,
+  growables: [],
+  growableTotal: 0,
+  facilities: [],
+  problems: [],
+};
+
+/** The list of facilities leaves these out unless asked for each. */
+const OTHER_SERVICES = ["Beautification", "Monument", "PublicTransport"];
+
+/** Never changes while a city is loaded. */
+export async function readLand() {
+  return { terrain: await readIfOffered<TerrainGrid>("/state/terrain") };
+}
+
+/** Changes only when somebody builds or zones. */
+export async function readPlan() {
+  const { segments, total } = await read<{ segments: SegmentRow[]; total: number }>(
+    "/state/networks?limit=5000",
+  );
+  const zones = await readIfOffered<{ blocks: ZoneBlockRow[] }>("/state/zone-blocks");
+  return { segments, segmentTotal: total, zoneBlocks: zones?.blocks ?? null };
+}
+
+/** Changes by itself. */
+export async function readLife() {
+  const { growables, total } = await read<{ growables: BuildingRow[]; total: number }>(
+    "/state/growables?limit=5000",
+  );
+  const facilities: BuildingRow[] = [];
+  for (const service of ["", ...OTHER_SERVICES]) {
+    const answer = await read<{ facilities: BuildingRow[] }>(
+      `/state/facilities?limit=5000&service=${service}`,
+    );
+    facilities.push(...answer.facilities);
+  }
+  const { problems } = await read<{ problems: ProblemRow[] }>("/state/problems?limit=1000");
+  return { growables, growableTotal: total, facilities, problems };
+}
+
+/** What of the city the map lacks, or nothing. */
+export function omission({ segments, segmentTotal, growables, growableTotal }: Picture): string {
+  const parts = [
+    { shown: segments.length, total: segmentTotal, name: "roads and lines" },
+    { shown: growables.length, total: growableTotal, name: "buildings" },
+  ];
+  return parts
+    .filter(({ shown, total }) => shown < total)
+    .map(({ shown, total, name }) => `The map shows ${shown} of ${total} ${name}.`)
+    .join(" ");
 }

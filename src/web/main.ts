@@ -1,11 +1,17 @@
 /** The page: reads the city again and again, and shows it. */
-import { type Health, read, type Summary } from "./api.js";
-import { Controls } from "./controls.js";
-import { byId } from "./elements.js";
-import { followMessages } from "./feed.js";
-import { Layers } from "./layers.js";
+import {
+  EMPTY_PICTURE,
+  type Health,
+  omission,
+  type Picture,
+  read,
+  readLand,
+  readLife,
+  readPlan,
+  type Summary,
+} from "./api.js";
 import { CityMap } from "./map.js";
-import { EMPTY_PICTURE, omission, type Picture, readLand, readLife, readPlan } from "./picture.js";
+import { byId, Controls, followMessages, Layers } from "./panel.js";
 import { listProblems } from "./problems.js";
 
 const EMBEDDED_INTERVAL_MS = 1000;

@@ -1,85 +1,87 @@
 /** The map: draws the picture of the city, layer over layer, at most once per frame. */
-import type { Place } from "./api.js";
-import { drawBuildings } from "./buildings.js";
+import { EMPTY_PICTURE, type Picture, type Place } from "./api.js";
 import { colors, GROWABLE_COLORS, NO_SERVICE_COLOR, onColorsChanged } from "./colors.js";
-import { drawLand, paintLand } from "./land.js";
-import type { Layers } from "./layers.js";
-import { drawNetworks, isHighway } from "./networks.js";
-import { EMPTY_PICTURE, type Picture } from "./picture.js";
+import {
+  drawBuildings,
+  drawLand,
+  drawNetworks,
+  drawZones,
+  isHighway,
+  type LineLayer,
+  paintLand,
+} from "./drawing.js";
+import type { Layers } from "./panel.js";
 import { drawProblems } from "./problems.js";
 import { View } from "./view.js";
-import { drawZones } from "./zones.js";
 
-const EMPTY_CITY_HALF_METERS = 700;
+const EMPTY_CITY_CORNERS: readonly Place[] = [
+  { x: -700, z: -700 },
+  { x: 700, z: 700 },
+];
 
 export class CityMap {
   readonly view: View;
-  private readonly context: CanvasRenderingContext2D;
-  private picture: Picture = EMPTY_PICTURE;
-  private land: HTMLCanvasElement | null = null;
-  private isDue = false;
+  readonly #canvas: HTMLCanvasElement;
+  readonly #layers: Layers;
+  readonly #context: CanvasRenderingContext2D;
+  #picture: Picture = EMPTY_PICTURE;
+  #land: HTMLCanvasElement | null = null;
+  #isDue = false;
 
-  constructor(
-    private readonly canvas: HTMLCanvasElement,
-    private readonly layers: Layers,
-  ) {
-    this.context = canvas.getContext("2d") as CanvasRenderingContext2D;
+  constructor(canvas: HTMLCanvasElement, layers: Layers) {
+    this.#canvas = canvas;
+    this.#layers = layers;
+    this.#context = canvas.getContext("2d") as CanvasRenderingContext2D;
     this.view = new View(canvas, () => this.redraw());
     this.view.onFit = () => this.fit();
     new ResizeObserver(() => this.redraw()).observe(canvas);
     onColorsChanged(() => {
-      this.land = null;
+      this.#land = null;
       this.redraw();
     });
   }
 
   show(picture: Picture): void {
-    if (picture.terrain !== this.picture.terrain) this.land = null;
-    this.picture = picture;
+    if (picture.terrain !== this.#picture.terrain) this.#land = null;
+    this.#picture = picture;
     this.redraw();
   }
 
   /** Moves to where the city is: the highway alone reaches from edge to edge. */
   fit(): void {
-    const { segments, growables, facilities } = this.picture;
+    const { segments, growables, facilities } = this.#picture;
     const places: Place[] = [
       ...segments.filter((segment) => !isHighway(segment)).flatMap(({ start, end }) => [start, end]),
       ...[...growables, ...facilities].map(({ position }) => position),
     ];
-    const half = EMPTY_CITY_HALF_METERS;
-    this.view.fit(
-      places.length > 0
-        ? places
-        : [
-            { x: -half, z: -half },
-            { x: half, z: half },
-          ],
-    );
+    this.view.fit(places.length > 0 ? places : EMPTY_CITY_CORNERS);
   }
 
   redraw(): void {
-    if (this.isDue) return;
-    this.isDue = true;
+    if (this.#isDue) return;
+    this.#isDue = true;
     requestAnimationFrame(() => {
-      this.isDue = false;
-      this.draw();
+      this.#isDue = false;
+      this.#draw();
     });
   }
 
-  private draw(): void {
-    const { canvas, context, layers, picture, view } = this;
+  #draw(): void {
+    const view = this.view;
+    const [canvas, context] = [this.#canvas, this.#context];
+    const [layers, picture] = [this.#layers, this.#picture];
     canvas.width = Math.round(canvas.clientWidth * devicePixelRatio);
     canvas.height = Math.round(canvas.clientHeight * devicePixelRatio);
     const palette = colors();
     context.fillStyle = palette.ground;
     context.fillRect(0, 0, canvas.width, canvas.height);
     view.drawInMeters(context);
-    const drawLines = (layer: "roads" | "water" | "power") => {
+    const drawLines = (layer: LineLayer) => {
       if (layers.shows(layer)) drawNetworks(context, layer, picture.segments, palette, view.pixelsPerMeter);
     };
     if (picture.terrain && layers.shows("land")) {
-      this.land ??= paintLand(picture.terrain, palette);
-      drawLand(context, picture.terrain, this.land);
+      this.#land ??= paintLand(picture.terrain, palette);
+      drawLand(context, picture.terrain, this.#land);
     }
     if (picture.zoneBlocks && layers.shows("zones")) drawZones(context, picture.zoneBlocks);
     drawLines("roads");

@@ -1,6 +1,7 @@
 /** Problems: an icon each on the map, and their counts as a list. */
 import type { Place, ProblemRow } from "./api.js";
 import type { Colors } from "./colors.js";
+import { element } from "./panel.js";
 
 interface Icon {
   readonly color: string;
@@ -63,7 +64,9 @@ export function listProblems(list: HTMLElement, problems: readonly ProblemRow[])
     .filter((name) => !SEVERITIES.includes(name));
   const counts = [...Map.groupBy(names, (name) => name)].sort(([, a], [, b]) => b.length - a.length);
   const lines = counts.map(([name, all]) => `${inWords(name)}: ${all.length}`);
-  list.replaceChildren(...(lines.length === 0 ? ["None"] : lines).map(item));
+  list.replaceChildren(
+    ...(lines.length === 0 ? ["None"] : lines).map((textContent) => element("li", { textContent })),
+  );
 }
 
 function iconOf(names: readonly string[]): Icon {
@@ -74,10 +77,4 @@ function iconOf(names: readonly string[]): Icon {
 /** `NoCustomers` reads `No customers`. */
 function inWords(name: string): string {
   return name.replace(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
-}
-
-function item(text: string): HTMLElement {
-  const element = document.createElement("li");
-  element.textContent = text;
-  return element;
 }

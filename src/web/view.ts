@@ -8,21 +8,22 @@ const PAN_STEP_PIXELS = 60;
 const FIT_MARGIN_METERS = 60;
 
 export class View {
-  private center: Place = { x: 0, z: 0 };
+  readonly #canvas: HTMLCanvasElement;
+  readonly #onChange: () => void;
+  #center: Place = { x: 0, z: 0 };
   pixelsPerMeter = 0.4;
 
   /** @param onChange called after every move */
-  constructor(
-    private readonly canvas: HTMLCanvasElement,
-    private readonly onChange: () => void,
-  ) {
-    this.listenToPointers();
+  constructor(canvas: HTMLCanvasElement, onChange: () => void) {
+    this.#canvas = canvas;
+    this.#onChange = onChange;
+    this.#listenToPointers();
     canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
-      this.zoom(ZOOM_STEP ** (-event.deltaY / 100), event.offsetX, event.offsetY);
+      this.#zoom(ZOOM_STEP ** (-event.deltaY / 100), event.offsetX, event.offsetY);
     });
     canvas.addEventListener("keydown", (event) => {
-      const act = this.keys[event.key];
+      const act = this.#keys[event.key];
       if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
       act();
@@ -32,11 +33,11 @@ export class View {
   /** Called by the key 0 as by the button. */
   onFit: () => void = () => {};
 
-  private readonly keys: Readonly<Record<string, () => void>> = {
-    ArrowLeft: () => this.pan(PAN_STEP_PIXELS, 0),
-    ArrowRight: () => this.pan(-PAN_STEP_PIXELS, 0),
-    ArrowUp: () => this.pan(0, PAN_STEP_PIXELS),
-    ArrowDown: () => this.pan(0, -PAN_STEP_PIXELS),
+  readonly #keys: Readonly<Record<string, () => void>> = {
+    ArrowLeft: () => this.#pan(PAN_STEP_PIXELS, 0),
+    ArrowRight: () => this.#pan(-PAN_STEP_PIXELS, 0),
+    ArrowUp: () => this.#pan(0, PAN_STEP_PIXELS),
+    ArrowDown: () => this.#pan(0, -PAN_STEP_PIXELS),
     "+": () => this.zoomIn(),
     "=": () => this.zoomIn(),
     "-": () => this.zoomOut(),
@@ -44,11 +45,11 @@ export class View {
   };
 
   zoomIn(): void {
-    this.zoom(ZOOM_STEP);
+    this.#zoom(ZOOM_STEP);
   }
 
   zoomOut(): void {
-    this.zoom(1 / ZOOM_STEP);
+    this.#zoom(1 / ZOOM_STEP);
   }
 
   /** Shows all of the given places. */
@@ -57,66 +58,57 @@ export class View {
     const zs = places.map(({ z }) => z);
     const [west, east] = [least(xs), -least(xs.map((x) => -x))];
     const [south, north] = [least(zs), -least(zs.map((z) => -z))];
-    this.center = { x: (west + east) / 2, z: (south + north) / 2 };
+    this.#center = { x: (west + east) / 2, z: (south + north) / 2 };
     this.pixelsPerMeter = clampScale(
       Math.min(
-        this.canvas.clientWidth / (east - west + 2 * FIT_MARGIN_METERS),
-        this.canvas.clientHeight / (north - south + 2 * FIT_MARGIN_METERS),
+        this.#canvas.clientWidth / (east - west + 2 * FIT_MARGIN_METERS),
+        this.#canvas.clientHeight / (north - south + 2 * FIT_MARGIN_METERS),
       ),
     );
-    this.onChange();
+    this.#onChange();
   }
 
   /** Makes one unit of the context one metre, x to the east and y to the north. */
   drawInMeters(context: CanvasRenderingContext2D): void {
     const scale = this.pixelsPerMeter * devicePixelRatio;
-    const { width, height } = this.canvas;
-    context.setTransform(
-      scale,
-      0,
-      0,
-      -scale,
-      width / 2 - this.center.x * scale,
-      height / 2 + this.center.z * scale,
-    );
+    this.#transform(context, { x: 0, z: 0 }, scale, -scale);
   }
 
   /** Makes one unit of the context one pixel of the page, with its origin at a place and y downwards. */
-  drawAt(context: CanvasRenderingContext2D, { x, z }: Place): void {
-    const scale = this.pixelsPerMeter * devicePixelRatio;
-    const { width, height } = this.canvas;
-    context.setTransform(
-      devicePixelRatio,
-      0,
-      0,
-      devicePixelRatio,
-      width / 2 + (x - this.center.x) * scale,
-      height / 2 - (z - this.center.z) * scale,
-    );
+  drawAt(context: CanvasRenderingContext2D, place: Place): void {
+    this.#transform(context, place, devicePixelRatio, devicePixelRatio);
   }
 
-  private pan(rightPixels: number, downPixels: number): void {
-    this.center = {
-      x: this.center.x - rightPixels / this.pixelsPerMeter,
-      z: this.center.z + downPixels / this.pixelsPerMeter,
+  #transform(context: CanvasRenderingContext2D, origin: Place, unitX: number, unitY: number): void {
+    const scale = this.pixelsPerMeter * devicePixelRatio;
+    const { width, height } = this.#canvas;
+    const x = width / 2 + (origin.x - this.#center.x) * scale;
+    const y = height / 2 - (origin.z - this.#center.z) * scale;
+    context.setTransform(unitX, 0, 0, unitY, x, y);
+  }
+
+  #pan(rightPixels: number, downPixels: number): void {
+    this.#center = {
+      x: this.#center.x - rightPixels / this.pixelsPerMeter,
+      z: this.#center.z + downPixels / this.pixelsPerMeter,
     };
-    this.onChange();
+    this.#onChange();
   }
 
   /** The place under the given point of the canvas stays there. */
-  private zoom(factor: number, x = this.canvas.clientWidth / 2, y = this.canvas.clientHeight / 2): void {
-    const right = x - this.canvas.clientWidth / 2;
-    const down = y - this.canvas.clientHeight / 2;
+  #zoom(factor: number, x = this.#canvas.clientWidth / 2, y = this.#canvas.clientHeight / 2): void {
+    const right = x - this.#canvas.clientWidth / 2;
+    const down = y - this.#canvas.clientHeight / 2;
     const before = this.pixelsPerMeter;
     this.pixelsPerMeter = clampScale(before * factor);
     const moved = 1 / before - 1 / this.pixelsPerMeter;
-    this.center = { x: this.center.x + right * moved, z: this.center.z - down * moved };
-    this.onChange();
+    this.#center = { x: this.#center.x + right * moved, z: this.#center.z - down * moved };
+    this.#onChange();
   }
 
   /** One pointer pans, two also zoom. */
-  private listenToPointers(): void {
-    const { canvas } = this;
+  #listenToPointers(): void {
+    const canvas = this.#canvas;
     const pointers = new Map<number, PointerEvent>();
     canvas.addEventListener("pointerdown", (event) => {
       canvas.setPointerCapture(event.pointerId);
@@ -129,8 +121,8 @@ export class View {
       const other = [...pointers.values()].find(({ pointerId }) => pointerId !== event.pointerId);
       pointers.set(event.pointerId, event);
       const share = pointers.size;
-      this.pan((event.offsetX - before.offsetX) / share, (event.offsetY - before.offsetY) / share);
-      if (other) this.zoom(apart(event, other) / apart(before, other), other.offsetX, other.offsetY);
+      this.#pan((event.offsetX - before.offsetX) / share, (event.offsetY - before.offsetY) / share);
+      if (other) this.#zoom(apart(event, other) / apart(before, other), other.offsetX, other.offsetY);
     });
     const release = (event: PointerEvent) => {
       pointers.delete(event.pointerId);

@@ -1,0 +1,159 @@
+/** How each kind of thing on the map is drawn. The context is in metres, with y to the north. */
+import type { BuildingRow, SegmentRow, TerrainGrid, ZoneBlockRow } from "./api.js";
+import { type Colors, ZONE_COLORS } from "./colors.js";
+
+const CELL_METERS = 8;
+
+/** From the usual ground up to where hills have their full colour. */
+const HILL_RANGE_METERS = 60;
+/** Water has its full colour from about this depth on, and at the shore a part of it. */
+const DEEP_METERS = 15;
+const SHORE_SHARE = 0.15;
+const MAX_OPACITY = 230;
+
+/** Hills and water as one small picture, to be stretched over the land. */
+export function paintLand(grid: TerrainGrid, colors: Colors): HTMLCanvasElement {
+  const size = grid.samplesPerRow;
+  const canvas = document.createElement("canvas");
+  canvas.width = size;
+  canvas.height = size;
+  const context = canvas.getContext("2d") as CanvasRenderingContext2D;
+  const image = context.createImageData(size, size);
+  const low = lowGround(grid.heights);
+  grid.heights.forEach((height, i) => {
+    const depth = grid.waterDepths[i] ?? 0;
+    const share = depth > 0 ? SHORE_SHARE + depth / DEEP_METERS : (height - low) / HILL_RANGE_METERS;
+    const opacity = Math.min(Math.max(share, 0), 1) * MAX_OPACITY;
+    image.data.set([...(depth > 0 ? colors.water : colors.hill), opacity], 4 * i);
+  });
+  context.putImageData(image, 0, 0);
+  return canvas;
+}
+
+/** The first row of samples is the southernmost. */
+export function drawLand(
+  context: CanvasRenderingContext2D,
+  grid: TerrainGrid,
+  land: HTMLCanvasElement,
+): void {
+  const from = -grid.halfSizeMeters - grid.spacingMeters / 2;
+  const size = grid.samplesPerRow * grid.spacingMeters;
+  context.imageSmoothingEnabled = true;
+  context.drawImage(land, from, from, size, size);
+}
+
+/** A quarter of the land lies lower. */
+function lowGround(heights: readonly number[]): number {
+  return [...heights].sort((a, b) => a - b)[Math.floor(heights.length / 4)] ?? 0;
+}
+
+const COLUMNS = 4;
+/** The stored position of a block lies this many cells from its first cells, both ways. */
+const CELLS_TO_ORIGIN = 4;
+/** A thin seam shows the single cells. */
+const SEAM_METERS = 0.4;
+
+/**
+ * Zoned cells. Where blocks overlap, the older one owns the ground, so it is drawn last.
+ * @param blocks oldest first
+ */
+export function drawZones(context: CanvasRenderingContext2D, blocks: readonly ZoneBlockRow[]): void {
+  context.globalAlpha = 0.55;
+  for (const { position, angleRadians, rows, cells } of blocks.toReversed()) {
+    context.save();
+    context.translate(position.x, position.z);
+    context.rotate(angleRadians);
+    for (let row = 0; row < rows; row++) {
+      for (let column = 0; column < COLUMNS; column++) {
+        const color = ZONE_COLORS[Number(cells[row * COLUMNS + column])];
+        if (!color) continue;
+        context.fillStyle = color;
+        const depth = (column - CELLS_TO_ORIGIN) * CELL_METERS;
+        const along = (CELLS_TO_ORIGIN - row - 1) * CELL_METERS;
+        context.fillRect(depth, along, CELL_METERS - SEAM_METERS, CELL_METERS - SEAM_METERS);
+      }
+    }
+    context.restore();
+  }
+  context.globalAlpha = 1;
+}
+
+export type LineLayer = "roads" | "water" | "power";
+
+/** A line narrower than `minPixels` is hard to see from afar. */
+const LINE_STYLES = {
+  path: { layer: "roads", color: "path", widthMeters: 4, minPixels: 1 },
+  track: { layer: "roads", color: "track", widthMeters: 6, minPixels: 1.5 },
+  small: { layer: "roads", color: "smallRoad", widthMeters: 12, minPixels: 1.5 },
+  medium: { layer: "roads", color: "mediumRoad", widthMeters: 22, minPixels: 2 },
+  large: { layer: "roads", color: "largeRoad", widthMeters: 28, minPixels: 2.5 },
+  highway: { layer: "roads", color: "highway", widthMeters: 18, minPixels: 2.5 },
+  water: { layer: "water", color: "waterPipe", widthMeters: 4, minPixels: 2 },
+  power: { layer: "power", color: "powerLine", widthMeters: 4, minPixels: 2 },
+} as const;
+
+type LineClass = keyof typeof LINE_STYLES;
+
+/** One layer of roads by class, paths and tracks, pipes or power lines; lesser classes first. */
+export function drawNetworks(
+  context: CanvasRenderingContext2D,
+  layer: LineLayer,
+  segments: readonly SegmentRow[],
+  colors: Colors,
+  pixelsPerMeter: number,
+): void {
+  const byClass = Map.groupBy(segments, classOf);
+  context.lineCap = "round";
+  for (const [name, style] of Object.entries(LINE_STYLES)) {
+    if (style.layer !== layer) continue;
+    context.beginPath();
+    for (const { start, end } of byClass.get(name as LineClass) ?? []) {
+      context.moveTo(start.x, start.z);
+      context.lineTo(end.x, end.z);
+    }
+    context.strokeStyle = colors[style.color];
+    context.lineWidth = Math.max(style.widthMeters, style.minPixels / pixelsPerMeter);
+    context.stroke();
+  }
+}
+
+/** The class of a road stands in the name of its prefab. */
+function classOf({ service, prefab }: SegmentRow): LineClass {
+  if (service === "Water") return "water";
+  if (service === "Electricity") return "power";
+  if (service === "PublicTransport") return "track";
+  if (service !== "Road") return "path";
+  if (prefab.startsWith("Highway")) return "highway";
+  if (prefab.startsWith("Large")) return "large";
+  return prefab.startsWith("Medium") ? "medium" : "small";
+}
+
+export function isHighway(segment: SegmentRow): boolean {
+  return classOf(segment) === "highway";
+}
+
+const SHRINK_METERS = 1.5;
+const INACTIVE_OPACITY = 0.5;
+
+/** Buildings as the rectangles they stand on; an inactive one is pale. */
+export function drawBuildings(
+  context: CanvasRenderingContext2D,
+  buildings: readonly BuildingRow[],
+  colorOf: (building: BuildingRow) => string,
+  outline: string,
+): void {
+  context.strokeStyle = outline;
+  context.lineWidth = 1;
+  for (const building of buildings) {
+    const width = building.width * CELL_METERS - SHRINK_METERS;
+    const length = building.length * CELL_METERS - SHRINK_METERS;
+    context.save();
+    context.translate(building.position.x, building.position.z);
+    context.rotate((building.angleDegrees * Math.PI) / 180);
+    context.globalAlpha = building.active ? 1 : INACTIVE_OPACITY;
+    context.fillStyle = colorOf(building);
+    context.fillRect(-width / 2, -length / 2, width, length);
+    context.strokeRect(-width / 2, -length / 2, width, length);
+    context.restore();
+  }
+}
