@@ -18,8 +18,8 @@ import { findMottledZones } from "../src/city/anomalies/zone-mottling.js";
 import { READ_ROUTES } from "../src/city/embedded-routes.js";
 import type { City, Game } from "../src/city/game.js";
 import { SaveFiles } from "../src/city/simulation/saves/save-files.js";
-import { type JsonObject, writeJson } from "../src/city/wire/json.js";
-import { Query } from "../src/city/wire/query.js";
+import { type JsonObject, writeJson } from "../src/city/wire/answers.js";
+import { Query } from "../src/city/wire/requests.js";
 import { largeCity, layLattice, newCity } from "../test/city/simulation/towns.js";
 
 const REQUESTS_PER_ENDPOINT = 200;

@@ -11,7 +11,6 @@ import {
 } from "./commands/buildings.js";
 import { save, setSimulationSpeed, setTaxRate } from "./commands/rules.js";
 import { repairZoneClusters, repairZonesToGrowables, setZone } from "./commands/zones.js";
-import { BridgeError } from "./errors.js";
 import type { City, Game } from "./game.js";
 import { type Overlay, showOverlay, streamOverlay } from "./overlay.js";
 import type { CommandRoute, ReadRoute } from "./route.js";
@@ -23,9 +22,8 @@ import { externalConnections, networks } from "./state/networks.js";
 import { buildingPrefabs, networkPrefabs, roadPrefabs } from "./state/prefabs.js";
 import { problems } from "./state/problems.js";
 import { chirps, demand, economy, saves, summary } from "./state/summary.js";
-import { type Body, parseBody } from "./wire/body.js";
-import { type JsonObject, sendJson, sendJsonText, writeJson } from "./wire/json.js";
-import { Query } from "./wire/query.js";
+import { BridgeError, type JsonObject, sendJson, sendJsonText, writeJson } from "./wire/answers.js";
+import { type Body, parseBody, Query } from "./wire/requests.js";
 
 /** What clients know the bridge by. */
 export const BRIDGE_NAME = "Skylines Agent Bridge";

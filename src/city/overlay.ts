@@ -5,8 +5,7 @@
  * line as a server-sent event.
  */
 import type { RequestHandler } from "express";
-import { BridgeError } from "./errors.js";
-import { sendJson, writeJson } from "./wire/json.js";
+import { BridgeError, sendJson, writeJson } from "./wire/answers.js";
 
 const OVERLAY_LINES = 5;
 const OVERLAY_LIFETIME_MS = 6000;
@@ -21,37 +20,40 @@ export interface OverlayLine {
 }
 
 export class Overlay {
-  private lines: OverlayLine[] = [];
-  private readonly listeners = new Set<(line: OverlayLine) => void>();
+  #lines: OverlayLine[] = [];
+  readonly #now: () => number;
+  readonly #listeners = new Set<(line: OverlayLine) => void>();
 
   /** @param now milliseconds since 1970 */
-  constructor(private readonly now: () => number = Date.now) {}
+  constructor(now: () => number = Date.now) {
+    this.#now = now;
+  }
 
   notify(text: string): void {
-    const line = { text: copyOfStart(text), shownAtMs: this.now() };
-    this.lines = [line, ...this.lines.slice(0, CONSOLE_LINES - 1)];
-    for (const listener of this.listeners) listener(line);
+    const line = { text: copyOfStart(text), shownAtMs: this.#now() };
+    this.#lines = [line, ...this.#lines.slice(0, CONSOLE_LINES - 1)];
+    for (const listener of this.#listeners) listener(line);
   }
 
   clear(): void {
-    this.lines = [];
+    this.#lines = [];
   }
 
   /** The lines that still show, newest first. */
   visible(): readonly OverlayLine[] {
-    const oldestMs = this.now() - OVERLAY_LIFETIME_MS;
-    return this.lines.slice(0, OVERLAY_LINES).filter(({ shownAtMs }) => shownAtMs > oldestMs);
+    const oldestMs = this.#now() - OVERLAY_LIFETIME_MS;
+    return this.#lines.slice(0, OVERLAY_LINES).filter(({ shownAtMs }) => shownAtMs > oldestMs);
   }
 
   /** The latest lines as `[HH:mm:ss] text`, newest first. */
   console(): string[] {
-    return this.lines.map(({ text, shownAtMs }) => cut(`[${localTime(shownAtMs)}] ${text}`, CONSOLE_WIDTH));
+    return this.#lines.map(({ text, shownAtMs }) => cut(`[${localTime(shownAtMs)}] ${text}`, CONSOLE_WIDTH));
   }
 
   /** Calls back with every new line. Returns the unsubscriber. */
   onLine(listener: (line: OverlayLine) => void): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 }
 

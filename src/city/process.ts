@@ -41,28 +41,31 @@ export async function startCityProcess(options: CityProcessOptions): Promise<Cit
 }
 
 class CityProcess {
-  private child: ChildProcess | null = null;
-  private timer: NodeJS.Timeout | undefined;
-  private pauseMs = FIRST_PAUSE_MS;
-  private isClosing = false;
+  readonly #options: CityProcessOptions;
+  #child: ChildProcess | null = null;
+  #timer: NodeJS.Timeout | undefined;
+  #pauseMs = FIRST_PAUSE_MS;
+  #isClosing = false;
 
-  constructor(private readonly options: CityProcessOptions) {}
+  constructor(options: CityProcessOptions) {
+    this.#options = options;
+  }
 
   async start(): Promise<string> {
-    const url = await this.launch({});
-    this.watch({ CITY_BRIDGE_PORT: new URL(url).port, CITY_NEW: "false" });
+    const url = await this.#launch({});
+    this.#watch({ CITY_BRIDGE_PORT: new URL(url).port, CITY_NEW: "false" });
     return url;
   }
 
   async close(): Promise<void> {
-    this.isClosing = true;
-    clearTimeout(this.timer);
-    const { child } = this;
+    this.#isClosing = true;
+    clearTimeout(this.#timer);
+    const child = this.#child;
     if (!child) return;
     const ended = once(child, "exit");
     child.send(STOP, () => {});
     const limit = setTimeout(() => {
-      this.options.log.error(`the city did not end within ${STOP_LIMIT_MS} ms and is killed`);
+      this.#options.log.error(`the city did not end within ${STOP_LIMIT_MS} ms and is killed`);
       child.kill("SIGKILL");
     }, STOP_LIMIT_MS);
     await ended;
@@ -70,58 +73,58 @@ class CityProcess {
   }
 
   /** Resolves with the address once the process answers there. */
-  private launch(settings: NodeJS.ProcessEnv): Promise<string> {
-    const { command, environment, log } = this.options;
+  #launch(settings: NodeJS.ProcessEnv): Promise<string> {
+    const { command, environment, log } = this.#options;
     const [module, ...args] = command;
     const child = fork(module, args, {
       env: { ...environment, ...settings },
       execArgv: [...process.execArgv, `--max-old-space-size=${HEAP_MEGABYTES}`],
       stdio: ["ignore", "ignore", "inherit", "ipc"],
     });
-    this.child = child;
+    this.#child = child;
     return new Promise((resolve, reject) => {
       child.once("message", (report: Report) => {
         if ("url" in report) resolve(report.url);
         else reject(new Error(report.error));
       });
       child.on("error", (error) => {
-        if (child.pid === undefined) this.forget(child);
+        if (child.pid === undefined) this.#forget(child);
         log.error({ err: error }, "the city's process");
         reject(error);
       });
       child.once("exit", (code, signal) => {
-        this.forget(child);
+        this.#forget(child);
         reject(new Error(`the city's process ended before it answered, with ${signal ?? `code ${code}`}`));
       });
     });
   }
 
-  private forget(child: ChildProcess): void {
-    if (this.child === child) this.child = null;
+  #forget(child: ChildProcess): void {
+    if (this.#child === child) this.#child = null;
   }
 
   /** @param settings of every later process */
-  private watch(settings: NodeJS.ProcessEnv): void {
+  #watch(settings: NodeJS.ProcessEnv): void {
     const startedMs = performance.now();
-    this.child?.once("exit", (code, signal) => {
-      if (performance.now() - startedMs > LONG_LIFE_MS) this.pauseMs = FIRST_PAUSE_MS;
-      this.startAgain(`the city's process ended with ${signal ?? `code ${code}`}`, settings);
+    this.#child?.once("exit", (code, signal) => {
+      if (performance.now() - startedMs > LONG_LIFE_MS) this.#pauseMs = FIRST_PAUSE_MS;
+      this.#startAgain(`the city's process ended with ${signal ?? `code ${code}`}`, settings);
     });
   }
 
-  private startAgain(reason: string, settings: NodeJS.ProcessEnv): void {
-    if (this.isClosing) return;
-    const { log } = this.options;
-    log.error(`${reason}; it starts again in ${this.pauseMs} ms with its last save`);
-    this.timer = setTimeout(async () => {
+  #startAgain(reason: string, settings: NodeJS.ProcessEnv): void {
+    if (this.#isClosing) return;
+    const { log } = this.#options;
+    log.error(`${reason}; it starts again in ${this.#pauseMs} ms with its last save`);
+    this.#timer = setTimeout(async () => {
       try {
-        log.info(`city on ${await this.launch(settings)} again`);
-        this.watch(settings);
+        log.info(`city on ${await this.#launch(settings)} again`);
+        this.#watch(settings);
       } catch (error) {
-        this.startAgain((error as Error).message, settings);
+        this.#startAgain((error as Error).message, settings);
       }
-    }, this.pauseMs);
-    this.pauseMs = Math.min(2 * this.pauseMs, LONGEST_PAUSE_MS);
+    }, this.#pauseMs);
+    this.#pauseMs = Math.min(2 * this.#pauseMs, LONGEST_PAUSE_MS);
   }
 }
 

@@ -1,8 +1,7 @@
 /** What an endpoint of the bridge is: a path, the line that the overlay shows for it, and the work. */
 import type { City, Game } from "./game.js";
-import type { Body } from "./wire/body.js";
-import type { JsonObject } from "./wire/json.js";
-import type { Query } from "./wire/query.js";
+import type { JsonObject } from "./wire/answers.js";
+import type { Body, Query } from "./wire/requests.js";
 
 export interface ReadContext {
   readonly game: Game;

@@ -10,9 +10,8 @@ import { ConfigError } from "../config.js";
 import { hostName, isLoopbackName, isLoopbackOrigin, isOwnPage, SAFE_METHODS } from "../http/origins.js";
 import { answerUnread, type Listener, listen, logRequests } from "../http/server.js";
 import type { Logger } from "../log.js";
-import { BridgeError, toBridgeError } from "./errors.js";
 import { pageRoutes } from "./page.js";
-import { sendJson, writeJson } from "./wire/json.js";
+import { BridgeError, sendJson, toBridgeError, writeJson } from "./wire/answers.js";
 
 const MAX_BODY_BYTES = 4 * 2 ** 20;
 const MAX_HEADER_BYTES = 65_536;

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { type Json, writeJson } from "../../src/city/wire/json.js";
-import { Query } from "../../src/city/wire/query.js";
+import { type Json, writeJson } from "../../src/city/wire/answers.js";
+import { Query } from "../../src/city/wire/requests.js";
 
 describe("JSON of the bridge", () => {
   it("prints at most three decimals, no exponent, no -0", () => {

@@ -6,34 +6,34 @@ import { type Box, boxAround, position } from "../geometry.js";
 export class RoadIndex {
   /** Segments of service Road, by id. */
   readonly segments: readonly NetSegment[];
-  private tree: Flatbush | null = null;
-  private readonly attached = new Map<number, NetSegment[]>();
+  #tree: Flatbush | null = null;
+  readonly #attached = new Map<number, NetSegment[]>();
 
   constructor(city: City) {
     this.segments = city.segments().filter(({ prefab }) => prefab.service === "Road");
     for (const segment of this.segments) {
-      this.attach(segment.startNodeId, segment);
-      this.attach(segment.endNodeId, segment);
+      this.#attach(segment.startNodeId, segment);
+      this.#attach(segment.endNodeId, segment);
     }
   }
 
   /** Road segments that meet at a node. */
   attachedTo(nodeId: number): readonly NetSegment[] {
-    return this.attached.get(nodeId) ?? [];
+    return this.#attached.get(nodeId) ?? [];
   }
 
   /** Positions in `segments`, ascending, of those whose bounds touch the box. */
   near({ minX, minZ, maxX, maxZ }: Box, passes?: (index: number) => boolean): number[] {
     // Flatbush refuses to be empty.
     if (this.segments.length === 0) return [];
-    this.tree ??= treeOf(this.segments);
-    return this.tree.search(minX, minZ, maxX, maxZ, passes).sort((a, b) => a - b);
+    this.#tree ??= treeOf(this.segments);
+    return this.#tree.search(minX, minZ, maxX, maxZ, passes).sort((a, b) => a - b);
   }
 
-  private attach(nodeId: number, segment: NetSegment): void {
-    const segments = this.attached.get(nodeId);
+  #attach(nodeId: number, segment: NetSegment): void {
+    const segments = this.#attached.get(nodeId);
     if (segments) segments.push(segment);
-    else this.attached.set(nodeId, [segment]);
+    else this.#attached.set(nodeId, [segment]);
   }
 }
 

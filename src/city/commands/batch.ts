@@ -1,10 +1,9 @@
 import { z } from "zod";
-import { FieldError, toBridgeError } from "../errors.js";
 import type { City } from "../game.js";
 import type { CommandRoute } from "../route.js";
+import { FieldError, type JsonObject, toBridgeError } from "../wire/answers.js";
 
-import { type Body, flag, isObject, parseFields, shown } from "../wire/body.js";
-import type { JsonObject } from "../wire/json.js";
+import { type Body, flag, isObject, parseFields, shown } from "../wire/requests.js";
 import { buildRoad } from "./build-network.js";
 import { setZone } from "./zones.js";
 

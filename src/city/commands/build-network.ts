@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { CommandRoute } from "../route.js";
-import { flag, parseFields, point, shown, text } from "../wire/body.js";
+import { flag, parseFields, point, shown, text } from "../wire/requests.js";
 
 const FIELDS = z.object({
   dryRun: flag(false),

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { position } from "../geometry.js";
 import type { CommandRoute } from "../route.js";
-import { flag, number, optionalNumber, parseFields, point, shown, text } from "../wire/body.js";
+import { flag, number, optionalNumber, parseFields, point, shown, text } from "../wire/requests.js";
 
 const PLACE_FIELDS = z.object({
   dryRun: flag(false),

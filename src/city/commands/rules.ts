@@ -1,9 +1,9 @@
 /** Commands on the city as a whole: its tax rates, its clock, its save. */
 import { z } from "zod";
-import { FieldError } from "../errors.js";
 import type { CommandRoute } from "../route.js";
 import { DEFAULT_SAVE_NAME, LEVELS, type Level, levelName, SERVICES, SUB_SERVICES } from "../terms.js";
-import { flag, number, parseFields, shown, text } from "../wire/body.js";
+import { FieldError } from "../wire/answers.js";
+import { flag, number, parseFields, shown, text } from "../wire/requests.js";
 
 const TAX_FIELDS = z.object({
   rate: number(-1),

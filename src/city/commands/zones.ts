@@ -1,7 +1,7 @@
 /** Commands that paint zones and put mottled zoning right. */
 import { z } from "zod";
 import type { CommandRoute } from "../route.js";
-import { flag, number, parseFields, point, shown, text } from "../wire/body.js";
+import { flag, number, parseFields, point, shown, text } from "../wire/requests.js";
 
 const PAINT_FIELDS = z.object({
   dryRun: flag(false),

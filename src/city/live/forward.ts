@@ -7,8 +7,7 @@ import { request as httpsRequest } from "node:https";
 import { buffer } from "node:stream/consumers";
 import { type Request, type Response, Router } from "express";
 import { BRIDGE_NAME } from "../embedded-routes.js";
-import { BridgeError } from "../errors.js";
-import { sendBytes, sendJson } from "../wire/json.js";
+import { BridgeError, sendBytes, sendJson } from "../wire/answers.js";
 
 const CONNECT_TIMEOUT_MS = 2000;
 /** The game itself gives up after ten seconds, twice. */

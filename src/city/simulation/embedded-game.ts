@@ -25,23 +25,23 @@ export interface NewCityOptions {
 }
 
 export class EmbeddedGame implements Game {
-  private loaded: SimulatedCity | null = null;
-  private clock: CityClock | null = null;
-  private readonly saves: SaveFiles;
-  private readonly listeners = new Set<(city: City | null) => void>();
-  private readonly framesPerSecond: number;
-  private readonly autosaveTimer: NodeJS.Timeout | null;
+  #loaded: SimulatedCity | null = null;
+  #clock: CityClock | null = null;
+  readonly #saves: SaveFiles;
+  readonly #listeners = new Set<(city: City | null) => void>();
+  readonly #framesPerSecond: number;
+  readonly #autosaveTimer: NodeJS.Timeout | null;
 
   constructor(options: EmbeddedGameOptions) {
-    this.saves = new SaveFiles(options.savesDirectory, options.onSaveFailed);
-    this.framesPerSecond = options.framesPerSecond ?? FRAMES_PER_SECOND;
+    this.#saves = new SaveFiles(options.savesDirectory, options.onSaveFailed);
+    this.#framesPerSecond = options.framesPerSecond ?? FRAMES_PER_SECOND;
     const minutes = options.autosaveMinutes ?? 0;
-    this.autosaveTimer = minutes > 0 ? setInterval(() => void this.autosave(), minutes * 60_000) : null;
-    this.autosaveTimer?.unref();
+    this.#autosaveTimer = minutes > 0 ? setInterval(() => void this.autosave(), minutes * 60_000) : null;
+    this.#autosaveTimer?.unref();
   }
 
   get city(): SimulatedCity | null {
-    return this.loaded;
+    return this.#loaded;
   }
 
   /** Starts a new city in place of the present one. */
@@ -50,7 +50,7 @@ export class EmbeddedGame implements Game {
     world.cityId = newCityId();
     if (map === "highway") layStarterMap(world);
     world.paused = paused;
-    return this.adopt(world);
+    return this.#adopt(world);
   }
 
   /**
@@ -58,7 +58,7 @@ export class EmbeddedGame implements Game {
    * @throws SaveFileError
    */
   async loadCity(path: string): Promise<SimulatedCity> {
-    return this.adopt(await this.saves.load(path));
+    return this.#adopt(await this.#saves.load(path));
   }
 
   /**
@@ -66,55 +66,55 @@ export class EmbeddedGame implements Game {
    * @param onRefused told of every newer one that could not be loaded; it stays as it is
    */
   async resumeCity(onRefused: (error: Error) => void): Promise<SimulatedCity | null> {
-    const world = await this.saves.loadNewest(onRefused);
-    return world && this.adopt(world);
+    const world = await this.#saves.loadNewest(onRefused);
+    return world && this.#adopt(world);
   }
 
   /** Saves the city, if there is one, under an automatic name. Resolves once that is done, or has failed and was told. */
   async autosave(): Promise<void> {
-    if (this.loaded) await this.saves.autosave(this.loaded.world);
+    if (this.#loaded) await this.#saves.autosave(this.#loaded.world);
   }
 
   unloadCity(): void {
-    this.clock?.stop();
-    this.clock = null;
-    this.loaded = null;
-    this.notify();
+    this.#clock?.stop();
+    this.#clock = null;
+    this.#loaded = null;
+    this.#notify();
   }
 
   /** Stops everything and waits for a save under way. */
   async close(): Promise<void> {
-    if (this.autosaveTimer) clearInterval(this.autosaveTimer);
+    if (this.#autosaveTimer) clearInterval(this.#autosaveTimer);
     this.unloadCity();
-    await this.saves.settled();
+    await this.#saves.settled();
   }
 
   listSaves(): Promise<SaveDirectory> {
-    return this.saves.list();
+    return this.#saves.list();
   }
 
   /** Resolves when no save is being written any more. */
   savesSettled(): Promise<void> {
-    return this.saves.settled();
+    return this.#saves.settled();
   }
 
   onCityChanged(listener: (city: City | null) => void): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
-  private adopt(world: World): SimulatedCity {
-    this.clock?.stop();
-    const city = new SimulatedCity(world, (name) => this.saves.begin(world, name));
-    this.loaded = city;
-    this.clock = new CityClock(world, this.framesPerSecond);
-    this.clock.start();
-    this.notify();
+  #adopt(world: World): SimulatedCity {
+    this.#clock?.stop();
+    const city = new SimulatedCity(world, (name) => this.#saves.begin(world, name));
+    this.#loaded = city;
+    this.#clock = new CityClock(world, this.#framesPerSecond);
+    this.#clock.start();
+    this.#notify();
     return city;
   }
 
-  private notify(): void {
-    for (const listener of this.listeners) listener(this.loaded);
+  #notify(): void {
+    for (const listener of this.#listeners) listener(this.#loaded);
   }
 }
 
@@ -129,38 +129,40 @@ const SLICE_BUDGET_MS = 4;
 const LONGEST_BACKLOG_MS = 250;
 
 export class CityClock {
-  private timer: NodeJS.Timeout | null = null;
-  private lastMs = 0;
-  private framesDue = 0;
+  readonly #world: World;
+  readonly #framesPerSecond: number;
+  #timer: NodeJS.Timeout | null = null;
+  #lastMs = 0;
+  #framesDue = 0;
 
   /** @param framesPerSecond at speed 1 */
-  constructor(
-    private readonly world: World,
-    private readonly framesPerSecond: number,
-  ) {}
+  constructor(world: World, framesPerSecond: number) {
+    this.#world = world;
+    this.#framesPerSecond = framesPerSecond;
+  }
 
   start(): void {
-    this.lastMs = performance.now();
-    this.timer = setInterval(() => this.runSlice(), SLICE_INTERVAL_MS);
-    this.timer.unref();
+    this.#lastMs = performance.now();
+    this.#timer = setInterval(() => this.#runSlice(), SLICE_INTERVAL_MS);
+    this.#timer.unref();
   }
 
   stop(): void {
-    if (this.timer) clearInterval(this.timer);
-    this.timer = null;
+    if (this.#timer) clearInterval(this.#timer);
+    this.#timer = null;
   }
 
-  private runSlice(): void {
-    const { world } = this;
+  #runSlice(): void {
+    const world = this.#world;
     const nowMs = performance.now();
-    const elapsedMs = nowMs - this.lastMs;
-    this.lastMs = nowMs;
+    const elapsedMs = nowMs - this.#lastMs;
+    this.#lastMs = nowMs;
     const factor = world.paused ? 0 : (SPEED_FACTORS[world.selectedSpeed] as number);
-    const framesPerMs = (this.framesPerSecond * factor) / 1000;
-    this.framesDue = Math.min(this.framesDue + elapsedMs * framesPerMs, LONGEST_BACKLOG_MS * framesPerMs);
-    while (this.framesDue >= 1 && performance.now() - nowMs < SLICE_BUDGET_MS) {
+    const framesPerMs = (this.#framesPerSecond * factor) / 1000;
+    this.#framesDue = Math.min(this.#framesDue + elapsedMs * framesPerMs, LONGEST_BACKLOG_MS * framesPerMs);
+    while (this.#framesDue >= 1 && performance.now() - nowMs < SLICE_BUDGET_MS) {
       tick(world);
-      this.framesDue--;
+      this.#framesDue--;
     }
   }
 }

@@ -36,14 +36,14 @@ type Handlers = {
 };
 
 export class SimulatedCity implements City {
-  private readonly handlers: Handlers;
+  readonly #handlers: Handlers;
 
   /** @param save begins to write the world under a name */
   constructor(
     readonly world: World,
     save: (name: string) => SaveResult,
   ) {
-    this.handlers = {
+    this.#handlers = {
       "build-network": (command) => buildNetwork(world, command),
       "set-zone": (command) => setZone(world, command),
       "repair-zones-to-growables": (command) => repairZonesToGrowables(world, command.dryRun),
@@ -144,7 +144,7 @@ export class SimulatedCity implements City {
   }
 
   apply<C extends Command>(command: C): CommandResults[C["type"]] {
-    const handle = this.handlers[command.type] as (command: Command) => CommandResults[C["type"]];
+    const handle = this.#handlers[command.type] as (command: Command) => CommandResults[C["type"]];
     return handle(command);
   }
 }

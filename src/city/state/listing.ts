@@ -1,8 +1,8 @@
 /** What the lists of the bridge have in common: limits, counts, and how problems and times are written. */
 import type { Problems } from "../game.js";
 import { PROBLEMS_1 } from "../terms.js";
-import type { JsonObject } from "../wire/json.js";
-import type { Query } from "../wire/query.js";
+import type { JsonObject } from "../wire/answers.js";
+import type { Query } from "../wire/requests.js";
 
 export interface Page {
   readonly [key: string]: number;

@@ -2,7 +2,7 @@ import type { Building, City, Position, Problems } from "../game.js";
 import { middle, position } from "../geometry.js";
 import type { ReadRoute } from "../route.js";
 import { type BuildingFlag, flagBit, problemMasks } from "../terms.js";
-import type { JsonObject } from "../wire/json.js";
+import type { JsonObject } from "../wire/answers.js";
 import { flagText } from "./buildings.js";
 import { countBy, PROBLEM_LIMIT, paginate, problemNames } from "./listing.js";
 

@@ -12,7 +12,7 @@ import {
   type SubService,
   TAXED_SUB_SERVICES,
 } from "../terms.js";
-import type { JsonObject } from "../wire/json.js";
+import type { JsonObject } from "../wire/answers.js";
 import { paginate, SHORT_LIMIT } from "./listing.js";
 
 /** GET /state/summary */

@@ -55,9 +55,8 @@ export function setZone(world: World, command: SetZone): SetZoneResult {
       `Unknown zone "${command.zone}"; it must be one of ${PAINTABLE_ZONES.join(", ")}`,
     );
   }
-  const matching = world.blockGrid
+  const matching = world.blocks
     .near(squareAround(center, radius + BLOCK_REACH_METERS))
-    .map((id) => world.blocks.at(id))
     .filter(
       (block) => Math.min(distance(block.position, center), distance(blockCentroid(block), center)) <= radius,
     );
@@ -147,9 +146,8 @@ function buildingsNear(world: World, block: SimZoneBlock): SimBuilding[] {
   const reachOf = ({ prefab }: SimBuilding) =>
     Math.max(prefab.width, prefab.length) * 4 + BLOCK_NEIGHBOURHOOD_METERS;
   const farthest = LARGEST_FOOTPRINT_CELLS * 4 + BLOCK_NEIGHBOURHOOD_METERS;
-  return world.buildingGrid
+  return world.buildings
     .near(squareAround(block.position, farthest))
-    .map((id) => world.buildings.at(id))
     .filter((building) => distance(building.position, block.position) <= reachOf(building));
 }
 

@@ -29,8 +29,7 @@ export function findReusableNode(
   prefab: SimNetworkPrefab,
   point: GroundPoint,
 ): SimNode | undefined {
-  for (const id of world.nodeGrid.near(squareAround(point, NODE_REUSE_METERS))) {
-    const node = world.nodes.at(id);
+  for (const node of world.nodes.near(squareAround(point, NODE_REUSE_METERS))) {
     const compatible =
       node.prefab === prefab || (node.prefab.service === "Road" && prefab.service === "Road");
     if (compatible && distance(node.position, point) <= NODE_REUSE_METERS) return node;
@@ -73,7 +72,7 @@ export function createNode(
     problems: NO_PROBLEMS,
     segmentIds: [],
   };
-  world.putNode(node);
+  world.nodes.put(node);
   world.buildIndex += 1;
   return node;
 }
@@ -102,7 +101,7 @@ export function createSegment(
   start.segmentIds.push(id);
   end.segmentIds.push(id);
   world.buildIndex += 2;
-  world.putSegment(segment);
+  world.segments.put(segment);
   createBlocks(world, segment);
   refreshAround(world, segment);
   return segment;
@@ -111,12 +110,12 @@ export function createSegment(
 /** Removes a segment, its zone blocks and, unless they are to be kept, end nodes that nothing uses any more. */
 export function removeSegment(world: World, segment: SimSegment, keepNodes: boolean): void {
   removeBlocks(world, segment);
-  world.dropSegment(segment);
+  world.segments.remove(segment.id);
   refreshAround(world, segment);
   for (const nodeId of [segment.startNodeId, segment.endNodeId]) {
     const node = world.nodes.at(nodeId);
     node.segmentIds.splice(node.segmentIds.indexOf(segment.id), 1);
-    if (!keepNodes && node.segmentIds.length === 0) world.dropNode(node);
+    if (!keepNodes && node.segmentIds.length === 0) world.nodes.remove(node.id);
   }
 }
 
@@ -130,9 +129,9 @@ export function removeNode(world: World, node: SimNode): void {
   }
   for (const id of farEnds) {
     const far = world.nodes.at(id);
-    if (far.segmentIds.length === 0) world.dropNode(far);
+    if (far.segmentIds.length === 0) world.nodes.remove(id);
   }
-  world.dropNode(node);
+  world.nodes.remove(node.id);
 }
 
 function refreshAround(world: World, segment: SimSegment): void {

@@ -25,9 +25,8 @@ export function attach(world: World, building: SimBuilding): void {
   building.waterPipeIds = [];
   building.heatPipeIds = [];
   let nearestRoad = Number.POSITIVE_INFINITY;
-  for (const id of world.segmentGrid.near(squareAround(building.position, reach))) {
-    const segment = world.segments.at(id);
-    const { prefab } = segment;
+  for (const segment of world.segments.near(squareAround(building.position, reach))) {
+    const { id, prefab } = segment;
     const away = distanceToLine(building.position, segment);
     if (prefab.carries === "water" && away <= PIPE_REACH_METERS) building.waterPipeIds.push(id);
     else if (prefab.carries === "heat" && away <= PIPE_REACH_METERS) building.heatPipeIds.push(id);
@@ -42,9 +41,7 @@ export function attach(world: World, building: SimBuilding): void {
 export function reattachNear(world: World, segment: SimSegment): void {
   const largest = (LARGEST_FOOTPRINT_CELLS / 2) * CELL_METERS;
   const grow = Math.max(PIPE_REACH_METERS, largest + DRIVEWAY_METERS + WIDEST_ROAD_METERS / 2);
-  for (const id of world.buildingGrid.near(boxAround(segment, grow))) {
-    attach(world, world.buildings.at(id));
-  }
+  for (const building of world.buildings.near(boxAround(segment, grow))) attach(world, building);
 }
 
 function halfExtentOf(building: SimBuilding): number {

@@ -37,7 +37,7 @@ export function createBlocks(world: World, segment: SimSegment): void {
     const id = world.blocks.nextId();
     if (id === 0) return;
     const { x, z } = plan.position;
-    world.putBlock({
+    world.blocks.put({
       id,
       segmentId: segment.id,
       position: { x, y: world.terrain.surfaceHeight(x, z), z },
@@ -56,11 +56,10 @@ export function createBlocks(world: World, segment: SimSegment): void {
 export function removeBlocks(world: World, segment: SimSegment): void {
   for (const id of segment.blockIds) {
     const block = world.blocks.at(id);
-    for (const buildingId of world.buildingGrid.near(squareAround(block.position, BLOCK_REACH_METERS))) {
-      const building = world.buildings.at(buildingId);
+    for (const building of world.buildings.near(squareAround(block.position, BLOCK_REACH_METERS))) {
       if (building.blockId === id) Object.assign(building, { blockId: 0, lotMask: 0 });
     }
-    world.dropBlock(block);
+    world.blocks.remove(id);
   }
   segment.blockIds.length = 0;
 }
@@ -68,20 +67,17 @@ export function removeBlocks(world: World, segment: SimSegment): void {
 /** After a road came or went: what can be built on beside it has to be worked out anew. */
 export function forgetUsableNear(world: World, segment: SimSegment): void {
   const grow = segment.prefab.widthMeters / 2 + 5 * CELL_METERS + BLOCK_REACH_METERS;
-  for (const id of world.blockGrid.near(boxAround(segment, grow))) {
-    world.blocks.at(id).usable = null;
-  }
+  for (const block of world.blocks.near(boxAround(segment, grow))) block.usable = null;
 }
 
 /** After a building went: which cells are covered has to be worked out anew. */
 export function forgetOccupiedNear(world: World, bounds: Box): void {
-  for (const id of world.blockGrid.near(bounds)) world.blocks.at(id).occupied = null;
+  for (const block of world.blocks.near(bounds)) block.occupied = null;
 }
 
 /** After a building came: what is known to be covered now includes its cells. */
 export function occupyNear(world: World, bounds: Box, building: Footprint): void {
-  for (const id of world.blockGrid.near(bounds)) {
-    const block = world.blocks.at(id);
+  for (const block of world.blocks.near(bounds)) {
     if (block.occupied !== null) block.occupied |= coveredCells(block, building);
   }
 }
@@ -118,8 +114,8 @@ export function usableCells(world: World, block: SimZoneBlock): number {
 export function occupiedCells(world: World, block: SimZoneBlock): number {
   if (block.occupied === null) {
     block.occupied = 0;
-    for (const id of world.buildingGrid.near(squareAround(block.position, BLOCK_REACH_METERS))) {
-      block.occupied |= coveredCells(block, world.buildings.at(id));
+    for (const building of world.buildings.near(squareAround(block.position, BLOCK_REACH_METERS))) {
+      block.occupied |= coveredCells(block, building);
     }
   }
   return block.occupied;
@@ -142,14 +138,11 @@ function isUnder(building: Footprint): (center: GroundPoint) => boolean {
 }
 
 function usabilityTest(world: World, block: SimZoneBlock): (center: GroundPoint) => boolean {
-  const bounds = squareAround(block.position, BLOCK_REACH_METERS);
-  const roads = world.segmentGrid
+  const roads = world.segments
     .near(squareAround(block.position, BLOCK_REACH_METERS + 2 * CELL_METERS))
-    .map((id) => world.segments.at(id))
     .filter(({ prefab }) => prefab.carries === "traffic" && prefab.elevation === "ground");
-  const older = world.blockGrid
-    .near(bounds)
-    .map((id) => world.blocks.at(id))
+  const older = world.blocks
+    .near(squareAround(block.position, BLOCK_REACH_METERS))
     .filter((other) => other.age < block.age);
   return (center) =>
     !world.terrain.isWater(center.x, center.z) &&

@@ -23,16 +23,15 @@ const MAX_FILE_NAME_BYTES = 255;
 export class SaveFiles {
   /** Absolute path. */
   readonly directory: string;
-  private writing: Promise<void> | null = null;
+  readonly #onFailed: (error: Error) => void;
+  #writing: Promise<void> | null = null;
   /** The last file that was written or loaded, and a digest of the city in it. */
-  private last: { readonly path: string; readonly digest: string } | null = null;
+  #last: { readonly path: string; readonly digest: string } | null = null;
 
   /** @param onFailed told when a save could not be written; the earlier file of that name is then still whole */
-  constructor(
-    directory: string,
-    private readonly onFailed: (error: Error) => void,
-  ) {
+  constructor(directory: string, onFailed: (error: Error) => void) {
     this.directory = resolve(directory);
+    this.#onFailed = onFailed;
   }
 
   /**
@@ -40,13 +39,13 @@ export class SaveFiles {
    * @throws CommandRefusedError while another save is being written, and for a name that no file can have
    */
   begin(world: World, name: string): SaveResult {
-    if (this.writing)
+    if (this.#writing)
       throw new CommandRefusedError("save-in-progress", "Another save is still being written");
     const saveName = fileNameFor(name);
     checkSaveName(saveName);
     const path = join(this.directory, saveName + EXTENSION);
     const snapshot = takeSnapshot(world);
-    this.run(path, async () => this.write(path, await encode(snapshot)));
+    this.#run(path, async () => this.#write(path, await encode(snapshot)));
     return { saveName, path };
   }
 
@@ -55,17 +54,17 @@ export class SaveFiles {
    * all where the newest save holds just this state. Resolves once that is done, or has failed and was told.
    */
   async autosave(world: World): Promise<void> {
-    while (this.writing) await this.writing;
+    while (this.#writing) await this.#writing;
     world.cityId ??= newCityId();
     const { cityId } = world;
-    this.run(this.directory, async () => {
+    this.#run(this.directory, async () => {
       const content = await encode(takeSnapshot(world));
       const { saves } = await this.list();
-      const isSaved = this.last?.path === saves[0]?.path && this.last?.digest === digestOf(content);
+      const isSaved = this.#last?.path === saves[0]?.path && this.#last?.digest === digestOf(content);
       if (!isSaved)
-        await this.write(join(this.directory, nextAutomaticName(cityId, saves) + EXTENSION), content);
+        await this.#write(join(this.directory, nextAutomaticName(cityId, saves) + EXTENSION), content);
     });
-    await this.writing;
+    await this.#writing;
   }
 
   /**
@@ -79,7 +78,7 @@ export class SaveFiles {
     const { mtimeMs } = await stat(path);
     const later = saves.filter(({ lastWriteTimeMs }) => lastWriteTimeMs > mtimeMs);
     if (world.cityId !== null && automaticSavesOf(world.cityId, later).length > 0) world.cityId = newCityId();
-    this.last = { path: resolve(path), digest };
+    this.#last = { path: resolve(path), digest };
     return world;
   }
 
@@ -100,13 +99,13 @@ export class SaveFiles {
 
   /** Resolves when no save is being written any more. */
   async settled(): Promise<void> {
-    await this.writing;
+    await this.#writing;
   }
 
   async list(): Promise<SaveDirectory> {
     const names = await readdir(this.directory).catch(emptyWhenMissing);
     const files = names.filter((name) => name.toLowerCase().endsWith(EXTENSION));
-    const saves = await Promise.all(files.map((file) => this.describe(file)));
+    const saves = await Promise.all(files.map((file) => this.#describe(file)));
     return {
       directory: this.directory,
       saves: saves.filter((save) => save !== null).sort((a, b) => b.lastWriteTimeMs - a.lastWriteTimeMs),
@@ -114,7 +113,7 @@ export class SaveFiles {
   }
 
   /** Null for what is no file, or went away after the directory was read. */
-  private async describe(file: string): Promise<SaveFile | null> {
+  async #describe(file: string): Promise<SaveFile | null> {
     const path = join(this.directory, file);
     const info = await stat(path).catch(() => null);
     if (!info?.isFile()) return null;
@@ -123,34 +122,34 @@ export class SaveFiles {
   }
 
   /** Does the work of a save in the background. */
-  private run(target: string, work: () => Promise<void>): void {
-    this.writing = work()
+  #run(target: string, work: () => Promise<void>): void {
+    this.#writing = work()
       .catch((error: unknown) => {
         const reason = error instanceof Error ? error.message : String(error);
-        this.onFailed(new Error(`Saving the city to ${target} failed: ${reason}`, { cause: error }));
+        this.#onFailed(new Error(`Saving the city to ${target} failed: ${reason}`, { cause: error }));
       })
       .finally(() => {
-        this.writing = null;
+        this.#writing = null;
       });
   }
 
-  private async write(path: string, content: Buffer): Promise<void> {
+  async #write(path: string, content: Buffer): Promise<void> {
     const bytes = await packCity(content, SNAPSHOT_VERSION);
     await mkdir(this.directory, { recursive: true });
     const part = path + PART_SUFFIX;
     try {
-      await writeDurably(part, bytes, await this.nextWriteTime());
+      await writeDurably(part, bytes, await this.#nextWriteTime());
       await rename(part, path);
     } catch (error) {
       await rm(part, { force: true });
       throw error;
     }
     await syncDirectory(this.directory);
-    this.last = { path, digest: digestOf(content) };
+    this.#last = { path, digest: digestOf(content) };
   }
 
   /** Later than that of every save there is, also where the clock of the system was once ahead. */
-  private async nextWriteTime(): Promise<Date> {
+  async #nextWriteTime(): Promise<Date> {
     const newestMs = (await this.list()).saves[0]?.lastWriteTimeMs ?? 0;
     return new Date(Math.max(Date.now(), Math.ceil(newestMs) + 1));
   }

@@ -109,9 +109,9 @@ export function restoreSnapshot(snapshot: Snapshot): World {
   world.ledger = new Ledger({ ...snapshot.ledgerCents });
   world.board.messages = [...snapshot.messages];
   world.board.quietUntil = new Map(snapshot.quietUntil);
-  for (const node of snapshot.nodes) world.putNode(loadNode(node));
-  for (const segment of snapshot.segments) world.putSegment(loadSegment(world, segment));
-  for (const block of snapshot.blocks) world.putBlock(loadBlock(block));
+  for (const node of snapshot.nodes) world.nodes.put(loadNode(node));
+  for (const segment of snapshot.segments) world.segments.put(loadSegment(world, segment));
+  for (const block of snapshot.blocks) world.blocks.put(loadBlock(block));
   const numbers = unpack(snapshot.buildingNumbers, BUILDING_NUMBERS);
   snapshot.buildings.forEach((building, i) => {
     world.putBuilding(loadBuilding(building, numbers[i] as (typeof numbers)[number]));

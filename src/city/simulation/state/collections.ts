@@ -144,6 +144,36 @@ function entryOf(id: number, { minX, minZ, maxX, maxZ }: Box, margin: number): E
   return { id, minX: minX - margin, minY: minZ - margin, maxX: maxX + margin, maxY: maxZ + margin };
 }
 
+/** A pool whose entities are also found by their place, which they never leave. */
+export class PlacedPool<T extends { readonly id: number }> extends Pool<T> {
+  readonly #index = new SpatialIndex();
+  readonly #boundsOf: (entity: T) => Box;
+  /** Rises whenever an entity appears or disappears. */
+  revision = 0;
+
+  constructor(kind: string, capacity: number, boundsOf: (entity: T) => Box) {
+    super(kind, capacity);
+    this.#boundsOf = boundsOf;
+  }
+
+  override put(entity: T): void {
+    super.put(entity);
+    this.#index.insert(entity.id, this.#boundsOf(entity));
+    this.revision++;
+  }
+
+  override remove(id: number): void {
+    this.#index.remove(id, this.#boundsOf(this.at(id)));
+    super.remove(id);
+    this.revision++;
+  }
+
+  /** Entities whose bounds touch a box, in ascending id order. */
+  near(box: Box): T[] {
+    return this.#index.near(box).map((id) => this.at(id));
+  }
+}
+
 /** Numbers that are joined into sets (union-find). The key of a set is its lowest member. */
 export class DisjointSets {
   /** Per number its parent plus one; 0 for one that was never joined. */

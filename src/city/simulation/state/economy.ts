@@ -26,14 +26,14 @@ export class TaxTable {
   ) {}
 
   rate(subService: SubService, level: Level): number {
-    return this.rates[this.index(subService, level)] as number;
+    return this.rates[this.#index(subService, level)] as number;
   }
 
   set(subService: SubService, level: Level, rate: number): void {
-    this.rates[this.index(subService, level)] = rate;
+    this.rates[this.#index(subService, level)] = rate;
   }
 
-  private index(subService: SubService, level: Level): number {
+  #index(subService: SubService, level: Level): number {
     const index = CLASS_INDEX.get(subService);
     if (index === undefined || level === 0) throw new RangeError(`${subService} level ${level} is not taxed`);
     return index * LEVELS.length + level - 1;

@@ -28,7 +28,7 @@ const VALLEY_SIDE_METERS = 1500;
 
 export class Terrain {
   /** Height steps plus one; 0 means not computed yet. */
-  private readonly samples = new Uint16Array(SAMPLES * SAMPLES);
+  readonly #samples = new Uint16Array(SAMPLES * SAMPLES);
 
   constructor(readonly seed: number) {}
 
@@ -40,8 +40,8 @@ export class Terrain {
     const j = Math.min(Math.floor(row), SAMPLES - 2);
     const u = column - i;
     const v = row - j;
-    const near = this.sample(i, j) * (1 - u) + this.sample(i + 1, j) * u;
-    const far = this.sample(i, j + 1) * (1 - u) + this.sample(i + 1, j + 1) * u;
+    const near = this.#sample(i, j) * (1 - u) + this.#sample(i + 1, j) * u;
+    const far = this.#sample(i, j + 1) * (1 - u) + this.#sample(i + 1, j + 1) * u;
     return near * (1 - v) + far * v;
   }
 
@@ -54,14 +54,14 @@ export class Terrain {
     return this.groundHeight(x, z) < SEA_LEVEL_METERS;
   }
 
-  private sample(i: number, j: number): number {
+  #sample(i: number, j: number): number {
     const index = j * SAMPLES + i;
-    let stored = this.samples[index] as number;
+    let stored = this.#samples[index] as number;
     if (stored === 0) {
       const x = i * SPACING_METERS - MAP_HALF_METERS;
       const z = j * SPACING_METERS - MAP_HALF_METERS;
       stored = Math.round(shape(this.seed, x, z) * STEPS_PER_METER) + 1;
-      this.samples[index] = stored;
+      this.#samples[index] = stored;
     }
     return (stored - 1) / STEPS_PER_METER;
   }

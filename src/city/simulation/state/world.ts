@@ -7,7 +7,7 @@ import { boxAround, footprintRadius, squareAround } from "../../geometry.js";
 import { flagBit } from "../../terms.js";
 import { COVERAGES, type Coverage } from "../catalogue/building-prefabs.js";
 import { gameTimeMs } from "./calendar.js";
-import { Pool, SortedById, SpatialIndex } from "./collections.js";
+import { PlacedPool, Pool, SortedById, SpatialIndex } from "./collections.js";
 import { Ledger, TaxTable } from "./economy.js";
 import type { Citizen, Household, SimBuilding, SimNode, SimSegment, SimZoneBlock } from "./entities.js";
 import { Random } from "./random.js";
@@ -68,22 +68,22 @@ export class World {
   ledger = new Ledger();
   readonly board = new MessageBoard();
 
-  readonly nodes = new Pool<SimNode>("node", LIMITS.nodes);
-  readonly segments = new Pool<SimSegment>("segment", LIMITS.segments);
-  readonly blocks = new Pool<SimZoneBlock>("zone block", LIMITS.blocks);
-  readonly buildings = new Pool<SimBuilding>("building", LIMITS.buildings);
+  readonly nodes = new PlacedPool<SimNode>("node", LIMITS.nodes, ({ position }) => squareAround(position, 0));
+  readonly segments = new PlacedPool<SimSegment>("segment", LIMITS.segments, (segment) =>
+    boxAround(segment, 0),
+  );
+  readonly blocks = new PlacedPool<SimZoneBlock>("zone block", LIMITS.blocks, ({ position }) =>
+    squareAround(position, BLOCK_REACH_METERS),
+  );
+  readonly buildings = new PlacedPool<SimBuilding>("building", LIMITS.buildings, (building) =>
+    squareAround(building.position, footprintRadius(building)),
+  );
   readonly citizens = new Pool<Citizen>("citizen", LIMITS.citizens);
   readonly households = new Pool<Household>("household", LIMITS.households);
 
-  readonly nodeGrid = new SpatialIndex();
-  readonly segmentGrid = new SpatialIndex();
-  readonly blockGrid = new SpatialIndex();
-  readonly buildingGrid = new SpatialIndex();
   /** Only the buildings that spoil their surroundings: polluters and abandoned ones. */
   readonly nuisanceGrid = new SpatialIndex();
 
-  /** Rises with every change to nodes or segments. */
-  networkRevision = 0;
   /** Buildings by what they are for, so that nobody has to search all of them. */
   readonly providers = new Map<Coverage, SortedById<SimBuilding>>(
     COVERAGES.map((kind) => [kind, new SortedById<SimBuilding>()]),
@@ -105,52 +105,21 @@ export class World {
     };
   }
 
-  putNode(node: SimNode): void {
-    this.nodes.put(node);
-    this.nodeGrid.insert(node.id, squareAround(node.position, 0));
-    this.networkRevision++;
-  }
-
-  dropNode(node: SimNode): void {
-    this.nodes.remove(node.id);
-    this.nodeGrid.remove(node.id, squareAround(node.position, 0));
-    this.networkRevision++;
-  }
-
-  putSegment(segment: SimSegment): void {
-    this.segments.put(segment);
-    this.segmentGrid.insert(segment.id, boxAround(segment, 0));
-    this.networkRevision++;
-  }
-
-  dropSegment(segment: SimSegment): void {
-    this.segments.remove(segment.id);
-    this.segmentGrid.remove(segment.id, boxAround(segment, 0));
-    this.networkRevision++;
-  }
-
-  putBlock(block: SimZoneBlock): void {
-    this.blocks.put(block);
-    this.blockGrid.insert(block.id, squareAround(block.position, BLOCK_REACH_METERS));
-  }
-
-  dropBlock(block: SimZoneBlock): void {
-    this.blocks.remove(block.id);
-    this.blockGrid.remove(block.id, squareAround(block.position, BLOCK_REACH_METERS));
+  /** Rises with every change to nodes or segments. */
+  get networkRevision(): number {
+    return this.nodes.revision + this.segments.revision;
   }
 
   putBuilding(building: SimBuilding): void {
     this.buildings.put(building);
-    this.buildingGrid.insert(building.id, squareAround(building.position, footprintRadius(building)));
-    for (const list of this.listsOf(building)) list.add(building);
+    for (const list of this.#listsOf(building)) list.add(building);
     if (isNuisance(building)) this.nuisanceGrid.insert(building.id, squareAround(building.position, 0));
   }
 
   dropBuilding(building: SimBuilding): void {
-    for (const list of this.listsOf(building)) list.remove(building);
+    for (const list of this.#listsOf(building)) list.remove(building);
     if (isNuisance(building)) this.nuisanceGrid.remove(building.id, squareAround(building.position, 0));
     this.buildings.remove(building.id);
-    this.buildingGrid.remove(building.id, squareAround(building.position, footprintRadius(building)));
   }
 
   /** Changes flags that decide whether a building is a nuisance. */
@@ -161,7 +130,7 @@ export class World {
     if (isNuisance(building)) this.nuisanceGrid.insert(building.id, bounds);
   }
 
-  private listsOf(building: SimBuilding): SortedById<SimBuilding>[] {
+  #listsOf(building: SimBuilding): SortedById<SimBuilding>[] {
     const lists: SortedById<SimBuilding>[] = [];
     const coverage = building.prefab.civic?.coverage;
     if (coverage) lists.push(this.providers.get(coverage.kind) as SortedById<SimBuilding>);

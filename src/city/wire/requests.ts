@@ -1,11 +1,13 @@
 /**
- * Request bodies: bytes to the fields of a command. A missing field has its default; a field of the wrong type is
- * refused, because a command must not run on defaults by accident. Numbers may be written as text. Unknown fields are
- * ignored.
+ * Requests as clients of the bridge write them. Bodies are strict: a missing field has its default, one of the wrong type
+ * is refused, because a command must not run on defaults by accident; numbers may be written as text, unknown fields are
+ * ignored. Queries are lenient: a value that does not parse counts as absent, and numbers out of range are clamped by
+ * whoever asks.
  */
-
 import { z } from "zod";
-import { BridgeError, FieldError } from "../errors.js";
+import { BridgeError, FieldError } from "./answers.js";
+
+export type Body = Readonly<Record<string, unknown>>;
 
 /** Commands need four; what goes deeper is no command, and reading it costs more the deeper it is. */
 const MAX_DEPTH = 32;
@@ -55,8 +57,6 @@ function parseJson(text: string): unknown {
   }
 }
 
-export type Body = Readonly<Record<string, unknown>>;
-
 /** Every digit can match in one way only, so that a megabyte of them is judged in one pass. */
 const NUMBER_TEXT = /^\s*[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?\s*$/i;
 /** The city keeps names for ever, and answers and messages repeat them. */
@@ -100,4 +100,60 @@ function shorten(value: string): string {
 export function shown(value: unknown, whenAbsent: string): string {
   const isPlain = typeof value === "string" || typeof value === "number" || typeof value === "boolean";
   return isPlain && value !== "" ? shorten(String(value)) : whenAbsent;
+}
+
+const INTEGER = /^[+-]?\d+$/;
+const DECIMAL = /^[+-]?(\d+(\.\d*)?|\.\d+)$/;
+
+export class Query {
+  readonly #pairs: readonly (readonly [key: string, value: string])[];
+
+  /** @param url path and query as they came; pairs with no `=`, or more than one, do not count */
+  constructor(url: string) {
+    const [, search = ""] = url.split(/\?(.*)/s);
+    this.#pairs = search.split("&").flatMap((pair) => {
+      const [key, value, ...rest] = pair.split("=");
+      return key === undefined || value === undefined || rest.length > 0 ? [] : [[key, value] as const];
+    });
+  }
+
+  text(key: string): string {
+    const value = this.#values(key)[0];
+    return value === undefined ? "" : decode(value);
+  }
+
+  integer(key: string, fallback: number): number {
+    return this.#parsed(key, INTEGER, fallback);
+  }
+
+  decimal(key: string, fallback: number): number {
+    return this.#parsed(key, DECIMAL, fallback);
+  }
+
+  /** True for the exact text `true` only. */
+  flag(key: string, fallback: boolean): boolean {
+    const value = this.#values(key)[0];
+    return value === undefined ? fallback : decode(value) === "true";
+  }
+
+  #parsed(key: string, pattern: RegExp, fallback: number): number {
+    const value = this.#values(key)
+      .map(decode)
+      .find((text) => pattern.test(text) && Number.isFinite(Number(text)));
+    return value === undefined ? fallback : Number(value);
+  }
+
+  #values(key: string): string[] {
+    return this.#pairs.filter(([name]) => name === key).map(([, value]) => value);
+  }
+}
+
+/** Text that is no valid encoding stays as it is. */
+function decode(value: string): string {
+  const spaced = value.replaceAll("+", " ");
+  try {
+    return decodeURIComponent(spaced);
+  } catch {
+    return spaced;
+  }
 }

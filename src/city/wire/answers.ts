@@ -1,6 +1,10 @@
-/** Answers of the bridge: JSON with at most three decimals, whole 64-bit integers, never an exponent, NaN or -0. */
+/**
+ * Answers of the bridge: JSON with at most three decimals, whole 64-bit integers, never an exponent, NaN or -0; and what
+ * a failure means to a client: a status and one line, always `{"ok":false,"error":"..."}`.
+ */
 import { randomUUID } from "node:crypto";
 import type { Response } from "express";
+import { CommandRefusedError } from "../game.js";
 
 export type Json = null | boolean | number | bigint | string | readonly Json[] | JsonObject;
 export interface JsonObject {
@@ -33,7 +37,7 @@ function printable(part: unknown): unknown {
   return Math.abs(part) < EXPONENT_FROM ? Math.round(part * 1000) / 1000 : INTEGER_MARK + BigInt(part);
 }
 
-export const JSON_TYPE = "application/json; charset=utf-8";
+const JSON_TYPE = "application/json; charset=utf-8";
 
 export function sendJson(response: Response, status: number, body: JsonObject): void {
   sendJsonText(response, status, writeJson(body));
@@ -48,4 +52,31 @@ export function sendBytes(response: Response, status: number, contentType: strin
   response.setHeader("Content-Type", contentType);
   response.setHeader("Content-Length", bytes.length);
   response.end(bytes);
+}
+
+export class BridgeError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    this.name = "BridgeError";
+  }
+}
+
+/** A field that the bridge cannot use; refusals have status 500 as those of the game have. */
+export class FieldError extends BridgeError {
+  constructor(message: string) {
+    super(500, message);
+    this.name = "FieldError";
+  }
+}
+
+/** Anything thrown, as the client gets it. What nobody foresaw keeps the name of its type in front. */
+export function toBridgeError(error: unknown): BridgeError {
+  if (error instanceof BridgeError) return error;
+  if (error instanceof CommandRefusedError) return new BridgeError(500, error.message);
+  if (!(error instanceof Error)) return new BridgeError(500, String(error), { cause: error });
+  return new BridgeError(500, `${error.name}: ${error.message}`, { cause: error });
 }
