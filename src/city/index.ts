@@ -118,16 +118,12 @@ export async function startGameBridge(game: Game, options: BridgeServerOptions):
 function gameAddress(text: string, ownPort: number): URL {
   const game = new URL(text);
   if (game.protocol !== "http:" && game.protocol !== "https:") {
-    throw new ConfigError(
-      "CITY_GAME_URL",
-      `CITY_GAME_URL must begin with http:// or https://, got "${text}"`,
-    );
+    const message = `CITY_GAME_URL must begin with http:// or https://, got "${text}"`;
+    throw new ConfigError("CITY_GAME_URL", message);
   }
   if (isLoopbackName(game.hostname) && Number(game.port) === ownPort) {
-    throw new ConfigError(
-      "CITY_GAME_URL",
-      `CITY_GAME_URL names port ${ownPort}, where this bridge itself listens: set CITY_BRIDGE_PORT to another`,
-    );
+    const message = `CITY_GAME_URL names port ${ownPort}, where this bridge itself listens: set CITY_BRIDGE_PORT to another`;
+    throw new ConfigError("CITY_GAME_URL", message);
   }
   return game;
 }

@@ -1,19 +1,12 @@
 /** The embedded city behind the game interface: reads straight from its world, commands to the modules that know. */
 import type {
-  Building,
-  BuildingPrefab,
   City,
   ClockState,
   Command,
   CommandResults,
   Demand,
-  Message,
-  NetNode,
-  NetSegment,
-  NetworkPrefab,
   SaveResult,
   SetSimulationSpeed,
-  ZoneBlock,
 } from "../game.js";
 import type { Level, SubService } from "../terms.js";
 import { BUILDING_PREFABS } from "./catalogue/building-prefabs.js";
@@ -83,65 +76,21 @@ export class SimulatedCity implements City {
     return this.world.networkRevision;
   }
 
-  nodes(): readonly NetNode[] {
-    return this.world.nodes.all();
-  }
-
-  node(id: number): NetNode | undefined {
-    return this.world.nodes.get(id);
-  }
-
-  segments(): readonly NetSegment[] {
-    return this.world.segments.all();
-  }
-
-  segment(id: number): NetSegment | undefined {
-    return this.world.segments.get(id);
-  }
-
-  zoneBlocks(): readonly ZoneBlock[] {
-    return this.world.blocks.all();
-  }
-
-  zoneBlock(id: number): ZoneBlock | undefined {
-    return this.world.blocks.get(id);
-  }
-
-  buildings(): readonly Building[] {
-    return this.world.buildings.all();
-  }
-
-  building(id: number): Building | undefined {
-    return this.world.buildings.get(id);
-  }
-
-  messages(): readonly Message[] {
-    return this.world.board.messages;
-  }
-
-  taxRate(subService: SubService, level: Level): number {
-    return this.world.taxes.rate(subService, level);
-  }
-
-  networkPrefabs(): readonly NetworkPrefab[] {
-    return NETWORK_PREFABS;
-  }
-
-  buildingPrefabs(): readonly BuildingPrefab[] {
-    return BUILDING_PREFABS;
-  }
-
-  get mapHalfMeters(): number {
-    return MAP_HALF_METERS;
-  }
-
-  groundHeight(x: number, z: number): number {
-    return this.world.terrain.groundHeight(x, z);
-  }
-
-  surfaceHeight(x: number, z: number): number {
-    return this.world.terrain.surfaceHeight(x, z);
-  }
+  readonly nodes = () => this.world.nodes.all();
+  readonly node = (id: number) => this.world.nodes.get(id);
+  readonly segments = () => this.world.segments.all();
+  readonly segment = (id: number) => this.world.segments.get(id);
+  readonly zoneBlocks = () => this.world.blocks.all();
+  readonly zoneBlock = (id: number) => this.world.blocks.get(id);
+  readonly buildings = () => this.world.buildings.all();
+  readonly building = (id: number) => this.world.buildings.get(id);
+  readonly messages = () => this.world.board.messages;
+  readonly taxRate = (subService: SubService, level: Level) => this.world.taxes.rate(subService, level);
+  readonly networkPrefabs = () => NETWORK_PREFABS;
+  readonly buildingPrefabs = () => BUILDING_PREFABS;
+  readonly mapHalfMeters = MAP_HALF_METERS;
+  readonly groundHeight = (x: number, z: number) => this.world.terrain.groundHeight(x, z);
+  readonly surfaceHeight = (x: number, z: number) => this.world.terrain.surfaceHeight(x, z);
 
   apply<C extends Command>(command: C): CommandResults[C["type"]] {
     const handle = this.#handlers[command.type] as (command: Command) => CommandResults[C["type"]];

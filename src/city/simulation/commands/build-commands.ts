@@ -123,11 +123,10 @@ function removalOf(world: World, { entityType, id, keepNodes }: Bulldoze): () =>
       const node = world.nodes.require(id);
       return () => removeNode(world, node);
     }
-    default:
-      throw new CommandRefusedError(
-        "unknown-entity-type",
-        `Unknown entity type "${entityType}"; it must be building, netSegment or netNode`,
-      );
+    default: {
+      const message = `Unknown entity type "${entityType}"; it must be building, netSegment or netNode`;
+      throw new CommandRefusedError("unknown-entity-type", message);
+    }
   }
 }
 
@@ -167,10 +166,8 @@ function requirePlaceable(
 function requireOnMap({ x, z }: GroundPoint): void {
   for (const coordinate of [x, z]) {
     if (!(Math.abs(coordinate) <= FARTHEST_COORDINATE_METERS)) {
-      throw new CommandRefusedError(
-        "bad-value",
-        `A coordinate must lie within ${FARTHEST_COORDINATE_METERS} m of the origin, not at ${coordinate}`,
-      );
+      const message = `A coordinate must lie within ${FARTHEST_COORDINATE_METERS} m of the origin, not at ${coordinate}`;
+      throw new CommandRefusedError("bad-value", message);
     }
   }
 }
@@ -179,10 +176,8 @@ function requireOnMap({ x, z }: GroundPoint): void {
 function requireLength(start: Position, end: Position): void {
   const length = Math.hypot(end.x - start.x, end.y - start.y, end.z - start.z);
   if (!(length >= MIN_SEGMENT_METERS)) {
-    throw new CommandRefusedError(
-      "too-short",
-      `The segment is too short: ${length.toFixed(2)} m, at least ${MIN_SEGMENT_METERS} m are needed`,
-    );
+    const message = `The segment is too short: ${length.toFixed(2)} m, at least ${MIN_SEGMENT_METERS} m are needed`;
+    throw new CommandRefusedError("too-short", message);
   }
   if (distance(start, end) === 0) {
     throw new CommandRefusedError("too-short", "The segment is too short: both ends are at the same place");

@@ -43,17 +43,13 @@ const PROTECTED_SERVICES: ReadonlySet<Service> = new Set<Service>([
 export function setZone(world: World, command: SetZone): SetZoneResult {
   const { center, radius } = command;
   if (!(radius > 0 && radius <= MAX_PAINT_RADIUS_METERS)) {
-    throw new CommandRefusedError(
-      "bad-value",
-      `The radius must be above 0 and at most ${MAX_PAINT_RADIUS_METERS} m, not ${radius}`,
-    );
+    const message = `The radius must be above 0 and at most ${MAX_PAINT_RADIUS_METERS} m, not ${radius}`;
+    throw new CommandRefusedError("bad-value", message);
   }
   const zone = PAINTABLE_ZONES.find((name) => name === command.zone);
   if (!zone) {
-    throw new CommandRefusedError(
-      "unknown-zone",
-      `Unknown zone "${command.zone}"; it must be one of ${PAINTABLE_ZONES.join(", ")}`,
-    );
+    const message = `Unknown zone "${command.zone}"; it must be one of ${PAINTABLE_ZONES.join(", ")}`;
+    throw new CommandRefusedError("unknown-zone", message);
   }
   const matching = world.blocks
     .near(squareAround(center, radius + BLOCK_REACH_METERS))

@@ -40,17 +40,13 @@ export function findReusableNode(
 /** Throws CommandRefusedError when a segment between these ends would break a limit of the network. */
 export function requireRoom(world: World, start: SimNode | undefined, end: SimNode | undefined): void {
   if (start && start === end) {
-    throw new CommandRefusedError(
-      "too-short",
-      `Both ends fall on node ${start.id}; the segment would have no length`,
-    );
+    const message = `Both ends fall on node ${start.id}; the segment would have no length`;
+    throw new CommandRefusedError("too-short", message);
   }
   for (const node of [start, end]) {
     if (node && node.segmentIds.length >= MAX_SEGMENTS_PER_NODE) {
-      throw new CommandRefusedError(
-        "limit-reached",
-        `Node ${node.id} already has ${MAX_SEGMENTS_PER_NODE} segments, the most a node can have`,
-      );
+      const message = `Node ${node.id} already has ${MAX_SEGMENTS_PER_NODE} segments, the most a node can have`;
+      throw new CommandRefusedError("limit-reached", message);
     }
   }
   const newNodes = (start ? 0 : 1) + (end ? 0 : 1);

@@ -1,20 +1,8 @@
 /** The three demand bars. Formulas as published for the game, in integers with truncating division. */
-
+import type { Demand } from "../../game.js";
 import { DOWN } from "../fabric/buildings.js";
 import { ADULT_AGE, ageOf, RETIREMENT_AGE } from "../fabric/citizens.js";
 import type { World } from "../state/world.js";
-
-/** City totals the bars follow from. */
-export interface CityTotals {
-  readonly jobs: number;
-  readonly openJobs: number;
-  readonly homes: number;
-  readonly emptyHomes: number;
-  readonly unemployed: number;
-  readonly filledShopJobs: number;
-  readonly visitorPlaces: number;
-  readonly freeVisitorPlaces: number;
-}
 
 /** Moves each bar one point towards its target. Called once a cycle, which makes about two points a day. */
 export function updateDemand(world: World): void {
@@ -25,11 +13,7 @@ export function updateDemand(world: World): void {
 }
 
 /** Where the bars tend to, each 0 to 100. There are no homeless: whoever loses a home leaves. */
-export function demandTargets(totals: CityTotals): {
-  residential: number;
-  commercial: number;
-  workplace: number;
-} {
+export function demandTargets(totals: ReturnType<typeof cityTotals>): Demand {
   const { jobs, openJobs, homes, emptyHomes, unemployed, filledShopJobs, visitorPlaces, freeVisitorPlaces } =
     totals;
   const occupied = homes - emptyHomes;
@@ -51,7 +35,8 @@ export function demandTargets(totals: CityTotals): {
   };
 }
 
-export function cityTotals(world: World): CityTotals {
+/** What the bars follow from. */
+export function cityTotals(world: World) {
   let jobs = 0;
   let filled = 0;
   let homes = 0;

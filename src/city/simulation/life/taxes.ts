@@ -57,18 +57,14 @@ type TaxTarget = Pick<TaxRow, "service" | "subService" | "level" | "scope">;
 export function setTaxRate(world: World, command: SetTaxRate): SetTaxRateResult {
   const rate = Math.trunc(command.rate);
   if (!(rate >= 0 && rate <= MAX_TAX_RATE)) {
-    throw new CommandRefusedError(
-      "bad-value",
-      `The tax rate must be 0 to ${MAX_TAX_RATE}, not ${command.rate}`,
-    );
+    const message = `The tax rate must be 0 to ${MAX_TAX_RATE}, not ${command.rate}`;
+    throw new CommandRefusedError("bad-value", message);
   }
   const targets = taxTargets(command);
   if (targets.length === 0) {
     const { service, subService } = command;
-    throw new CommandRefusedError(
-      "nothing-matched",
-      `No tax matched service ${service ?? "All"}, sub-service ${subService ?? "All"}`,
-    );
+    const message = `No tax matched service ${service ?? "All"}, sub-service ${subService ?? "All"}`;
+    throw new CommandRefusedError("nothing-matched", message);
   }
   const rateOf = ({ subService, level }: TaxTarget) => world.taxes.rate(subService, level === 0 ? 1 : level);
   const before = targets.map(rateOf);

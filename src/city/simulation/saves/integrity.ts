@@ -24,98 +24,84 @@ function identityFaults({ cityId }: World): string[] {
 }
 
 /** Segments and nodes name each other, and both ends exist. */
-function networkFaults(world: World): string[] {
-  const faults: string[] = [];
+function* networkFaults(world: World): Generator<string> {
   for (const { id, startNodeId, endNodeId } of world.segments.all()) {
-    if (startNodeId === endNodeId) faults.push(`segment ${id} begins and ends at node ${startNodeId}`);
+    if (startNodeId === endNodeId) yield `segment ${id} begins and ends at node ${startNodeId}`;
     for (const nodeId of [startNodeId, endNodeId]) {
       const mentions = world.nodes.get(nodeId)?.segmentIds.filter((other) => other === id).length;
-      if (mentions !== 1) faults.push(`segment ${id} is not attached to its node ${nodeId}`);
+      if (mentions !== 1) yield `segment ${id} is not attached to its node ${nodeId}`;
     }
   }
   for (const { id, segmentIds } of world.nodes.all()) {
-    if (segmentIds.length > 8) faults.push(`node ${id} has ${segmentIds.length} segments`);
+    if (segmentIds.length > 8) yield `node ${id} has ${segmentIds.length} segments`;
     for (const segmentId of segmentIds) {
       const segment = world.segments.get(segmentId);
       if (segment?.startNodeId !== id && segment?.endNodeId !== id) {
-        faults.push(`node ${id} names segment ${segmentId}, which does not end there`);
+        yield `node ${id} names segment ${segmentId}, which does not end there`;
       }
     }
   }
-  return faults;
 }
 
 /** Every block belongs to one segment that names it, and holds whole rows of known zones. */
-function blockFaults(world: World): string[] {
-  const faults: string[] = [];
+function* blockFaults(world: World): Generator<string> {
   let named = 0;
   for (const segment of world.segments.all()) {
     named += segment.blockIds.length;
     for (const id of segment.blockIds) {
-      if (world.blocks.get(id)?.segmentId !== segment.id)
-        faults.push(`segment ${segment.id} lost block ${id}`);
+      if (world.blocks.get(id)?.segmentId !== segment.id) yield `segment ${segment.id} lost block ${id}`;
     }
   }
-  if (named !== world.blocks.size)
-    faults.push(`${world.blocks.size} blocks exist but segments name ${named}`);
+  if (named !== world.blocks.size) yield `${world.blocks.size} blocks exist but segments name ${named}`;
   for (const { id, rows, cells } of world.blocks.all()) {
     const whole = Number.isInteger(rows) && rows >= 1 && rows <= 8 && cells.length === rows * BLOCK_COLUMNS;
-    if (!whole) faults.push(`block ${id} has ${cells.length} cells`);
-    if (cells.some((cell) => cell > 7)) faults.push(`block ${id} holds an unknown zone`);
+    if (!whole) yield `block ${id} has ${cells.length} cells`;
+    if (cells.some((cell) => cell > 7)) yield `block ${id} holds an unknown zone`;
   }
-  return faults;
 }
 
 /** A growable stands on cells of its own block only, and no cell carries two of them. */
-function buildingFaults(world: World): string[] {
-  const faults: string[] = [];
+function* buildingFaults(world: World): Generator<string> {
   const taken = new Map<number, number>();
   for (const building of world.buildings.all()) {
     const { id, blockId, lotMask, problems, problemSince } = building;
     if (problems.names.length !== problemSince.length)
-      faults.push(`building ${id} has problems without a beginning`);
+      yield `building ${id} has problems without a beginning`;
     const block = blockId === 0 ? undefined : world.blocks.get(blockId);
-    if (blockId !== 0 && !block)
-      faults.push(`building ${id} stands on block ${blockId}, which does not exist`);
+    if (blockId !== 0 && !block) yield `building ${id} stands on block ${blockId}, which does not exist`;
     if (!block) continue;
-    if (zoneOf(building.prefab) === "Unzoned") faults.push(`building ${id} grew but is no growable`);
-    if (((taken.get(blockId) ?? 0) & lotMask) !== 0)
-      faults.push(`building ${id} shares a cell of block ${blockId}`);
+    if (zoneOf(building.prefab) === "Unzoned") yield `building ${id} grew but is no growable`;
+    if (((taken.get(blockId) ?? 0) & lotMask) !== 0) yield `building ${id} shares a cell of block ${blockId}`;
     taken.set(blockId, (taken.get(blockId) ?? 0) | lotMask);
   }
-  return faults;
 }
 
 /** Homes, households, citizens and workplaces name each other, and the sums agree. */
-function populationFaults(world: World): string[] {
-  const faults: string[] = [];
+function* populationFaults(world: World): Generator<string> {
   let members = 0;
   for (const { id, homeId, memberIds } of world.households.all()) {
     members += memberIds.length;
-    if (!world.buildings.get(homeId)?.householdIds.includes(id)) faults.push(`household ${id} has no home`);
+    if (!world.buildings.get(homeId)?.householdIds.includes(id)) yield `household ${id} has no home`;
     for (const memberId of memberIds) {
-      if (world.citizens.get(memberId)?.householdId !== id)
-        faults.push(`household ${id} lost citizen ${memberId}`);
+      if (world.citizens.get(memberId)?.householdId !== id) yield `household ${id} lost citizen ${memberId}`;
     }
   }
-  if (members !== world.citizens.size)
-    faults.push(`${world.citizens.size} citizens but ${members} family members`);
+  if (members !== world.citizens.size) yield `${world.citizens.size} citizens but ${members} family members`;
   for (const { id, workId } of world.citizens.all()) {
     if (workId !== 0 && !world.buildings.get(workId)?.workerIds.includes(id)) {
-      faults.push(`citizen ${id} works at building ${workId}, which does not know it`);
+      yield `citizen ${id} works at building ${workId}, which does not know it`;
     }
   }
   for (const { id, householdIds, workerIds, homes } of world.buildings.all()) {
-    if (householdIds.length > homes) faults.push(`building ${id} has more households than homes`);
+    if (householdIds.length > homes) yield `building ${id} has more households than homes`;
     for (const householdId of householdIds) {
       if (world.households.get(householdId)?.homeId !== id)
-        faults.push(`building ${id} lost household ${householdId}`);
+        yield `building ${id} lost household ${householdId}`;
     }
     for (const workerId of workerIds) {
-      if (world.citizens.get(workerId)?.workId !== id) faults.push(`building ${id} lost worker ${workerId}`);
+      if (world.citizens.get(workerId)?.workId !== id) yield `building ${id} lost worker ${workerId}`;
     }
   }
-  return faults;
 }
 
 function ledgerFaults({ ledger }: World): string[] {

@@ -62,13 +62,7 @@ export function takeSnapshot(world: World) {
   return {
     ...identity,
     seed: world.seed,
-    frame: world.frame,
-    paused: world.paused,
-    selectedSpeed: world.selectedSpeed,
-    buildIndex: world.buildIndex,
-    milestone: world.milestone,
-    wares: world.wares,
-    blockedAssetEnabled: world.blockedAssetEnabled,
+    ...plainFieldsOf(world),
     random: [...world.random.state],
     demand: { ...world.demand },
     taxRates: [...world.taxes.rates],
@@ -96,13 +90,7 @@ export function takeSnapshot(world: World) {
 export function restoreSnapshot(snapshot: Snapshot): World {
   const world = new World(snapshot.seed);
   world.cityId = snapshot.cityId ?? null;
-  world.frame = snapshot.frame;
-  world.paused = snapshot.paused;
-  world.selectedSpeed = snapshot.selectedSpeed;
-  world.buildIndex = snapshot.buildIndex;
-  world.milestone = snapshot.milestone;
-  world.wares = snapshot.wares;
-  world.blockedAssetEnabled = snapshot.blockedAssetEnabled;
+  Object.assign(world, plainFieldsOf(snapshot));
   world.random = new Random(Uint32Array.from(snapshot.random));
   Object.assign(world.demand, snapshot.demand);
   world.taxes = new TaxTable(Uint8Array.from(snapshot.taxRates));
@@ -125,6 +113,17 @@ export function restoreSnapshot(snapshot: Snapshot): World {
   for (const building of world.buildings.all()) attach(world, building);
   return world;
 }
+
+/** What is saved as it is. */
+function plainFieldsOf(state: PlainFields): PlainFields {
+  const { frame, paused, selectedSpeed, buildIndex, milestone, wares, blockedAssetEnabled } = state;
+  return { frame, paused, selectedSpeed, buildIndex, milestone, wares, blockedAssetEnabled };
+}
+
+type PlainFields = Pick<
+  World,
+  "frame" | "paused" | "selectedSpeed" | "buildIndex" | "milestone" | "wares" | "blockedAssetEnabled"
+>;
 
 function saveNode({ id, prefab, position, outside, problems, segmentIds }: SimNode) {
   return { id, prefab: prefab.name, at: savePoint(position), outside, problems, segments: [...segmentIds] };
