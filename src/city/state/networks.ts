@@ -44,15 +44,6 @@ function segmentRow({ id, prefab, name, problems, startNodeId, endNodeId, start,
 /** Beyond this, x or z, a node counts as outside even if it is not marked so. */
 const OUTSIDE_METERS = 8600;
 
-interface Component {
-  readonly componentId: number;
-  readonly segments: readonly NetSegment[];
-  readonly agentNamedSegments: number;
-  readonly nonHighwaySegments: number;
-  readonly outsideNodes: number;
-  readonly isLocal: boolean;
-}
-
 /** GET /state/external-connections: whether the roads of the town reach the map edge. */
 export const externalConnections: ReadRoute = {
   path: "/state/external-connections",
@@ -67,7 +58,7 @@ export const externalConnections: ReadRoute = {
     const roads = new RoadIndex(city);
     const components = findComponents(roads, outside);
     const { page, rows } = paginate(components, query, SHORT_LIMIT);
-    const local = components.filter(({ isLocal }) => isLocal);
+    const local = components.filter(({ isLocalRoadComponent }) => isLocalRoadComponent);
     const cityComponent = largestComponent(components);
     return {
       ok: true,
@@ -78,10 +69,10 @@ export const externalConnections: ReadRoute = {
       outsideRoadSegments: roads.segments.filter((segment) => endsOf(segment).some((id) => outside.has(id)))
         .length,
       localRoadComponents: local.length,
-      disconnectedLocalRoadComponents: local.filter(({ outsideNodes }) => outsideNodes === 0).length,
+      disconnectedLocalRoadComponents: local.filter(({ outsideConnected }) => !outsideConnected).length,
       cityComponentId: cityComponent?.componentId ?? -1,
-      cityConnectedToOutside: (cityComponent?.outsideNodes ?? 0) > 0,
-      components: rows.map(componentRow),
+      cityConnectedToOutside: cityComponent?.outsideConnected ?? false,
+      components: rows,
     };
   },
 };
@@ -91,24 +82,31 @@ function isOutside({ outside, position: { x, z } }: NetNode): boolean {
 }
 
 /** Roads joined through shared nodes, numbered from 1 in the order of their lowest segment ids. */
-function findComponents(roads: RoadIndex, outside: ReadonlySet<number>): Component[] {
-  const components: Component[] = [];
+function findComponents(roads: RoadIndex, outside: ReadonlySet<number>) {
   const visited = new Set<number>();
+  const groups: NetSegment[][] = [];
   for (const first of roads.segments) {
-    if (visited.has(first.id)) continue;
-    const segments = reach(first, roads, visited).sort((a, b) => a.id - b.id);
+    if (!visited.has(first.id)) groups.push(reach(first, roads, visited).sort((a, b) => a.id - b.id));
+  }
+  return groups.map((segments, index) => {
     const nodeIds = new Set(segments.flatMap(endsOf));
-    components.push({
-      componentId: components.length + 1,
-      segments,
+    const outsideNodes = [...nodeIds].filter((id) => outside.has(id)).length;
+    return {
+      componentId: index + 1,
+      segmentCount: segments.length,
       agentNamedSegments: segments.filter(isAgentNamed).length,
       nonHighwaySegments: segments.filter(({ prefab }) => !prefab.name.includes("Highway")).length,
-      outsideNodes: [...nodeIds].filter((id) => outside.has(id)).length,
-      isLocal: segments.some(isLocalRoad),
-    });
-  }
-  return components;
+      outsideNodes,
+      outsideConnected: outsideNodes > 0,
+      isLocalRoadComponent: segments.some(isLocalRoad),
+      sampleSegmentId: (segments[0] as NetSegment).id,
+      sampleName: segments.find(({ name }) => name !== "")?.name ?? "",
+      center: centerOf(segments),
+    };
+  });
 }
+
+type Component = ReturnType<typeof findComponents>[number];
 
 /** All segments joined to the first one; notes them as visited. */
 function reach(first: NetSegment, roads: RoadIndex, visited: Set<number>): NetSegment[] {
@@ -136,22 +134,6 @@ function largestComponent(components: readonly Component[]): Component | undefin
     (best, component) => (best && score(best) >= score(component) ? best : component),
     undefined,
   );
-}
-
-function componentRow(component: Component) {
-  const { componentId, segments, agentNamedSegments, nonHighwaySegments, outsideNodes, isLocal } = component;
-  return {
-    componentId,
-    segmentCount: segments.length,
-    agentNamedSegments,
-    nonHighwaySegments,
-    outsideNodes,
-    outsideConnected: outsideNodes > 0,
-    isLocalRoadComponent: isLocal,
-    sampleSegmentId: (segments[0] as NetSegment).id,
-    sampleName: segments.find(({ name }) => name !== "")?.name ?? "",
-    center: centerOf(segments),
-  };
 }
 
 function centerOf(segments: readonly NetSegment[]) {
