@@ -185,14 +185,14 @@ export const BUILDING_FLAGS = [
 ] as const;
 export type BuildingFlag = (typeof BUILDING_FLAGS)[number];
 
-/** The mask of one building flag. */
-export function flagBit(flag: BuildingFlag): number {
-  return 1 << BUILDING_FLAGS.indexOf(flag);
-}
+/** The mask of each building flag. */
+export const FLAG = Object.fromEntries(BUILDING_FLAGS.map((flag, bit) => [flag, 1 << bit])) as Readonly<
+  Record<BuildingFlag, number>
+>;
 
 /** The names in a flag mask, ascending by bit. */
 export function flagNames(flags: number): BuildingFlag[] {
-  return BUILDING_FLAGS.filter((_, bit) => (flags & (1 << bit)) !== 0);
+  return BUILDING_FLAGS.filter((flag) => (flags & FLAG[flag]) !== 0);
 }
 
 /** Problems of the first set; the position is the bit. Bits 62 and 63 are the severity markers. */

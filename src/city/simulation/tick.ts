@@ -2,7 +2,8 @@
  * One simulation frame. The work is spread over a cycle of 256 frames: in each frame one slice of the buildings and
  * zone blocks has its turn, and the city-wide rounds have frames of their own.
  */
-import { COMPLETED, DOWN, updateSeverity } from "./fabric/buildings.js";
+import { FLAG } from "../terms.js";
+import { DOWN, updateSeverity } from "./fabric/buildings.js";
 import { updateBusiness } from "./life/business.js";
 import {
   abandon,
@@ -53,7 +54,7 @@ export function tick(world: World): void {
 function visitBuilding(world: World, building: SimBuilding): void {
   if (building.prefab.growable && checkZone(world, building)) return;
   if ((building.flags & DOWN) !== 0) decay(world, building);
-  else if ((building.flags & COMPLETED) === 0) continueConstruction(world, building);
+  else if ((building.flags & FLAG.Completed) === 0) continueConstruction(world, building);
   else if (building.prefab.growable) visitGrowable(world, building);
   else visitCivic(world, building);
 }

@@ -2,19 +2,11 @@
 import type { Building } from "../game.js";
 import { position } from "../geometry.js";
 import type { ReadRoute } from "../route.js";
-import {
-  FACILITY_SERVICES,
-  flagBit,
-  flagNames,
-  GROWABLE_SERVICES,
-  levelName,
-  type Service,
-} from "../terms.js";
+import { FACILITY_SERVICES, FLAG, flagNames, GROWABLE_SERVICES, levelName, type Service } from "../terms.js";
 import { countBy, ENTITY_LIMIT, paginate, problemText } from "./listing.js";
 
 const FACILITY: ReadonlySet<Service> = new Set(FACILITY_SERVICES);
 const GROWABLE: ReadonlySet<Service> = new Set(GROWABLE_SERVICES);
-const ACTIVE = flagBit("Active");
 
 /** A building that serves the city, pipe junctions excluded. */
 export function isFacility({ prefab }: Building): boolean {
@@ -26,7 +18,7 @@ export function isGrowable({ prefab }: Building): boolean {
 }
 
 export function isActive({ flags }: Building): boolean {
-  return (flags & ACTIVE) !== 0;
+  return (flags & FLAG.Active) !== 0;
 }
 
 export function countServices(buildings: readonly Building[]) {

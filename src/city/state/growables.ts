@@ -1,10 +1,8 @@
 import type { Building } from "../game.js";
 import type { ReadRoute } from "../route.js";
-import { flagBit, levelName } from "../terms.js";
+import { FLAG, levelName } from "../terms.js";
 import { countServices, flagText, isActive, isGrowable, siteOf } from "./buildings.js";
 import { ENTITY_LIMIT, paginate } from "./listing.js";
-
-const ABANDONED = flagBit("Abandoned");
 
 /** GET /state/growables: homes, shops, industry and offices. */
 export const growables: ReadRoute = {
@@ -27,7 +25,7 @@ function row(building: Building) {
     prefab: prefab.name,
     displayName: prefab.displayName,
     active: isActive(building),
-    abandoned: (flags & ABANDONED) !== 0,
+    abandoned: (flags & FLAG.Abandoned) !== 0,
     flags: flagText(flags),
     service: prefab.service,
     subService: prefab.subService,

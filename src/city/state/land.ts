@@ -1,5 +1,4 @@
 /** The ground: how it is zoned, how high it lies, and where it is under water. */
-
 import type { ZoneBlock } from "../game.js";
 import { CELL_METERS, position } from "../geometry.js";
 import type { ReadRoute } from "../route.js";

@@ -1,5 +1,4 @@
 /** Networks, and whether the roads of the town reach the map edge. */
-
 import { isAgentNamed, isLocalRoad, RoadIndex } from "../anomalies/road-index.js";
 import type { NetNode, NetSegment } from "../game.js";
 import { middle, position } from "../geometry.js";

@@ -1,7 +1,7 @@
 import type { Building, City, Position, Problems } from "../game.js";
 import { middle, position } from "../geometry.js";
 import type { ReadRoute } from "../route.js";
-import { type BuildingFlag, flagBit, problemMasks } from "../terms.js";
+import { type BuildingFlag, FLAG, problemMasks } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
 import { flagText } from "./buildings.js";
 import { countBy, PROBLEM_LIMIT, paginate, problemNames } from "./listing.js";
@@ -14,7 +14,7 @@ const ALERT_FLAGS: readonly BuildingFlag[] = [
   "Flooded",
   "RoadAccessFailed",
 ];
-const ALERT_MASK = ALERT_FLAGS.reduce((mask, flag) => mask | flagBit(flag), 0);
+const ALERT_MASK = ALERT_FLAGS.reduce((mask, flag) => mask | FLAG[flag], 0);
 
 interface Trouble {
   readonly entityType: "building" | "netNode" | "netSegment";
@@ -65,7 +65,7 @@ function* findTroubles(city: City): Generator<Trouble> {
 }
 
 function alertsOf({ flags }: Building): BuildingFlag[] {
-  return ALERT_FLAGS.filter((flag) => (flags & flagBit(flag)) !== 0);
+  return ALERT_FLAGS.filter((flag) => (flags & FLAG[flag]) !== 0);
 }
 
 function row({ entityType, id, names, problems: own, position: at, flags }: Trouble): JsonObject {

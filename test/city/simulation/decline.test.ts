@@ -1,8 +1,7 @@
 import { expect } from "chai";
-import { ABANDONED, ACTIVE } from "../../../src/city/simulation/fabric/buildings.js";
 import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
-import { GROWABLE_SERVICES, type Service } from "../../../src/city/terms.js";
+import { FLAG, GROWABLE_SERVICES, type Service } from "../../../src/city/terms.js";
 import { advance, countFlag, countProblem, newCity, place, smallTown, zone } from "./towns.js";
 
 const WEEK = 4096;
@@ -92,7 +91,9 @@ describe("decline in the embedded city", () => {
     expect(dark.filter(({ problems }) => problems.severity === "major").length).to.be.greaterThan(5);
     advance(city, 2 * WEEK);
     expect(countFlag(city, "Abandoned")).to.be.greaterThan(5);
-    expect(dark.filter(({ flags }) => (flags & ABANDONED) !== 0 && (flags & ACTIVE) !== 0)).to.deep.equal([]);
+    expect(
+      dark.filter(({ flags }) => (flags & FLAG.Abandoned) !== 0 && (flags & FLAG.Active) !== 0),
+    ).to.deep.equal([]);
     expect(messageIds(city)).to.include.members(["CHIRP_NO_ELECTRICITY", "CHIRP_ABANDONED_BUILDINGS"]);
     advance(city, 3 * WEEK + 600);
     expect(countFlag(city, "Collapsed")).to.be.greaterThan(5);

@@ -5,7 +5,7 @@ import { takeSnapshot } from "../../../src/city/simulation/saves/snapshot.js";
 import { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
 import { World } from "../../../src/city/simulation/state/world.js";
 import { tick } from "../../../src/city/simulation/tick.js";
-import { type BuildingFlag, flagBit, type ProblemName } from "../../../src/city/terms.js";
+import { type BuildingFlag, FLAG, type ProblemName } from "../../../src/city/terms.js";
 
 /** A new city that cannot save, advanced by `advance` only. */
 export function newCity(map: "highway" | "empty" = "highway", seed = 7): SimulatedCity {
@@ -136,5 +136,5 @@ export function countProblem(city: City, name: ProblemName): number {
 }
 
 export function countFlag(city: City, flag: BuildingFlag): number {
-  return city.buildings().filter(({ flags }) => (flags & flagBit(flag)) !== 0).length;
+  return city.buildings().filter(({ flags }) => (flags & FLAG[flag]) !== 0).length;
 }

@@ -16,18 +16,10 @@ import {
   type SetBuildingActiveResult,
 } from "../../game.js";
 import { CELL_METERS, distance } from "../../geometry.js";
-import { flagNames } from "../../terms.js";
+import { FLAG, flagNames } from "../../terms.js";
 import { BLOCKED_PREFAB, findBuildingPrefab, type SimBuildingPrefab } from "../catalogue/building-prefabs.js";
 import { findNetworkPrefab, type SimNetworkPrefab } from "../catalogue/network-prefabs.js";
-import {
-  ACTIVE,
-  COMPLETED,
-  createBuilding,
-  DOWN,
-  FLOODED,
-  removeBuilding,
-  setProblem,
-} from "../fabric/buildings.js";
+import { createBuilding, DOWN, removeBuilding, setProblem } from "../fabric/buildings.js";
 import {
   createNode,
   createSegment,
@@ -86,9 +78,9 @@ export function moveBuilding(world: World, command: MoveBuilding): MoveBuildingR
 export function setBuildingActive(world: World, command: SetBuildingActive): SetBuildingActiveResult {
   const building = requireBuilding(world, command.id);
   const before = building.flags;
-  const usable = (before & COMPLETED) !== 0 && (before & (DOWN | FLOODED)) === 0;
+  const usable = (before & FLAG.Completed) !== 0 && (before & (DOWN | FLAG.Flooded)) === 0;
   building.switchedOff = !command.active;
-  building.flags = command.active && usable ? before | ACTIVE : before & ~ACTIVE;
+  building.flags = command.active && usable ? before | FLAG.Active : before & ~FLAG.Active;
   setProblem(building, "TurnedOff", building.switchedOff, world.frame);
   return { prefab: building.prefab, beforeFlags: flagNames(before), afterFlags: flagNames(building.flags) };
 }

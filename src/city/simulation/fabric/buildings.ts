@@ -1,7 +1,7 @@
 /** Buildings: how they come into being, what they hold, whether they work, what troubles them, and how they go. */
 import type { GroundPoint } from "../../game.js";
 import { footprintRadius, squareAround } from "../../geometry.js";
-import { flagBit, PROBLEMS_1, PROBLEMS_2, type ProblemName, type Severity, type Zone } from "../../terms.js";
+import { FLAG, PROBLEMS_1, PROBLEMS_2, type ProblemName, type Severity, type Zone } from "../../terms.js";
 import type { SimBuildingPrefab } from "../catalogue/building-prefabs.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
 import { NO_PROBLEMS, type SimBuilding } from "../state/entities.js";
@@ -10,18 +10,8 @@ import { moveOut } from "./citizens.js";
 import { attach } from "./reach.js";
 import { forgetOccupiedNear, occupyNear } from "./zone-blocks.js";
 
-const CREATED = flagBit("Created");
-const HIGH_DENSITY = flagBit("HighDensity");
-export const ROAD_ACCESS_FAILED = flagBit("RoadAccessFailed");
-export const COMPLETED = flagBit("Completed");
-export const ACTIVE = flagBit("Active");
-export const ABANDONED = flagBit("Abandoned");
-export const DEMOLISHING = flagBit("Demolishing");
-export const COLLAPSED = flagBit("Collapsed");
-export const FLOODED = flagBit("Flooded");
-export const BURNED_DOWN = flagBit("BurnedDown");
 /** Nobody lives or works here any more. */
-export const DOWN = ABANDONED | COLLAPSED | BURNED_DOWN;
+export const DOWN = FLAG.Abandoned | FLAG.Collapsed | FLAG.BurnedDown;
 
 const MIN_HOMES_HUNDREDTHS = 100;
 const MIN_JOBS_HUNDREDTHS = 200;
@@ -101,7 +91,7 @@ export function upgrade(world: World, building: SimBuilding, prefab: SimBuilding
 
 /** Complete, and neither switched off, abandoned, collapsed nor flooded. */
 export function isActive(building: SimBuilding): boolean {
-  return (building.flags & ACTIVE) !== 0;
+  return (building.flags & FLAG.Active) !== 0;
 }
 
 /** Active and supplied with all it needs to do its work. */
@@ -133,9 +123,9 @@ export function streetOf(world: World, building: SimBuilding): string {
 }
 
 function initialFlags(prefab: SimBuildingPrefab, flooded: boolean): number {
-  const base = CREATED | (prefab.growable?.highDensity ? HIGH_DENSITY : 0);
-  if (flooded) return base | FLOODED | (prefab.growable ? 0 : COMPLETED);
-  return prefab.growable ? base : base | COMPLETED | ACTIVE;
+  const base = FLAG.Created | (prefab.growable?.highDensity ? FLAG.HighDensity : 0);
+  if (flooded) return base | FLAG.Flooded | (prefab.growable ? 0 : FLAG.Completed);
+  return prefab.growable ? base : base | FLAG.Completed | FLAG.Active;
 }
 
 /** `max(floor, cells * k + rnd(0..99)) / 100`, truncated, per kind of place; civic buildings have fixed jobs. */

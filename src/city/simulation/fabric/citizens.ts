@@ -6,11 +6,8 @@ import type { World } from "../state/world.js";
 
 /** Citizens age one unit in half a week. */
 const FRAMES_PER_AGE_UNIT = FRAMES_PER_WEEK / 2;
-export const TEEN_AGE = 15;
-export const ADULT_AGE = 45;
-export const PARENT_AGE_LIMIT = 90;
-export const RETIREMENT_AGE = 180;
-export const OLDEST_AGE = 240;
+/** In units: where a stage of life begins, and where none is left. */
+export const AGE = { teen: 15, adult: 45, tooOldForChildren: 90, retired: 180, oldest: 240 };
 
 /** Shares in percent of newcomers' education: none, elementary, high school; the rest come from university. */
 const NEWCOMER_EDUCATION = [62, 88, 98];
@@ -48,10 +45,10 @@ export function moveIn(world: World, home: SimBuilding): void {
   households.put(household);
   home.householdIds.push(household.id);
   for (let i = 0; i < adults; i++) {
-    const age = ADULT_AGE + random.below(80);
+    const age = AGE.adult + random.below(80);
     addCitizen(world, household, age, newcomerEducation(random.below(100)));
   }
-  for (let i = 0; i < children; i++) addCitizen(world, household, random.below(ADULT_AGE), 0);
+  for (let i = 0; i < children; i++) addCitizen(world, household, random.below(AGE.adult), 0);
 }
 
 /** @param age in age units at this moment */

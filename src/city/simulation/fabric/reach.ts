@@ -2,7 +2,6 @@
  * What a building is within reach of: the road it opens to and where that leads, the pipes that can serve it, the
  * water. A pure function of where things are; roads and pipes are kept up to date when either comes or goes.
  */
-
 import { boxAround, CELL_METERS, distanceToLine, squareAround } from "../../geometry.js";
 import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
 import { DisjointSets } from "../state/collections.js";

@@ -2,7 +2,6 @@
  * The map a new city begins on: a highway of two carriageways from edge to edge, and nothing else. Each carriageway
  * passes a node at a known place near the plain, where the first road of a town can join it.
  */
-
 import { findNetworkPrefab, type SimNetworkPrefab } from "../catalogue/network-prefabs.js";
 import { MAP_HALF_METERS } from "../state/terrain.js";
 import type { World } from "../state/world.js";

@@ -1,5 +1,4 @@
 /** A cycle in the life of a business: workers, customers, wares. */
-
 import { setProblem } from "../fabric/buildings.js";
 import { averageEducation } from "../fabric/citizens.js";
 import { isConnectedOutside } from "../fabric/reach.js";

@@ -1,16 +1,9 @@
 /** Decline: what goes wrong with a building, when people give it up, and how it falls down. */
-import { type ProblemName, ZONES } from "../../terms.js";
+import { FLAG, type ProblemName, ZONES } from "../../terms.js";
 import {
-  ABANDONED,
-  ACTIVE,
-  BURNED_DOWN,
-  COLLAPSED,
   clearProblems,
-  DEMOLISHING,
   empty,
-  FLOODED,
   gravest,
-  ROAD_ACCESS_FAILED,
   removeBuilding,
   setProblem,
   UNBEARABLE_AFTER_FRAMES,
@@ -56,8 +49,10 @@ export function checkSupplies(world: World, building: SimBuilding): void {
   setProblem(building, "Heating", !supply.heat && growable, frame);
   setProblem(building, "RoadNotConnected", roadMissing, frame);
   setProblem(building, "TurnedOff", building.switchedOff, frame);
-  setProblem(building, "Flood", (building.flags & FLOODED) !== 0, frame);
-  building.flags = roadMissing ? building.flags | ROAD_ACCESS_FAILED : building.flags & ~ROAD_ACCESS_FAILED;
+  setProblem(building, "Flood", (building.flags & FLAG.Flooded) !== 0, frame);
+  building.flags = roadMissing
+    ? building.flags | FLAG.RoadAccessFailed
+    : building.flags & ~FLAG.RoadAccessFailed;
 }
 
 /** What piles up unless somebody takes care of it. */
@@ -90,7 +85,7 @@ export function checkFire(world: World, building: SimBuilding): boolean {
   if (quality > 0 && world.random.percent(EXTINGUISHED_PERCENT * quality)) building.burning = 0;
   setProblem(building, "Fire", building.burning > 0, world.frame);
   if (building.burning < BURNED_DOWN_CYCLES) return false;
-  fallDown(world, building, BURNED_DOWN | COLLAPSED);
+  fallDown(world, building, FLAG.BurnedDown | FLAG.Collapsed);
   return true;
 }
 
@@ -104,16 +99,16 @@ export function reasonToAbandon(world: World, building: SimBuilding): ProblemNam
 
 export function abandon(world: World, building: SimBuilding): void {
   empty(world, building);
-  world.changeFlags(building, (building.flags & ~ACTIVE) | ABANDONED);
+  world.changeFlags(building, (building.flags & ~FLAG.Active) | FLAG.Abandoned);
   building.declineFrame = world.frame;
 }
 
 /** A ruin's turn: abandoned buildings collapse, rubble is cleared away in the end. */
 export function decay(world: World, building: SimBuilding): void {
   const age = world.frame - building.declineFrame;
-  const collapsed = (building.flags & COLLAPSED) !== 0;
+  const collapsed = (building.flags & FLAG.Collapsed) !== 0;
   if (collapsed && age >= CLEARED_AFTER_FRAMES) removeBuilding(world, building);
-  else if (!collapsed && age >= COLLAPSE_AFTER_FRAMES) fallDown(world, building, COLLAPSED);
+  else if (!collapsed && age >= COLLAPSE_AFTER_FRAMES) fallDown(world, building, FLAG.Collapsed);
 }
 
 /**
@@ -126,11 +121,11 @@ export function checkZone(world: World, building: SimBuilding): boolean {
   const zone = ZONES.indexOf(zoneOf(building.prefab));
   const refused =
     block?.cells.some((cell, i) => (building.lotMask & (1 << i)) !== 0 && cell !== zone) ?? false;
-  if (refused && (building.flags & DEMOLISHING) !== 0) {
+  if (refused && (building.flags & FLAG.Demolishing) !== 0) {
     removeBuilding(world, building);
     return true;
   }
-  building.flags = refused ? building.flags | DEMOLISHING : building.flags & ~DEMOLISHING;
+  building.flags = refused ? building.flags | FLAG.Demolishing : building.flags & ~FLAG.Demolishing;
   return false;
 }
 
@@ -138,7 +133,7 @@ function fallDown(world: World, building: SimBuilding, flags: number): void {
   empty(world, building);
   clearProblems(building);
   building.burning = 0;
-  world.changeFlags(building, (building.flags & ~(ACTIVE | ABANDONED)) | flags);
+  world.changeFlags(building, (building.flags & ~(FLAG.Active | FLAG.Abandoned)) | flags);
   building.declineFrame = world.frame;
 }
 

@@ -1,7 +1,7 @@
 /** The three demand bars. Formulas as published for the game, in integers with truncating division. */
 import type { Demand } from "../../game.js";
 import { DOWN } from "../fabric/buildings.js";
-import { ADULT_AGE, ageOf, RETIREMENT_AGE } from "../fabric/citizens.js";
+import { AGE, ageOf } from "../fabric/citizens.js";
 import type { World } from "../state/world.js";
 
 /** Moves each bar one point towards its target. Called once a cycle, which makes about two points a day. */
@@ -59,7 +59,7 @@ export function cityTotals(world: World) {
   for (const citizen of world.citizens.all()) {
     if (citizen.workId !== 0) continue;
     const age = ageOf(citizen, world.frame);
-    if (age >= ADULT_AGE && age < RETIREMENT_AGE) unemployed++;
+    if (age >= AGE.adult && age < AGE.retired) unemployed++;
   }
   return {
     jobs,

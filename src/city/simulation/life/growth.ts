@@ -1,8 +1,8 @@
 /** Growth: zoned lots become building sites, sites become buildings, and buildings rise to better ones. */
-import { type SubService, ZONES, type Zone } from "../../terms.js";
+import { FLAG, type SubService, ZONES, type Zone } from "../../terms.js";
 import { growablesFor } from "../catalogue/building-prefabs.js";
-import { ACTIVE, COMPLETED, createBuilding, FLOODED, setProblem, upgrade } from "../fabric/buildings.js";
-import { ageOf, averageEducation, TEEN_AGE } from "../fabric/citizens.js";
+import { createBuilding, setProblem, upgrade } from "../fabric/buildings.js";
+import { AGE, ageOf, averageEducation } from "../fabric/citizens.js";
 import { BLOCK_COLUMNS, cellBit, cellCenter, occupiedCells, usableCells } from "../fabric/zone-blocks.js";
 import { FRAMES_PER_DAY } from "../state/calendar.js";
 import type { SimBuilding, SimZoneBlock } from "../state/entities.js";
@@ -60,8 +60,8 @@ export function growOnBlock(world: World, block: SimZoneBlock): void {
 /** A building site's turn. */
 export function continueConstruction(world: World, building: SimBuilding): void {
   if (world.frame - building.builtFrame < CONSTRUCTION_FRAMES) return;
-  const usable = !building.switchedOff && (building.flags & FLOODED) === 0;
-  building.flags |= COMPLETED | (usable ? ACTIVE : 0);
+  const usable = !building.switchedOff && (building.flags & FLAG.Flooded) === 0;
+  building.flags |= FLAG.Completed | (usable ? FLAG.Active : 0);
   building.declineFrame = world.frame;
 }
 
@@ -128,7 +128,7 @@ function isBelowLevel({ prefab, landValue }: SimBuilding, { serviceScore }: Surr
 function adultsOf(world: World, building: SimBuilding): number[] {
   return building.householdIds
     .flatMap((id) => world.households.at(id).memberIds)
-    .filter((id) => ageOf(world.citizens.at(id), world.frame) >= TEEN_AGE);
+    .filter((id) => ageOf(world.citizens.at(id), world.frame) >= AGE.teen);
 }
 
 function firstFreeRow(block: SimZoneBlock, free: number, startRow: number): number {

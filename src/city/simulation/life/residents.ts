@@ -1,20 +1,7 @@
 /** A cycle in the life of a residential building: growing older, learning, working, shopping, coming and going. */
 import type { Coverage } from "../catalogue/building-prefabs.js";
 import { gravest, isActive } from "../fabric/buildings.js";
-import {
-  ADULT_AGE,
-  addCitizen,
-  ageOf,
-  die,
-  moveIn,
-  moveOut,
-  OLDEST_AGE,
-  PARENT_AGE_LIMIT,
-  quitJob,
-  RETIREMENT_AGE,
-  TEEN_AGE,
-  takeJob,
-} from "../fabric/citizens.js";
+import { AGE, addCitizen, ageOf, die, moveIn, moveOut, quitJob, takeJob } from "../fabric/citizens.js";
 import { isConnectedOutside } from "../fabric/reach.js";
 import type { Citizen, Household, SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
@@ -75,9 +62,9 @@ function updateHousehold(world: World, home: SimBuilding, household: Household):
       continue;
     }
     learn(world, home, citizen, age);
-    if (age >= RETIREMENT_AGE) quitJob(world, citizen);
-    else if (age >= ADULT_AGE && citizen.workId === 0) seekJob(world, citizen);
-    if (age >= ADULT_AGE && age < PARENT_AGE_LIMIT) parents++;
+    if (age >= AGE.retired) quitJob(world, citizen);
+    else if (age >= AGE.adult && citizen.workId === 0) seekJob(world, citizen);
+    if (age >= AGE.adult && age < AGE.tooOldForChildren) parents++;
   }
   const { length } = household.memberIds;
   const hasRoom = length > 0 && length < LARGEST_FAMILY && world.citizens.hasRoomFor(1);
@@ -86,7 +73,7 @@ function updateHousehold(world: World, home: SimBuilding, household: Household):
 }
 
 function diesNow(world: World, home: SimBuilding, age: number): boolean {
-  const ageShare = (age - RETIREMENT_AGE) / (OLDEST_AGE - RETIREMENT_AGE);
+  const ageShare = (age - AGE.retired) / (AGE.oldest - AGE.retired);
   const percent = (ageShare > 0 ? 3 * ageShare ** 2 : 0) + (home.health < 20 ? ILL_DEATH_PERCENT : 0);
   return percent > 0 && world.random.percent(percent);
 }
@@ -99,9 +86,9 @@ function learn(world: World, home: SimBuilding, citizen: Citizen, age: number): 
 }
 
 function schoolFor(education: number, age: number): Coverage | null {
-  if (education === 0 && age < PARENT_AGE_LIMIT) return "elementary";
-  if (education === 1 && age >= TEEN_AGE && age < ADULT_AGE * 2) return "highSchool";
-  if (education === 2 && age >= ADULT_AGE && age < ADULT_AGE * 3) return "university";
+  if (education === 0 && age < AGE.tooOldForChildren) return "elementary";
+  if (education === 1 && age >= AGE.teen && age < AGE.adult * 2) return "highSchool";
+  if (education === 2 && age >= AGE.adult && age < AGE.adult * 3) return "university";
   return null;
 }
 

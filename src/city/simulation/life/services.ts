@@ -3,8 +3,9 @@
  * capacity allows; services raise the value of land, pollution, ruins, crime and taxes lower it.
  */
 import { distance, squareAround } from "../../geometry.js";
+import { FLAG } from "../../terms.js";
 import type { Coverage } from "../catalogue/building-prefabs.js";
-import { ABANDONED, isActive, isWorking } from "../fabric/buildings.js";
+import { isActive, isWorking } from "../fabric/buildings.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 
@@ -101,7 +102,7 @@ function nuisances(world: World, building: SimBuilding): { pollution: number; ru
     const away = distance(other.position, building.position);
     if (id === building.id || away > NUISANCE_METERS) continue;
     pollution += pollutionOf(other) * (1 - away / NUISANCE_METERS);
-    if ((other.flags & ABANDONED) !== 0) ruins++;
+    if ((other.flags & FLAG.Abandoned) !== 0) ruins++;
   }
   return { pollution: Math.min(pollution, 100), ruins };
 }

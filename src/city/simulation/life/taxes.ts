@@ -1,5 +1,4 @@
 /** Taxes and upkeep: the rates and who sets them, what a building pays and costs, and how its owner bears the rate. */
-
 import { CommandRefusedError, type SetTaxRate, type SetTaxRateResult, type TaxRow } from "../../game.js";
 import { LEVELS, SLIDER_SUB_SERVICES } from "../../terms.js";
 import { setProblem } from "../fabric/buildings.js";

@@ -1,5 +1,4 @@
 /** The invariants of a city. A sound city has no faults; a save with faults is refused. */
-
 import { zoneOf } from "../fabric/buildings.js";
 import { BLOCK_COLUMNS } from "../fabric/zone-blocks.js";
 import type { World } from "../state/world.js";

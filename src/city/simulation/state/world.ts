@@ -4,7 +4,7 @@
  */
 import type { ClockState, Message } from "../../game.js";
 import { boxAround, footprintRadius, squareAround } from "../../geometry.js";
-import { flagBit } from "../../terms.js";
+import { FLAG } from "../../terms.js";
 import { COVERAGES, type Coverage } from "../catalogue/building-prefabs.js";
 import { gameTimeMs } from "./calendar.js";
 import { PlacedPool, Pool, SortedById, SpatialIndex } from "./collections.js";
@@ -22,8 +22,6 @@ const LIMITS = {
   citizens: 1_048_575,
   households: 524_287,
 } as const;
-
-const ABANDONED = flagBit("Abandoned");
 
 const KEPT_MESSAGES = 100;
 
@@ -141,5 +139,7 @@ export class World {
 }
 
 function isNuisance({ prefab, flags }: SimBuilding): boolean {
-  return prefab.service === "Industrial" || (prefab.civic?.pollution ?? 0) > 0 || (flags & ABANDONED) !== 0;
+  return (
+    prefab.service === "Industrial" || (prefab.civic?.pollution ?? 0) > 0 || (flags & FLAG.Abandoned) !== 0
+  );
 }

@@ -1,8 +1,8 @@
 /** Handing out what a connected network carries: to everybody if there is enough, else to the nearest first. */
 import { distance } from "../../geometry.js";
-import type { ProblemName } from "../../terms.js";
+import { FLAG, type ProblemName } from "../../terms.js";
 import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
-import { COMPLETED, DOWN, isActive } from "../fabric/buildings.js";
+import { DOWN, isActive } from "../fabric/buildings.js";
 import { isAtShore } from "../fabric/reach.js";
 import { NO_PROBLEMS, type SimBuilding, type SimNode } from "../state/entities.js";
 import type { World } from "../state/world.js";
@@ -57,7 +57,7 @@ export function circuitOf(circuits: Map<number, Circuit>, key: number): Circuit 
 
 /** Finished, standing, and not switched off. */
 export function isInUse(building: SimBuilding): boolean {
-  return (building.flags & COMPLETED) !== 0 && (building.flags & DOWN) === 0 && !building.switchedOff;
+  return (building.flags & FLAG.Completed) !== 0 && (building.flags & DOWN) === 0 && !building.switchedOff;
 }
 
 /** Whether a plant has what its place must offer: a road, the shore. */

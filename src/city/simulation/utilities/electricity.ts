@@ -5,7 +5,8 @@
  */
 import type { GroundPoint } from "../../game.js";
 import { footprintRadius } from "../../geometry.js";
-import { ABANDONED, setProblem } from "../fabric/buildings.js";
+import { FLAG } from "../../terms.js";
+import { setProblem } from "../fabric/buildings.js";
 import { temperature } from "../state/calendar.js";
 import { DisjointSets } from "../state/collections.js";
 import type { SimBuilding } from "../state/entities.js";
@@ -29,7 +30,7 @@ const ELECTRIC_HEATING_FACTOR = 1.5;
 /** Forms the circuits anew and decides who has power. */
 export function distributePower(world: World): void {
   const field = new PowerField();
-  const buildings = world.buildings.all().filter((building) => (building.flags & ABANDONED) === 0);
+  const buildings = world.buildings.all().filter((building) => (building.flags & FLAG.Abandoned) === 0);
   for (const building of buildings) {
     field.spread(building.position, footprintRadius(building) + FIELD_METERS);
   }
