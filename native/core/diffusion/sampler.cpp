@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/diffusion/guidance.h"
+#include "core/runtime/device.h"
 #include "core/runtime/error.h"
 
 namespace carillon {
@@ -19,7 +20,7 @@ NoiseStreams::NoiseStreams(const std::vector<uint64_t>& seeds) {
 at::Tensor NoiseStreams::next(int64_t frames, int64_t channels, at::Device device) {
   std::vector<at::Tensor> items;
   for (const auto& stream : streams_) items.push_back(at::randn({1, frames, channels}, stream, at::kFloat));
-  return at::cat(items).to(device);
+  return upload(at::cat(items), device);
 }
 
 at::Tensor inject_source(const at::Tensor& state, const Repaint& repaint, const at::Tensor& noise, double time) {
@@ -69,6 +70,7 @@ class Sampler {
   at::Tensor velocity(size_t step);
   at::Tensor advanced(const at::Tensor& velocity, size_t step);
   void inject(size_t step);
+  void check_state() const;
 
   const Dit& dit_;
   const DenoiseJob& job_;
@@ -98,7 +100,7 @@ Sampler::Sampler(const Dit& dit, const DenoiseJob& job, NoiseStreams& noise)
   initial_noise_ = noise_.next(frames_, dit_.latent_channels(), device_);
   state_ = initial_noise_;
   if (job.denoise.cover_noise_strength > 0.0) start_from_cover();
-  modulation_ = dit_.modulate(at::tensor(schedule_, at::kFloat).to(device_));
+  modulation_ = dit_.modulate(upload(at::tensor(schedule_, at::kFloat), device_));
 }
 
 PreparedConditions Sampler::prepare(const Conditions& conditions) const {
@@ -144,6 +146,16 @@ void Sampler::inject(size_t step) {
   state_ = inject_source(state_, *job_.repaint, initial_noise_, next_time(schedule_, step));
 }
 
+/// Once a run, for a GPU has to finish before it can tell: what is not finite stays so.
+void Sampler::check_state() const {
+  const at::Tensor facts = at::stack({state_.isfinite().all(), state_.any()}).to(at::kCPU);
+  const bool* const is = facts.const_data_ptr<bool>();
+  if (!is[0]) {
+    fail(ErrorCode::kNotFinite, "denoising gave a value that is not finite; the checkpoint may be damaged");
+  }
+  if (!is[1]) fail(ErrorCode::kNotFinite, "denoising gave latents that are all zero");
+}
+
 at::Tensor Sampler::run(const Control& control) {
   const int64_t steps = static_cast<int64_t>(schedule_.size());
   const auto covered = static_cast<int64_t>(static_cast<double>(steps) * job_.denoise.cover_strength);
@@ -157,14 +169,10 @@ at::Tensor Sampler::run(const Control& control) {
     }
     state_ = advanced(velocity(step), step);
     if (job_.repaint) inject(step);
-    if (!state_.isfinite().all().item<bool>()) {
-      fail(ErrorCode::kNotFinite, "denoising gave a value that is not finite at step " + std::to_string(step + 1) +
-                                      " of " + std::to_string(steps) + "; the checkpoint may be damaged");
-    }
     control.report(Stage::kDenoise, step + 1, steps);
   }
   if (job_.repaint && job_.repaint->crossfade_frames > 0) state_ = blend_edges(state_, *job_.repaint);
-  if (!state_.any().item<bool>()) fail(ErrorCode::kNotFinite, "denoising gave latents that are all zero");
+  check_state();
   return state_;
 }
 

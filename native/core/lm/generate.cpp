@@ -9,6 +9,7 @@
 #include "core/lm/program.h"
 #include "core/lm/sampler.h"
 #include "core/lm/vocabulary.h"
+#include "core/runtime/device.h"
 #include "core/runtime/error.h"
 
 namespace carillon {
@@ -213,7 +214,7 @@ class Generation {
       for (const size_t row : active) cache_rows.push_back(static_cast<int64_t>(row + rows_.size()));
     }
     const auto last = decoder_.feed(batch, cache_rows);
-    const auto select = at::tensor(lines, at::kLong).to(last.device());
+    const auto select = upload(at::tensor(lines, at::kLong), last.device());
     hidden.conditional = last.narrow(0, 0, count).index_select(0, select);
     if (guided_) hidden.unconditional = last.narrow(0, count, count).index_select(0, select);
     return hidden;
@@ -263,7 +264,7 @@ class Generation {
 
   void choose_group(const Hidden& hidden, const Logits& logits, const TokenMask& mask, bool greedy,
                     const std::vector<int64_t>& lines) {
-    const auto select = at::tensor(lines, at::kLong).to(logits.conditional.device());
+    const auto select = upload(at::tensor(lines, at::kLong), logits.conditional.device());
     auto conditional = logits.conditional.index_select(0, select);
     const auto chosen = [&](size_t i) -> Row& { return rows_[hidden.rows[static_cast<size_t>(lines[i])]]; };
     if (!greedy && job_.repetition_penalty != 1.0) {

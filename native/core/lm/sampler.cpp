@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/runtime/device.h"
 #include "core/runtime/error.h"
 
 namespace carillon {
@@ -108,7 +109,7 @@ void penalize(const at::Tensor& row, int64_t first, std::span<const int32_t> ids
   std::sort(columns.begin(), columns.end());
   columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
   if (columns.empty()) return;
-  const auto index = at::tensor(columns, at::kLong).to(row.device());
+  const auto index = upload(at::tensor(columns, at::kLong), row.device());
   const auto values = row.index_select(0, index);
   row.index_copy_(0, index, at::where(values < 0, values * penalty, values / penalty));
 }

@@ -7,6 +7,7 @@
 
 #include "core/nn/rms_norm.h"
 #include "core/nn/rotary.h"
+#include "core/runtime/device.h"
 
 /// Before a function with a plain loop: compiled once per instruction set, and the loader picks the best.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
@@ -168,7 +169,7 @@ Rotary Rotary::slice(int64_t first, int64_t count) const {
 }
 
 Rotary Rotary::at(const at::Tensor& positions) const {
-  const at::Tensor index = positions.to(cos.device()).flatten();
+  const at::Tensor index = upload(positions, cos.device()).flatten();
   std::vector<int64_t> shape = positions.sizes().vec();
   shape.push_back(cos.size(1));
   return {cos.index_select(0, index).view(shape), sin.index_select(0, index).view(shape)};

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "core/runtime/device.h"
 #include "core/runtime/error.h"
 
 namespace carillon {
@@ -41,7 +42,7 @@ at::Tensor Qwen3Stack::embed(const at::Tensor& ids) const {
                                         " is outside the vocabulary of " + std::to_string(config.vocab_size));
     }
   }
-  return at::embedding(embeddings, index.to(embeddings.device()));
+  return at::embedding(embeddings, upload(index, embeddings.device()));
 }
 
 at::Tensor Qwen3Stack::encode(const at::Tensor& ids) const {

@@ -1,5 +1,6 @@
 #include "core/runtime/device.h"
 
+#include <ATen/ATen.h>
 #include <ATen/Context.h>
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/Parallel.h>
@@ -70,6 +71,10 @@ void use_own_stream(const at::Device& device, bool is_urgent) {
   if (!device.is_cuda() || !provided.insert(device.index()).second) return;
   const c10::impl::VirtualGuardImpl guard(device.type());
   guard.exchangeStream(guard.getStreamFromGlobalPool(device, is_urgent));
+}
+
+at::Tensor upload(const at::Tensor& host, const at::Device& device) {
+  return host.is_cpu() && device.is_cuda() ? host.pin_memory().to(device, /*non_blocking=*/true) : host.to(device);
 }
 
 std::vector<DeviceInfo> list_devices() {

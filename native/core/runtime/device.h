@@ -1,4 +1,5 @@
 #pragma once
+#include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
 #include <cstdint>
@@ -14,6 +15,9 @@ at::Device choose_device(const std::string& device);
 /// Gives the calling thread a stream of its own on a GPU, so that what other threads launch there is not waited for.
 /// Urgent work goes ahead of theirs. Once per thread and device; nothing on a CPU.
 void use_own_stream(const at::Device& device, bool is_urgent);
+
+/// A small tensor of the host's on `device`: through pinned memory, so that nobody waits for what a GPU does just then.
+at::Tensor upload(const at::Tensor& host, const at::Device& device);
 
 struct DeviceInfo {
   std::string name;  // what `device` may be set to: cpu, cuda:0, ...

@@ -12,7 +12,7 @@ namespace carillon {
 PromptStates read_prompts(const TextEncoder& text_encoder, const std::vector<int32_t>& text_token_ids,
                           const std::vector<int32_t>& lyric_token_ids) {
   const auto row = [&](const std::vector<int32_t>& ids) {
-    return at::tensor(ids, at::kLong).unsqueeze(0).to(text_encoder.placement().device);
+    return at::tensor(ids, at::kLong).unsqueeze(0);
   };
   return {text_encoder.encode(row(text_token_ids)), text_encoder.embed(row(lyric_token_ids))};
 }

@@ -17,8 +17,8 @@ struct Budget {
   int64_t launches, synchronisations, bytes;
 };
 
-constexpr Budget kToken{"a token of a guided pair, prompts of different length", 149, 5, 16432};
-constexpr Budget kEvaluation{"an evaluation of the DiT", 249, 3, 43265};
+constexpr Budget kToken{"a token of a guided pair, prompts of different length", 149, 1, 16432};
+constexpr Budget kEvaluation{"an evaluation of the DiT", 244, 2, 43264};
 constexpr Budget kTile{"a tile of the VAE", 220, 1, 7342080};
 constexpr Budget kLoading{"loading a renderer", 387, 529, 0};
 

@@ -111,7 +111,7 @@ TEST("denoise: the edges of a window fade outside it, and no further than the cl
 TEST("denoise: a broken checkpoint gives an error and no latents") {
   const AceStep model = tiny_ace_step(
       {}, [](Tensors& tensors) { tensors["decoder.proj_out.1.bias"].fill_(std::numeric_limits<float>::quiet_NaN()); });
-  EXPECT_THROWS(run(model, job_for(model, 1), {1}), "not finite at step 1 of 5");
+  EXPECT_THROWS(run(model, job_for(model, 1), {1}), "a value that is not finite");
 }
 
 TEST("denoise: reports every step and stops when told to") {

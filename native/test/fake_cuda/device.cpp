@@ -134,7 +134,8 @@ struct CUDAHooks : at::CUDAHooksInterface {
   bool hasCUDART() const override { return true; }
   bool hasCuDNN() const override { return true; }
   c10::DeviceIndex current_device() const override { return fake_cuda::device_of_thread; }
-  at::Allocator* getPinnedMemoryAllocator() const override { return c10::GetAllocator(c10::kCPU); }
+  at::Allocator* getPinnedMemoryAllocator() const override { return &fake_cuda::pinned_allocator(); }
+  bool isPinnedPtr(const void* data) const override { return fake_cuda::is_pinned(data); }
   const at::Generator& getDefaultGenerator(c10::DeviceIndex device) const override {
     return fake_cuda::default_generator(device);
   }

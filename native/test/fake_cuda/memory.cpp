@@ -134,6 +134,28 @@ class Allocator final : public c10::DeviceAllocator {
   }
 };
 
+/// By their addresses, with their sizes.
+std::map<const char*, size_t> pinned_blocks;
+std::mutex pinned_mutex;
+
+void unpin(void* pointer) {
+  const std::lock_guard lock(pinned_mutex);
+  pinned_blocks.erase(static_cast<char*>(pointer));
+  std::free(pointer);
+}
+
+class PinnedAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t bytes) override {
+    void* const pointer = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+    const std::lock_guard lock(pinned_mutex);
+    pinned_blocks[static_cast<char*>(pointer)] = bytes;
+    return {pointer, pointer, &unpin, c10::Device(c10::kCPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &unpin; }
+  void copy_data(void* to, const void* from, size_t bytes) const override { std::memcpy(to, from, bytes); }
+};
+
 /// Nothing here allocates: the fault may have come from anywhere.
 void on_fault(int, siginfo_t* info, void*) {
   if (device_of(info->si_addr) < 0) {
@@ -164,6 +186,19 @@ const bool started = [] {
 c10::DeviceAllocator& allocator() {
   static auto* const instance = new Allocator;
   return *instance;
+}
+
+c10::Allocator& pinned_allocator() {
+  static auto* const instance = new PinnedAllocator;
+  return *instance;
+}
+
+bool is_pinned(const void* pointer) {
+  const std::lock_guard lock(pinned_mutex);
+  const auto after = pinned_blocks.upper_bound(static_cast<const char*>(pointer));
+  if (after == pinned_blocks.begin()) return false;
+  const auto& [begin, bytes] = *std::prev(after);
+  return static_cast<const char*>(pointer) < begin + bytes;
 }
 
 DeviceIndex device_of(const void* pointer) {

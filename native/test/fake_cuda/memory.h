@@ -11,6 +11,10 @@ using c10::DeviceIndex;
 /// Throws OutOfMemoryError beyond FAKE_CUDA_MEMORY_MB, and where a test asks for it.
 c10::DeviceAllocator& allocator();
 
+/// Memory of the host that a device copies from without the host's waiting.
+c10::Allocator& pinned_allocator();
+bool is_pinned(const void* pointer);
+
 /// The device whose memory `pointer` lies in, or -1.
 DeviceIndex device_of(const void* pointer);
 
