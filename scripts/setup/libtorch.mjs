@@ -52,7 +52,7 @@ function fromPython() {
 
 /**
  * Builds of the wheel, newest first: the oldest driver that each runs on, and the compute capabilities that it has kernels
- * for (https://docs.nvidia.com/cuda/cuda-toolkit-release-notes, https://github.com/pytorch/pytorch/blob/main/RELEASE.md).
+ * for (https://docs.nvidia.com/cuda/cuda-toolkit-release-notes, https://pytorch.org/get-started).
  */
 const CUDA_BUILDS = [
   { build: "cu130", driver: 580, capabilities: [7.5, Number.POSITIVE_INFINITY] },
