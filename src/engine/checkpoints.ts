@@ -102,6 +102,18 @@ export class Checkpoints {
     return readConfig(this.#resolve(name, embeddedModel).directory).is_turbo === true;
   }
 
+  /**
+   * What its configuration says a model is made for; null where it says nothing.
+   * @param directory where it lies; absent for a name of `rendererNames()`
+   */
+  supportedTasks(
+    name: string,
+    directory = this.#resolve(name, embeddedModel).directory,
+  ): readonly string[] | null {
+    const { supported_tasks: tasks } = readConfig(directory);
+    return Array.isArray(tasks) ? tasks.map(String) : null;
+  }
+
   #resolve(name: string, embeddedName: string): Checkpoint {
     if (name === embeddedName) return { name, directory: this.#embeddedDirectory(name) };
     const known = this.#elsewhere.get(name);

@@ -128,6 +128,7 @@ export class Engine implements MusicEngine {
         isDefault: name === defaultName,
         isLoaded: renderer !== undefined,
         isTurbo: renderer?.isTurbo ?? this.#checkpoints.isTurbo(name),
+        supportedTasks: this.#checkpoints.supportedTasks(name, renderer?.directory),
       };
     });
   }

@@ -218,6 +218,8 @@ export interface ModelEntry {
   isDefault: boolean;
   isLoaded: boolean;
   isTurbo: boolean;
+  /** What its configuration says it is made for, or null. */
+  supportedTasks: readonly string[] | null;
 }
 
 export interface SlotState {

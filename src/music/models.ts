@@ -2,7 +2,6 @@
 
 import { isAbsolute, posix } from "node:path";
 import type { CallOptions } from "../engine/addon.js";
-import { embeddedModel } from "../engine/checkpoints.js";
 import { EngineError } from "../engine/errors.js";
 import { durationSecondsRange } from "../engine/metadata.js";
 import type { MusicEngine, SlotState } from "../engine/types.js";
@@ -38,11 +37,13 @@ export function installedModel(models: readonly string[], asked: string): string
 const STARTED_AT_SECONDS = Math.floor(Date.now() / 1000);
 
 /**
- * What a model is made for: turbo models for three tasks, but the embedded one, whose training data shows all six.
- * Others are not refused: what comes of them is for the client to judge.
+ * What a model is made for: what its configuration says, else three tasks of a turbo model. Others are not refused: what
+ * comes of them is for the client to judge.
  */
-export function supportedTaskTypes(name: string, isTurbo: boolean): readonly TaskType[] {
-  return isTurbo && name !== embeddedModel ? ["text2music", "cover", "repaint"] : TASK_TYPES;
+export function supportedTaskTypes(engine: MusicEngine, name: string): readonly TaskType[] {
+  const model = engine.models().find((candidate) => candidate.name === name);
+  if (model?.supportedTasks) return TASK_TYPES.filter((task) => model.supportedTasks?.includes(task));
+  return model?.isTurbo === true ? ["text2music", "cover", "repaint"] : TASK_TYPES;
 }
 
 /** The models that a task can select, the default first; while that loads for the first time, it stands there alone. */
@@ -74,11 +75,10 @@ export function openRouterModels(engine: MusicEngine) {
 
 /** Everything that is installed. */
 export function modelInventory(engine: MusicEngine) {
-  const turboNames = new Set(engine.models().flatMap((model) => (model.isTurbo ? model.name : [])));
   return {
     models: installedModels(engine).map((model) => ({
       ...model,
-      supported_task_types: supportedTaskTypes(model.name, turboNames.has(model.name)),
+      supported_task_types: supportedTaskTypes(engine, model.name),
     })),
     default_model: defaultModelName(engine),
     lm_models: languageModels(engine),

@@ -51,6 +51,9 @@ describe("the six task types over HTTP", () => {
     const nano = new Checkpoints(checkpoints).renderer("carillon-nano");
     decoderReach = decoderReachSeconds(nano.vaeDirectory);
     cpSync(nano.directory, join(checkpoints, TURBO_MODEL), { recursive: true, dereference: true });
+    const config = join(checkpoints, TURBO_MODEL, "config.json");
+    const { supported_tasks: _, ...published } = JSON.parse(readFileSync(config, "utf8"));
+    writeFileSync(config, JSON.stringify(published));
     const settings = { SVC_CHECKPOINTS: checkpoints, SVC_CONFIG_PATH2: TURBO_MODEL };
     server = await startLiveServer(join(directory, "server"), settings);
     client = server.client;

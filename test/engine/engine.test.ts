@@ -80,8 +80,9 @@ describe("engine on the embedded model", () => {
     ]);
     expect(await engine.loadSlot(1, null)).to.deep.equal({ slot: 1, model: "carillon-nano", isTurbo: true });
     expect(messages.join("\n")).to.match(/acestep-v15-turbo .*embedded model carillon-nano/);
+    const supportedTasks = ["text2music", "cover", "repaint", "lego", "extract", "complete"];
     expect(engine.models()).to.deep.equal([
-      { name: "carillon-nano", isDefault: true, isLoaded: true, isTurbo: true },
+      { name: "carillon-nano", isDefault: true, isLoaded: true, isTurbo: true, supportedTasks },
     ]);
     expect(engine.loadedLanguageModel()).to.equal(null);
     expect(await engine.loadLanguageModel(null)).to.equal("carillon-nano/lm");

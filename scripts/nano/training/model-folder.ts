@@ -94,6 +94,7 @@ function ditConfig(size: ModelSize): object {
     architectures: ["AceStepConditionGenerationModel"],
     model_version: "turbo",
     is_turbo: true,
+    supported_tasks: ["text2music", "cover", "repaint", "lego", "extract", "complete"],
     ...transformerConfig(dit),
     in_channels: 3 * vae.latentChannels,
     audio_acoustic_hidden_dim: vae.latentChannels,

@@ -64,10 +64,8 @@ export async function readySlot({
   if (request.model !== null && namedModel([used], request.model) === undefined) {
     warnings.push(`model ${JSON.stringify(request.model)} is not loaded; ${used} was used`);
   }
-  if (request.analysis === null && !supportedTaskTypes(used, isTurbo).includes(request.taskType)) {
-    warnings.push(
-      `${used} is a turbo model, made for other tasks than ${request.taskType}: use a base model`,
-    );
+  if (request.analysis === null && !supportedTaskTypes(engine, used).includes(request.taskType)) {
+    warnings.push(`${used} is made for other tasks than ${request.taskType}: use a base model`);
   }
   return { slot, model: used, isTurbo };
 }
