@@ -16,7 +16,7 @@ import {
   parseGenerationRequest,
 } from "./index.js";
 import { createLogger, type Logger } from "./log.js";
-import { publishedModels } from "./models/published.js";
+import { PUBLISHED_MODELS } from "./models/published.js";
 import { TAG_POSITIONS } from "./music/dataset/data-set.js";
 import { plansUnasked } from "./music/song/job-context.js";
 import { type PreprocessOptions, preprocess } from "./preprocess.js";
@@ -297,7 +297,7 @@ async function listModels(): Promise<void> {
   for (const { name, isDefault } of engine.models()) console.log(isDefault ? `${name} (default)` : name);
   for (const { name } of engine.languageModels()) console.log(`${name} (language model)`);
   const installed = [...engine.models(), ...engine.languageModels()].map(({ name }) => name);
-  for (const name of publishedModels.filter((name) => !installed.includes(name))) {
+  for (const name of PUBLISHED_MODELS.filter((name) => !installed.includes(name))) {
     console.log(`${name} (not installed)`);
   }
   await engine.close();

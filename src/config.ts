@@ -4,7 +4,7 @@
  */
 import { delimiter, join, resolve } from "node:path";
 import { z } from "zod";
-import { defaultLanguageModel, defaultModel } from "./engine/checkpoints.js";
+import { DEFAULT_LANGUAGE_MODEL, DEFAULT_MODEL } from "./engine/checkpoints.js";
 import { isLoopbackName } from "./http/origins.js";
 
 interface Setting<S extends z.ZodType = z.ZodType> {
@@ -126,8 +126,8 @@ const SETTINGS = {
   ),
   slot1Model: setting(
     "SVC_CONFIG_PATH",
-    text(defaultModel),
-    defaultModel,
+    text(DEFAULT_MODEL),
+    DEFAULT_MODEL,
     "primary DiT model: a name in SVC_CHECKPOINTS or a path; the embedded model where the default is absent",
   ),
   slot2Model: setting("SVC_CONFIG_PATH2", optionalText, EMPTY, "second DiT model; enables slot 2"),
@@ -171,8 +171,8 @@ const SETTINGS = {
   ),
   languageModel: setting(
     "SVC_LM_MODEL_PATH",
-    text(defaultLanguageModel),
-    defaultLanguageModel,
+    text(DEFAULT_LANGUAGE_MODEL),
+    DEFAULT_LANGUAGE_MODEL,
     "default 5Hz language model: a name in SVC_CHECKPOINTS or a path",
   ),
   languageModelBackend: setting(

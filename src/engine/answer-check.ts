@@ -5,17 +5,17 @@
 import { writtenLanguage } from "./metadata.js";
 
 /** The share of the person's words that must be kept, counted with repeats. */
-const minKeptShare = 0.9;
+const MIN_KEPT_SHARE = 0.9;
 /** Below this many words the language of a text cannot be told, nor whether it is one. */
-const minTellingWords = 8;
+const MIN_TELLING_WORDS = 8;
 /** The share of different words among all; a text of few different words runs in circles. Songs repeat, captions do not. */
-const minDistinctShare = { caption: 0.4, lyrics: 0.08 };
-const minWordsToRepeat = { caption: 10, lyrics: 40 };
+const MIN_DISTINCT_SHARE = { caption: 0.4, lyrics: 0.08 };
+const MIN_WORDS_TO_REPEAT = { caption: 10, lyrics: 40 };
 /** The longest word of a person; what a model runs together is longer. */
-const maxWordLetters = 40;
+const MAX_WORD_LETTERS = 40;
 
 /** One of these words, or one that the person wrote, makes a section tag. */
-const sectionWords = new Set(
+const SECTION_WORDS = new Set(
   (
     "ad-lib adlib break breakdown bridge build buildup call chant choir chorus coda drop ending fade guitar hook inst " +
     "instrumental interlude intro lib middle outro piano post post-chorus pre pre-chorus prechorus rap refrain reprise " +
@@ -24,7 +24,7 @@ const sectionWords = new Set(
 );
 
 /** A caption that names none of those that were asked for is of another song. */
-const genreWords = new Set(
+const GENRE_WORDS = new Set(
   (
     "acid afrobeat ambient americana bachata baroque bebop bhangra bluegrass blues bolero bossa breakbeat celtic " +
     "chillhop chiptune choral classical country cumbia dancehall darkwave disco downtempo drill dub dubstep edm " +
@@ -52,7 +52,7 @@ export async function lyricsFault(lyrics: string, own: string): Promise<string |
   const ownWords = countWords(sung(own));
   const total = sum(ownWords.values());
   const kept = sum([...ownWords].map(([word, count]) => Math.min(count, written.get(word) ?? 0)));
-  if (kept < minKeptShare * total) return `it keeps ${kept} of ${total} words`;
+  if (kept < MIN_KEPT_SHARE * total) return `it keeps ${kept} of ${total} words`;
   const strange = tagsOf(lyrics).find((tag) => !isSection(tag) && !tagsOf(own).includes(tag));
   if (strange !== undefined) return `${JSON.stringify(strange)} is no section of a song`;
   return textFault(sung(lyrics), "lyrics");
@@ -67,17 +67,17 @@ async function textFault(text: string, kind: "caption" | "lyrics"): Promise<stri
     return "it mixes up words and metadata";
   const words = wordsOf(text);
   if (words.length === 0) return "it holds no words";
-  if (words.some((word) => word.length > maxWordLetters)) return "it runs words together";
+  if (words.some((word) => word.length > MAX_WORD_LETTERS)) return "it runs words together";
   const distinct = new Set(words).size;
-  if (words.length >= minWordsToRepeat[kind] && distinct < minDistinctShare[kind] * words.length) {
+  if (words.length >= MIN_WORDS_TO_REPEAT[kind] && distinct < MIN_DISTINCT_SHARE[kind] * words.length) {
     return "it repeats itself";
   }
   if (kind === "caption" && words.some((word, i) => word === words[i + 1] && word === words[i + 2])) {
     return "it repeats itself";
   }
   if (
-    words.length >= minTellingWords &&
-    distinct >= minTellingWords &&
+    words.length >= MIN_TELLING_WORDS &&
+    distinct >= MIN_TELLING_WORDS &&
     (await writtenLanguage(text)) === null
   ) {
     return "it reads like no language";
@@ -96,7 +96,7 @@ function tagsOf(lyrics: string): string[] {
 
 /** "verse 2", "guitar solo", "chorus - loud, with choir". */
 function isSection(tag: string): boolean {
-  return tag.length <= 80 && tag.split(/[^\p{L}-]+/u).some((word) => sectionWords.has(word));
+  return tag.length <= 80 && tag.split(/[^\p{L}-]+/u).some((word) => SECTION_WORDS.has(word));
 }
 
 /** "lo-fi", "lo fi" and "lofi" are one. */
@@ -106,7 +106,7 @@ function genresOf(text: string): Set<string> {
     .replace(/\b(hip|trip|lo) (hop|fi)\b/g, "$1$2")
     .replaceAll("-", "")
     .split(/[^\p{L}&]+/u);
-  return new Set(words.filter((word) => genreWords.has(word)));
+  return new Set(words.filter((word) => GENRE_WORDS.has(word)));
 }
 
 /** Lower-case words; in scripts that are written without spaces, characters. */

@@ -6,13 +6,13 @@ import { EngineError } from "./errors.js";
 import { hasTokenizerFiles } from "./tokenizer-files.js";
 
 /** Where they are configured and absent, the embedded model takes their place. */
-export const defaultModel = "acestep-v15-turbo";
-export const defaultLanguageModel = "acestep-5Hz-lm-0.6B";
+export const DEFAULT_MODEL = "acestep-v15-turbo";
+export const DEFAULT_LANGUAGE_MODEL = "acestep-5Hz-lm-0.6B";
 
-export const embeddedModel = "carillon-nano";
-const embeddedLanguageModel = `${embeddedModel}/lm`;
-const languageModelPrefix = "acestep-5Hz-lm-";
-const modelsInPackage = fileURLToPath(new URL("../../models", import.meta.url));
+export const EMBEDDED_MODEL = "carillon-nano";
+const EMBEDDED_LANGUAGE_MODEL = `${EMBEDDED_MODEL}/lm`;
+const LANGUAGE_MODEL_PREFIX = "acestep-5Hz-lm-";
+const MODELS_IN_PACKAGE = fileURLToPath(new URL("../../models", import.meta.url));
 
 /** One model on disk. */
 export interface Checkpoint {
@@ -48,7 +48,7 @@ export class Checkpoints {
   configured(name: string): string {
     if (!this.usesEmbedded(name))
       return this.#isInRoot(name) || !isDirectory(name) ? name : this.#nameOf(name);
-    return name === defaultModel ? embeddedModel : embeddedLanguageModel;
+    return name === DEFAULT_MODEL ? EMBEDDED_MODEL : EMBEDDED_LANGUAGE_MODEL;
   }
 
   /**
@@ -56,7 +56,7 @@ export class Checkpoints {
    * @throws EngineError MODEL_NOT_FOUND naming every place that was looked at
    */
   renderer(name: string): RendererCheckpoint {
-    const checkpoint = this.#resolve(name, embeddedModel);
+    const checkpoint = this.#resolve(name, EMBEDDED_MODEL);
     const part = (subfolder: string, sibling: string): string =>
       firstExisting(`the ${subfolder} of ${checkpoint.name}`, [
         join(checkpoint.directory, subfolder),
@@ -75,12 +75,14 @@ export class Checkpoints {
 
   /** @throws EngineError MODEL_NOT_FOUND naming every place that was looked at */
   languageModel(name: string): Checkpoint {
-    return this.#resolve(name, embeddedLanguageModel);
+    return this.#resolve(name, EMBEDDED_LANGUAGE_MODEL);
   }
 
   /** True where `name` is a default that is absent. */
   usesEmbedded(name: string): boolean {
-    return (name === defaultModel || name === defaultLanguageModel) && !isDirectory(join(this.#root, name));
+    return (
+      (name === DEFAULT_MODEL || name === DEFAULT_LANGUAGE_MODEL) && !isDirectory(join(this.#root, name))
+    );
   }
 
   /** DiTs that are installed, the embedded one last. */
@@ -93,13 +95,13 @@ export class Checkpoints {
   /** Language models that are installed, the embedded one last. */
   languageModelNames(): string[] {
     const elsewhere = [...this.#elsewhere].flatMap(([name, path]) => (isRenderer(path) ? [] : name));
-    const inRoot = this.#folders().filter((name) => name.startsWith(languageModelPrefix));
-    return [...elsewhere, ...inRoot, ...this.#embedded("lm").map(() => embeddedLanguageModel)];
+    const inRoot = this.#folders().filter((name) => name.startsWith(LANGUAGE_MODEL_PREFIX));
+    return [...elsewhere, ...inRoot, ...this.#embedded("lm").map(() => EMBEDDED_LANGUAGE_MODEL)];
   }
 
   /** For a name of `rendererNames()`. */
   isTurbo(name: string): boolean {
-    return readConfig(this.#resolve(name, embeddedModel).directory).is_turbo === true;
+    return readConfig(this.#resolve(name, EMBEDDED_MODEL).directory).is_turbo === true;
   }
 
   /**
@@ -108,7 +110,7 @@ export class Checkpoints {
    */
   supportedTasks(
     name: string,
-    directory = this.#resolve(name, embeddedModel).directory,
+    directory = this.#resolve(name, EMBEDDED_MODEL).directory,
   ): readonly string[] | null {
     const { supported_tasks: tasks } = readConfig(directory);
     return Array.isArray(tasks) ? tasks.map(String) : null;
@@ -147,18 +149,18 @@ export class Checkpoints {
 
   /** Where the embedded model may lie: in the package, or among the checkpoints where an application ships without it. */
   #embeddedRoots(): string[] {
-    return [modelsInPackage, this.#root];
+    return [MODELS_IN_PACKAGE, this.#root];
   }
 
   #embedded(part: string): string[] {
-    const present = this.#embeddedRoots().some((root) => isDirectory(join(root, embeddedModel, part)));
-    return present ? [embeddedModel] : [];
+    const present = this.#embeddedRoots().some((root) => isDirectory(join(root, EMBEDDED_MODEL, part)));
+    return present ? [EMBEDDED_MODEL] : [];
   }
 
   #folders(): string[] {
     if (!isDirectory(this.#root)) return [];
     return readdirSync(this.#root)
-      .filter((name) => name !== embeddedModel && isDirectory(join(this.#root, name)))
+      .filter((name) => name !== EMBEDDED_MODEL && isDirectory(join(this.#root, name)))
       .sort();
   }
 }

@@ -5,8 +5,8 @@ import type { PromptPart, Tokenizer } from "./tokenizer.js";
 import type { Metadata } from "./types.js";
 
 /** The weights were trained on these strings. */
-export const textToMusicInstruction = "Fill the audio semantic mask based on the given conditions:";
-const coverInstruction = "Generate audio semantic tokens based on the given conditions:";
+export const TEXT_TO_MUSIC_INSTRUCTION = "Fill the audio semantic mask based on the given conditions:";
+const COVER_INSTRUCTION = "Generate audio semantic tokens based on the given conditions:";
 
 export interface TaskDescription {
   task: TaskType;
@@ -26,9 +26,9 @@ export function instructionOf(description: TaskDescription): string {
   const track = description.trackName.trim().toUpperCase();
   switch (task) {
     case "text2music":
-      return hasAudioCodes ? coverInstruction : textToMusicInstruction;
+      return hasAudioCodes ? COVER_INSTRUCTION : TEXT_TO_MUSIC_INSTRUCTION;
     case "cover":
-      return coverInstruction;
+      return COVER_INSTRUCTION;
     case "repaint":
       return "Repaint the mask area based on the given conditions:";
     case "extract":
@@ -53,12 +53,12 @@ export function legoCaption(
   return `${song}Local: ${caption}\nMask Control: ${chunkMask === "explicit"}`;
 }
 
-const endOfText = "<|endoftext|>";
-const maxTextTokens = 256;
-const maxLyricTokens = 2048;
+const END_OF_TEXT = "<|endoftext|>";
+const MAX_TEXT_TOKENS = 256;
+const MAX_LYRIC_TOKENS = 2048;
 
 /** Shown as the duration where none is known. */
-const unknownDurationSeconds = 30;
+const UNKNOWN_DURATION_SECONDS = 30;
 
 export interface TextConditions {
   instruction: string;
@@ -69,11 +69,11 @@ export interface TextConditions {
 }
 
 export function encodeTextPrompt(tokenizer: Tokenizer, conditions: TextConditions): Promise<Int32Array> {
-  return withFinalToken(tokenizer, textPrompt(conditions), maxTextTokens);
+  return withFinalToken(tokenizer, textPrompt(conditions), MAX_TEXT_TOKENS);
 }
 
 export function encodeLyricPrompt(tokenizer: Tokenizer, conditions: TextConditions): Promise<Int32Array> {
-  return withFinalToken(tokenizer, lyricPrompt(conditions), maxLyricTokens);
+  return withFinalToken(tokenizer, lyricPrompt(conditions), MAX_LYRIC_TOKENS);
 }
 
 export function textPrompt(conditions: TextConditions): PromptPart[] {
@@ -83,13 +83,13 @@ export function textPrompt(conditions: TextConditions): PromptPart[] {
   const text =
     `# Instruction\n${instruction}\n\n# Caption\n${captionBody(conditions.caption)}\n\n` +
     `# Metas\n${metasBlock(conditions.metadata)}`;
-  return [{ text }, { control: endOfText }, { text: "\n" }];
+  return [{ text }, { control: END_OF_TEXT }, { text: "\n" }];
 }
 
 export function lyricPrompt(conditions: TextConditions): PromptPart[] {
   return [
     { text: `# Languages\n${conditions.language}\n\n# Lyric\n${conditions.lyrics}` },
-    { control: endOfText },
+    { control: END_OF_TEXT },
   ];
 }
 
@@ -99,7 +99,7 @@ function metasBlock({ bpm, timeSignature, keyScale, durationSeconds }: Metadata)
     `- bpm: ${bpm || "N/A"}\n` +
     `- timesignature: ${canonicalTimeSignature(timeSignature) ?? (timeSignature.trim() || "N/A")}\n` +
     `- keyscale: ${canonicalKeyScale(keyScale) ?? (keyScale.trim() || "N/A")}\n` +
-    `- duration: ${Math.trunc(durationSeconds ?? unknownDurationSeconds)} seconds\n`
+    `- duration: ${Math.trunc(durationSeconds ?? UNKNOWN_DURATION_SECONDS)} seconds\n`
   );
 }
 
@@ -118,5 +118,5 @@ async function withFinalToken(
   maxTokens: number,
 ): Promise<Int32Array> {
   const content = (await tokenizer.encode(parts)).subarray(0, maxTokens - 1);
-  return Int32Array.from([...content, tokenizer.controlId(endOfText)]);
+  return Int32Array.from([...content, tokenizer.controlId(END_OF_TEXT)]);
 }

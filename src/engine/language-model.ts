@@ -16,9 +16,9 @@ import { type PromptPart, Tokenizer } from "./tokenizer.js";
 import type { LanguageModelInfo, SamplingOptions } from "./types.js";
 
 /** Room for the longest song's 3000 codes and long lyrics; the models could address more. */
-const maxContextTokens = 8192;
+const MAX_CONTEXT_TOKENS = 8192;
 /** What stands around the words in any prompt, the think block before audio codes included. */
-const frameTokens = 128;
+const FRAME_TOKENS = 128;
 
 export interface TextJob {
   prompt: PromptPart[];
@@ -55,7 +55,7 @@ export class TextContext {
   static async load(checkpoint: Checkpoint): Promise<TextContext> {
     const config = await readConfig(checkpoint);
     const tokenizer = await Tokenizer.load(checkpoint.directory);
-    const maxTokens = Math.min(maxContextTokens, config.max_position_embeddings ?? maxContextTokens);
+    const maxTokens = Math.min(MAX_CONTEXT_TOKENS, config.max_position_embeddings ?? MAX_CONTEXT_TOKENS);
     return new TextContext(checkpoint.name, tokenizer, maxTokens, config);
   }
 
@@ -70,7 +70,7 @@ export class TextContext {
         tokens: (await this.tokenizer.encodeText(words)).length,
       })),
     );
-    const total = lengths.reduce((sum, { tokens }) => sum + tokens, frameTokens);
+    const total = lengths.reduce((sum, { tokens }) => sum + tokens, FRAME_TOKENS);
     const longest = lengths.sort((a, b) => b.tokens - a.tokens)[0];
     if (longest === undefined || total + newTokens <= this.maxTokens) return;
     throw new EngineError(

@@ -15,21 +15,21 @@ export interface ThinkFields {
   timesignature?: string | undefined;
 }
 
-export const bpmRange = { min: 30, max: 300 } as const;
-export const durationSecondsRange = { min: 10, max: 600 } as const;
+export const BPM_RANGE = { min: 30, max: 300 } as const;
+export const DURATION_SECONDS_RANGE = { min: 10, max: 600 } as const;
 
 /** Beats of 2/4, 3/4, 4/4 and 6/8. */
-export const timeSignatures = ["2", "3", "4", "6"] as const;
+export const TIME_SIGNATURES = ["2", "3", "4", "6"] as const;
 
-export const keyNotes = ["A", "B", "C", "D", "E", "F", "G"] as const;
-export const keyAccidentals = ["#", "b", "♯", "♭"] as const;
-export const keyModes = ["major", "minor"] as const;
+export const KEY_NOTES = ["A", "B", "C", "D", "E", "F", "G"] as const;
+export const KEY_ACCIDENTALS = ["#", "b", "♯", "♭"] as const;
+export const KEY_MODES = ["major", "minor"] as const;
 
-export const unknownLanguage = "unknown";
-export const languages: readonly string[] = [
+export const UNKNOWN_LANGUAGE = "unknown";
+export const LANGUAGES: readonly string[] = [
   ..."ar az bg bn ca cs da de el en es fa fi fr he hi hr ht hu id is it ja ko la lt ms ne nl no".split(" "),
   ..."pa pl pt ro ru sa sk sr sv sw ta te th tl tr uk ur vi yue zh".split(" "),
-  unknownLanguage,
+  UNKNOWN_LANGUAGE,
 ];
 
 /**
@@ -38,8 +38,8 @@ export const languages: readonly string[] = [
  */
 export function toThinkFields(metadata: Metadata, language: string | null): ThinkFields {
   return {
-    bpm: integerWithin(metadata.bpm, bpmRange),
-    duration: integerWithin(metadata.durationSeconds, durationSecondsRange),
+    bpm: integerWithin(metadata.bpm, BPM_RANGE),
+    duration: integerWithin(metadata.durationSeconds, DURATION_SECONDS_RANGE),
     keyscale: canonicalKeyScale(metadata.keyScale),
     timesignature: canonicalTimeSignature(metadata.timeSignature),
     language: language === null ? undefined : canonicalLanguage(language),
@@ -68,15 +68,15 @@ export function isComplete(metadata: Metadata): boolean {
 
 /** One of the 70 key scales for "Am", "f# min", "B♭" or "C Major"; undefined for what is none, as "H minor". */
 export function canonicalKeyScale(text: string): string | undefined {
-  const match = keyScalePattern.exec(text.trim());
+  const match = KEY_SCALE_PATTERN.exec(text.trim());
   if (match === null) return undefined;
   const [, note = "", accidental = "", mode = ""] = match;
   const minor = mode === "m" || /^min/i.test(mode);
   return `${note.toUpperCase()}${accidental} ${minor ? "minor" : "major"}`;
 }
 
-const keyScalePattern = new RegExp(
-  `^([${keyNotes.join("")}${keyNotes.join("").toLowerCase()}])([${keyAccidentals.join("")}]?)` +
+const KEY_SCALE_PATTERN = new RegExp(
+  `^([${KEY_NOTES.join("")}${KEY_NOTES.join("").toLowerCase()}])([${KEY_ACCIDENTALS.join("")}]?)` +
     `\\s*(|m|M|[Mm][Aa][Jj](?:[Oo][Rr])?|[Mm][Ii][Nn](?:[Oo][Rr])?)$`,
 );
 
@@ -84,12 +84,12 @@ const keyScalePattern = new RegExp(
 export function canonicalTimeSignature(text: string): string | undefined {
   const [, beats, noteValue] = /^(\d)(?:\/(\d))?$/.exec(text.trim()) ?? [];
   const expected = beats === "6" ? "8" : "4";
-  return timeSignatures.find((known) => known === beats && (noteValue ?? expected) === expected);
+  return TIME_SIGNATURES.find((known) => known === beats && (noteValue ?? expected) === expected);
 }
 
 function canonicalLanguage(text: string): string | undefined {
   const code = text.trim().toLowerCase();
-  return languages.includes(code) ? code : undefined;
+  return LANGUAGES.includes(code) ? code : undefined;
 }
 
 /** Clients write "N/A" for nothing. */
@@ -106,12 +106,12 @@ function integerWithin(value: number | null, { min, max }: { min: number; max: n
 }
 
 /** Section tags say nothing of the language that is sung. */
-const tags = /\[[^[\]\n]*\]/g;
+const TAGS = /\[[^[\]\n]*\]/g;
 
 /** A code of `languages`, or null where the text is too short or too mixed to tell. */
 export async function writtenLanguage(text: string): Promise<string | null> {
   // The detector's tables take a third of a second to load: only those who need them wait.
   const { eld } = await import("eld/small");
-  const found = eld.detect(text.replace(tags, " "));
-  return found.isReliable() && languages.includes(found.language) ? found.language : null;
+  const found = eld.detect(text.replace(TAGS, " "));
+  return found.isReliable() && LANGUAGES.includes(found.language) ? found.language : null;
 }

@@ -7,16 +7,16 @@ import type { NativeAddon } from "./addon.js";
 import { EngineError } from "./errors.js";
 
 /** Where the build leaves the addon. This file is two folders below the package root, in src/ as in dist/. */
-const builtAddon = fileURLToPath(new URL("../../build/Release/carillon.node", import.meta.url));
+const BUILT_ADDON = fileURLToPath(new URL("../../build/Release/carillon.node", import.meta.url));
 
 /** What makes the addon, in a clone and in an application that has installed the package. */
-const setupCommand = builtAddon.includes(`${sep}node_modules${sep}`)
+const SETUP_COMMAND = BUILT_ADDON.includes(`${sep}node_modules${sep}`)
   ? "npm explore carillon -- npm run setup"
   : "npm run setup";
 
 /** The file that is loaded: `CARILLON_ADDON`, for embedding in another package layout, else the built one. */
 export function addonPath(): string {
-  return process.env.CARILLON_ADDON || builtAddon;
+  return process.env.CARILLON_ADDON || BUILT_ADDON;
 }
 
 /**
@@ -27,7 +27,7 @@ export function loadAddon(path = addonPath()): NativeAddon {
   if (!existsSync(path)) {
     throw new EngineError(
       "ADDON_MISSING",
-      `The native addon is not built: ${path} does not exist. Run "${setupCommand}", or set CARILLON_ADDON to one.`,
+      `The native addon is not built: ${path} does not exist. Run "${SETUP_COMMAND}", or set CARILLON_ADDON to one.`,
     );
   }
   try {
@@ -39,7 +39,7 @@ export function loadAddon(path = addonPath()): NativeAddon {
       : "It may have been built for another platform.";
     throw new EngineError(
       "ADDON_MISSING",
-      `The native addon ${path} cannot be loaded (${reason}). ${advice} Run "${setupCommand}" to build it again.`,
+      `The native addon ${path} cannot be loaded (${reason}). ${advice} Run "${SETUP_COMMAND}" to build it again.`,
       { cause: error },
     );
   }

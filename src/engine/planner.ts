@@ -8,20 +8,20 @@ import { captionFault, lyricsFault } from "./answer-check.js";
 import { EngineError } from "./errors.js";
 import type { LanguageModel, TextJob } from "./language-model.js";
 import {
-  durationSecondsRange,
+  DURATION_SECONDS_RANGE,
   isComplete,
   mergeMetadata,
   type ThinkFields,
   toThinkFields,
-  unknownLanguage,
+  UNKNOWN_LANGUAGE,
 } from "./metadata.js";
 import {
   asksForNoWords,
   codesPrompt,
   formatPrompt,
-  instrumentalLyrics,
+  INSTRUMENTAL_LYRICS,
   metadataPrompt,
-  noUserInput,
+  NO_USER_INPUT,
   samplePrompt,
   type ThinkProgram,
   thinkProgram,
@@ -40,10 +40,10 @@ import {
   type UnderstandRequest,
 } from "./types.js";
 
-const maxMetadataTokens = 1024;
+const MAX_METADATA_TOKENS = 1024;
 /** The fields of a song without its caption take about so many. */
-const minTokens = 64;
-const maxSheetTokens = 2560;
+const MIN_TOKENS = 64;
+const MAX_SHEET_TOKENS = 2560;
 
 /** Told of what a person should know. */
 export type Log = (message: string) => void;
@@ -60,13 +60,13 @@ export async function createSample(
 ): Promise<SongSheet> {
   const { query, instrumental, language, metadata } = request;
   const plain = (why: string) =>
-    plainSheet(lm, { ...request, caption: query, lyrics: instrumentalLyrics }, why, call, log);
-  await lm.text.checkWords({ sample_query: query }, minTokens);
+    plainSheet(lm, { ...request, caption: query, lyrics: INSTRUMENTAL_LYRICS }, why, call, log);
+  await lm.text.checkWords({ sample_query: query }, MIN_TOKENS);
   if (!lm.writesText)
     return plain(`${doesNotWrite(lm)}: the wish is the caption, and no lyrics were written`);
   const output = await writeSheet(lm, samplePrompt(query, instrumental), request, call, log);
   const { caption } = output.fields;
-  const lyrics = output.lyrics || (instrumental ? instrumentalLyrics : "");
+  const lyrics = output.lyrics || (instrumental ? INSTRUMENTAL_LYRICS : "");
   if (caption === undefined) throw noSheet(lm, "caption");
   const fault = (await captionFault(caption, query)) ?? (await newLyricsFault(lyrics, instrumental));
   if (fault !== null)
@@ -75,7 +75,7 @@ export async function createSample(
     ...mergeMetadata(metadata, output.fields),
     caption,
     lyrics,
-    language: output.fields.language ?? language ?? unknownLanguage,
+    language: output.fields.language ?? language ?? UNKNOWN_LANGUAGE,
     warnings: [],
   };
 }
@@ -91,7 +91,7 @@ export async function formatInput(
   log: Log,
 ): Promise<SongSheet> {
   const { caption, lyrics, language, metadata } = request;
-  await lm.text.checkWords({ prompt: caption, lyrics }, minTokens);
+  await lm.text.checkWords({ prompt: caption, lyrics }, MIN_TOKENS);
   if (!lm.writesText) {
     return plainSheet(
       lm,
@@ -123,7 +123,7 @@ export async function formatInput(
       newCaption === caption ? null : await captionFault(newCaption, caption),
     ),
     lyrics: checked("lyrics", lyrics, newLyrics, lyricsAreOwn ? null : await lyricsFault(newLyrics, lyrics)),
-    language: fields.language ?? language ?? unknownLanguage,
+    language: fields.language ?? language ?? UNKNOWN_LANGUAGE,
     warnings,
   };
 }
@@ -136,13 +136,13 @@ export async function understand(
   log: Log,
 ): Promise<SongSheet> {
   const prompt = understandPrompt(request.audioCodes);
-  const program = { ...sheetProgram({ ...request, language: null }), ...(lm.writesText ? {} : factsOnly) };
+  const program = { ...sheetProgram({ ...request, language: null }), ...(lm.writesText ? {} : FACTS_ONLY) };
   const output = await writeThinking(lm, sheetJob(prompt, request), program, call, log);
   return {
     ...mergeMetadata(request.metadata, output.fields),
     caption: lm.writesText ? (output.fields.caption ?? "") : "",
     lyrics: lm.writesText ? (output.lyrics ?? "") : "",
-    language: (lm.writesText && output.fields.language) || unknownLanguage,
+    language: (lm.writesText && output.fields.language) || UNKNOWN_LANGUAGE,
     warnings: lm.writesText ? [] : [`${doesNotWrite(lm)}: the recording has no caption and no lyrics`],
   };
 }
@@ -218,7 +218,7 @@ async function plainSheet(
     ...mergeMetadata(metadata, written),
     caption,
     lyrics,
-    language: language ?? unknownLanguage,
+    language: language ?? UNKNOWN_LANGUAGE,
     warnings: [warning],
   };
 }
@@ -236,12 +236,12 @@ function writeSheet(
 }
 
 function sheetJob(prompt: PromptPart[], { sampling, seed }: Pick<SheetRequest, "sampling" | "seed">) {
-  return { prompt, maxNewTokens: maxSheetTokens, sampling, seed, stage: "text" } as const;
+  return { prompt, maxNewTokens: MAX_SHEET_TOKENS, sampling, seed, stage: "text" } as const;
 }
 
 function sheetProgram({ language, metadata }: Pick<SheetRequest, "language" | "metadata">): ThinkProgram {
   return {
-    forced: toThinkFields(metadata, language === unknownLanguage ? null : language),
+    forced: toThinkFields(metadata, language === UNKNOWN_LANGUAGE ? null : language),
     writeCaption: true,
     writeLanguage: true,
     textAfterwards: true,
@@ -249,7 +249,7 @@ function sheetProgram({ language, metadata }: Pick<SheetRequest, "language" | "m
 }
 
 /** What is asked of a model that does not write. */
-const factsOnly = { writeCaption: false, writeLanguage: false, textAfterwards: false };
+const FACTS_ONLY = { writeCaption: false, writeLanguage: false, textAfterwards: false };
 
 async function writeMetadata(
   lm: LanguageModel,
@@ -266,7 +266,7 @@ async function writeMetadata(
     textAfterwards: false,
   };
   const prompt = metadataPrompt(request.caption, request.lyrics);
-  const job = { prompt, maxNewTokens: maxMetadataTokens, sampling, seed, stage: "metadata" } as const;
+  const job = { prompt, maxNewTokens: MAX_METADATA_TOKENS, sampling, seed, stage: "metadata" } as const;
   const { fields } = await writeThinking(lm, job, program, call, log);
   if (Object.keys(withoutAbsent(fields)).length === 0) throw noSheet(lm, "metadata");
   return {
@@ -301,9 +301,9 @@ async function writeCodes(
   durationSeconds: number | null,
   call: CallOptions,
 ): Promise<Int32Array[]> {
-  const maxCount = CODES_PER_SECOND * durationSecondsRange.max;
+  const maxCount = CODES_PER_SECOND * DURATION_SECONDS_RANGE.max;
   const count = durationSeconds === null ? null : codeCount(durationSeconds);
-  const negative = request.negativePrompt.trim() === noUserInput ? "" : request.negativePrompt;
+  const negative = request.negativePrompt.trim() === NO_USER_INPUT ? "" : request.negativePrompt;
   const codes = await lm.writeCodes(
     {
       prompt: codesPrompt(request.caption, request.lyrics, serializeThinkFields(fields)),
@@ -322,11 +322,11 @@ async function writeCodes(
 
 /** What must stay free for an answer. `codesSeconds`: of the song whose audio codes it is to hold; null for none. */
 export function tokensToWrite(codesSeconds: number | null): number {
-  return Math.max(minTokens, codesSeconds === null ? 0 : codeCount(codesSeconds));
+  return Math.max(MIN_TOKENS, codesSeconds === null ? 0 : codeCount(codesSeconds));
 }
 
 function codeCount(durationSeconds: number): number {
-  const maxCount = CODES_PER_SECOND * durationSecondsRange.max;
+  const maxCount = CODES_PER_SECOND * DURATION_SECONDS_RANGE.max;
   return Math.max(1, Math.min(maxCount, Math.trunc(CODES_PER_SECOND * durationSeconds)));
 }
 

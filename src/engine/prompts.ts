@@ -1,18 +1,18 @@
 /** What the language model is told, exact to the byte, and what it may answer, as a program of segments. */
 import type { Segment } from "./addon.js";
 import {
-  bpmRange,
-  durationSecondsRange,
-  keyAccidentals,
-  keyModes,
-  keyNotes,
-  languages,
+  BPM_RANGE,
+  DURATION_SECONDS_RANGE,
+  KEY_ACCIDENTALS,
+  KEY_MODES,
+  KEY_NOTES,
+  LANGUAGES,
   type ThinkFields,
-  timeSignatures,
+  TIME_SIGNATURES,
 } from "./metadata.js";
 import type { PromptPart, Tokenizer } from "./tokenizer.js";
 
-const instructions = {
+const INSTRUCTIONS = {
   generate: "Generate audio semantic tokens based on the given conditions:",
   sample: "Expand the user's input into a more detailed and specific musical description:",
   format: "Format the user's input into a more detailed and specific musical description:",
@@ -20,13 +20,13 @@ const instructions = {
 } as const;
 
 /** What stands where the client gave nothing. */
-export const noUserInput = "NO USER INPUT";
+export const NO_USER_INPUT = "NO USER INPUT";
 /** The lyrics of a song that nobody sings. */
-export const instrumentalLyrics = "[Instrumental]";
+export const INSTRUMENTAL_LYRICS = "[Instrumental]";
 
 /** Lyrics that the client left open may come back with words or without; said to be without, they stay so. */
 export function asksForNoWords(lyrics: string): boolean {
-  return ["[inst]", instrumentalLyrics.toLowerCase()].includes(lyrics.trim().toLowerCase());
+  return ["[inst]", INSTRUMENTAL_LYRICS.toLowerCase()].includes(lyrics.trim().toLowerCase());
 }
 
 /** Phase 1: the model answers with a think block. */
@@ -45,21 +45,21 @@ export function codesPrompt(caption: string, lyrics: string, yaml: string): Prom
 /** The unconditional side of phase 2's guidance; a negative prompt takes the place of "nothing". */
 export function unconditionalCodesPrompt(negativePrompt: string): PromptPart[] {
   return [
-    ...frame("generate", negativePrompt.trim() === "" ? noUserInput : negativePrompt),
+    ...frame("generate", negativePrompt.trim() === "" ? NO_USER_INPUT : negativePrompt),
     ...thinkBlock(""),
   ];
 }
 
 /** Expand a wish into a song sheet. */
 export function samplePrompt(query: string, instrumental: boolean): PromptPart[] {
-  const wish = query.trim() === "" ? noUserInput : query;
+  const wish = query.trim() === "" ? NO_USER_INPUT : query;
   return frame("sample", `${wish}\n\ninstrumental: ${instrumental}`);
 }
 
 /** Rewrite a caption and lyrics. */
 export function formatPrompt(caption: string, lyrics: string): PromptPart[] {
-  const heading = caption.trim() === "" ? noUserInput : caption;
-  const words = lyrics.trim() === "" ? instrumentalLyrics : lyrics;
+  const heading = caption.trim() === "" ? NO_USER_INPUT : caption;
+  const words = lyrics.trim() === "" ? INSTRUMENTAL_LYRICS : lyrics;
   return frame("format", `# Caption\n${heading}\n\n# Lyric\n${words}`);
 }
 
@@ -75,10 +75,10 @@ function songText(caption: string, lyrics: string): string {
   return `# Caption\n${caption}\n\n# Lyric\n${lyrics}\n`;
 }
 
-function frame(mode: keyof typeof instructions, user: string | PromptPart[]): PromptPart[] {
+function frame(mode: keyof typeof INSTRUCTIONS, user: string | PromptPart[]): PromptPart[] {
   return [
     { control: "<|im_start|>" },
-    { text: `system\n# Instruction\n${instructions[mode]}\n\n` },
+    { text: `system\n# Instruction\n${INSTRUCTIONS[mode]}\n\n` },
     { control: "<|im_end|>" },
     { text: "\n" },
     { control: "<|im_start|>" },
@@ -105,24 +105,24 @@ export interface ThinkProgram {
   textAfterwards: boolean;
 }
 
-const maxCaptionTokens = 512;
+const MAX_CAPTION_TOKENS = 512;
 /** Far more than any value but a caption takes. */
-const maxValueTokens = 24;
+const MAX_VALUE_TOKENS = 24;
 
 /** Patterns of the values, each with its leading space and its line break. */
-const valuePatterns: Record<keyof ThinkFields, string> = {
-  bpm: ` ${oneOf(integers(bpmRange))}\n`,
+const VALUE_PATTERNS: Record<keyof ThinkFields, string> = {
+  bpm: ` ${oneOf(integers(BPM_RANGE))}\n`,
   // A line of text, then any number of continuation lines, as YAML folds it. A line that may go on ends the
   // caption where the model's own first choice is no continuation. Backticks begin code fences: never.
   caption: " [^` ][^`]*\n(  [^`]*\n)*",
-  duration: ` ${oneOf(integers(durationSecondsRange))}\n`,
-  keyscale: ` ${oneOf(keyNotes)}${oneOf(keyAccidentals)}? ${oneOf(keyModes)}\n`,
-  language: ` ${oneOf(languages)}\n`,
-  timesignature: ` ${oneOf(timeSignatures)}\n`,
+  duration: ` ${oneOf(integers(DURATION_SECONDS_RANGE))}\n`,
+  keyscale: ` ${oneOf(KEY_NOTES)}${oneOf(KEY_ACCIDENTALS)}? ${oneOf(KEY_MODES)}\n`,
+  language: ` ${oneOf(LANGUAGES)}\n`,
+  timesignature: ` ${oneOf(TIME_SIGNATURES)}\n`,
 };
 
 /** The fields in their order; the model was trained on sorted keys. */
-const fieldOrder = ["bpm", "caption", "duration", "keyscale", "language", "timesignature"] as const;
+const FIELD_ORDER = ["bpm", "caption", "duration", "keyscale", "language", "timesignature"] as const;
 
 export async function thinkProgram(tokenizer: Tokenizer, program: ThinkProgram): Promise<Segment[]> {
   const skipped: Partial<Record<keyof ThinkFields, boolean>> = {
@@ -130,17 +130,17 @@ export async function thinkProgram(tokenizer: Tokenizer, program: ThinkProgram):
     language: !program.writeLanguage,
   };
   const segments: Segment[] = [tokens(await tokenizer.encode([{ control: "<think>" }, { text: "\n" }]))];
-  for (const field of fieldOrder.filter((name) => !skipped[name])) {
+  for (const field of FIELD_ORDER.filter((name) => !skipped[name])) {
     segments.push(tokens(await tokenizer.encodeText(`${field}:`)));
     const value = program.forced[field];
     segments.push(
       value === undefined
         ? {
             kind: "pattern",
-            pattern: valuePatterns[field],
+            pattern: VALUE_PATTERNS[field],
             // The language is a fact to recognise, not a choice to vary.
             choose: field === "language" ? "greedy" : "sample",
-            maxTokens: field === "caption" ? maxCaptionTokens : maxValueTokens,
+            maxTokens: field === "caption" ? MAX_CAPTION_TOKENS : MAX_VALUE_TOKENS,
           }
         : tokens(await tokenizer.encodeText(` ${value}\n`)),
     );

@@ -7,7 +7,7 @@ export interface QueryHints {
 }
 
 /** The first language that the wish names wins, in this order. */
-const languageNames: [code: string, ...names: string[]][] = [
+const LANGUAGE_NAMES: [code: string, ...names: string[]][] = [
   ["en", "english"],
   ["zh", "chinese", "中文", "mandarin"],
   ["ja", "japanese", "日本語"],
@@ -29,29 +29,29 @@ const languageNames: [code: string, ...names: string[]][] = [
   ["pl", "polish"],
 ];
 
-const letter = "[\\p{L}\\p{N}_]";
+const LETTER = "[\\p{L}\\p{N}_]";
 
-const instrumentalWords = ["instrumental", "pure music", "pure instrument"];
+const INSTRUMENTAL_WORDS = ["instrumental", "pure music", "pure instrument"];
 
 export function parseQueryHints(query: string): QueryHints {
   const text = query.normalize("NFC").toLowerCase().trim();
-  const found = languageNames.find(
+  const found = LANGUAGE_NAMES.find(
     ([code, ...names]) => writtenAsCode(text, code) || names.some((n) => mentions(text, n)),
   );
   return {
     language: found?.[0] ?? null,
     instrumental:
-      instrumentalWords.some((words) => text.includes(words)) || text === "solo" || text.endsWith(" solo"),
+      INSTRUMENTAL_WORDS.some((words) => text.includes(words)) || text === "solo" || text.endsWith(" solo"),
   };
 }
 
 /** "it" and "hi" are English words too: a code counts only after "lang" or "language" and a colon or equals sign. */
 function writtenAsCode(text: string, code: string): boolean {
-  return new RegExp(`(?<!${letter})lang(?:uage)?\\s*[:=]\\s*${code}(?!${letter})`, "u").test(text);
+  return new RegExp(`(?<!${LETTER})lang(?:uage)?\\s*[:=]\\s*${code}(?!${LETTER})`, "u").test(text);
 }
 
 /** Whole words, but anywhere in scripts that are written without spaces. */
 function mentions(text: string, name: string): boolean {
   if (/^[\p{Script=Han}\p{Script=Hangul}]+$/u.test(name)) return text.includes(name);
-  return new RegExp(`(?<!${letter})${name}(?!${letter})`, "u").test(text);
+  return new RegExp(`(?<!${LETTER})${name}(?!${LETTER})`, "u").test(text);
 }

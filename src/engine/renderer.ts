@@ -7,8 +7,8 @@ import {
   encodeTextPrompt,
   instructionOf,
   legoCaption,
+  TEXT_TO_MUSIC_INSTRUCTION,
   type TextConditions,
-  textToMusicInstruction,
 } from "./conditioning.js";
 import { Tokenizer } from "./tokenizer.js";
 import type { PlanarAudio, Rendering, RenderRequest, TrainingSampleRequest } from "./types.js";
@@ -97,7 +97,7 @@ export class Renderer {
 
   async #prepareSample(request: TrainingSampleRequest, path: string, call: CallOptions): Promise<void> {
     const { audio, notes, ...description } = request;
-    const conditions = { ...description, instruction: textToMusicInstruction };
+    const conditions = { ...description, instruction: TEXT_TO_MUSIC_INSTRUCTION };
     const sample = {
       textTokenIds: await encodeTextPrompt(this.#tokenizer, conditions),
       lyricTokenIds: await encodeLyricPrompt(this.#tokenizer, conditions),
@@ -126,7 +126,7 @@ export class Renderer {
   async #promptsOf(request: RenderRequest): Promise<RenderJob["prompts"]> {
     const { caption, globalCaption, lyrics, language, metadata } = request;
     const plain: TextConditions = {
-      instruction: textToMusicInstruction,
+      instruction: TEXT_TO_MUSIC_INSTRUCTION,
       caption,
       lyrics,
       language,

@@ -2,11 +2,17 @@
  * Think blocks to text and back. They are written as PyYAML writes them (block style, sorted keys, width 80, Unicode
  * kept), for the model was trained on that, and read with tolerance.
  */
-import { bpmRange, durationSecondsRange, languages, type ThinkFields, timeSignatures } from "./metadata.js";
+import {
+  BPM_RANGE,
+  DURATION_SECONDS_RANGE,
+  LANGUAGES,
+  type ThinkFields,
+  TIME_SIGNATURES,
+} from "./metadata.js";
 
 /** A single space becomes a line break where more code points than this stand before it. */
-const foldingWidth = 80;
-const indentation = "  ";
+const FOLDING_WIDTH = 80;
+const INDENTATION = "  ";
 
 /** One `key: value` a field, no final line break. */
 export function serializeThinkFields(fields: ThinkFields): string {
@@ -44,12 +50,12 @@ function needsQuotes(text: string): boolean {
     /^(?:---|\.\.\.)/.test(text) ||
     /:(?: |$)/.test(text) ||
     text.includes(" #") ||
-    nonStrings.some((pattern) => pattern.test(text))
+    NON_STRINGS.some((pattern) => pattern.test(text))
   );
 }
 
 /** What YAML 1.1 reads as something other than a string. */
-const nonStrings = [
+const NON_STRINGS = [
   /^(?:~|=|<<|null|Null|NULL)$/,
   /^(?:yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$/,
   // Integers: binary, octal, hexadecimal, decimal, base 60.
@@ -71,9 +77,9 @@ function fold(text: string, startColumn: number): string {
   let folded = first;
   let previous = first;
   for (const word of rest) {
-    const breaks = column > foldingWidth && previous !== "" && word !== "";
-    folded += (breaks ? `\n${indentation}` : " ") + word;
-    column = (breaks ? indentation.length : column + 1) + codePoints(word);
+    const breaks = column > FOLDING_WIDTH && previous !== "" && word !== "";
+    folded += (breaks ? `\n${INDENTATION}` : " ") + word;
+    column = (breaks ? INDENTATION.length : column + 1) + codePoints(word);
     previous = word;
   }
   return folded;
@@ -118,12 +124,12 @@ export function parseThinkFields(text: string): ThinkFields {
     return withoutUnprintable(value).trim() || undefined;
   };
   return {
-    bpm: integerWithin(fieldText("bpm"), bpmRange),
+    bpm: integerWithin(fieldText("bpm"), BPM_RANGE),
     caption: fieldText("caption"),
-    duration: integerWithin(fieldText("duration"), durationSecondsRange),
+    duration: integerWithin(fieldText("duration"), DURATION_SECONDS_RANGE),
     keyscale: knownOrUndefined(fieldText("keyscale")),
-    language: languages.find((code) => code === fieldText("language")?.toLowerCase()),
-    timesignature: timeSignatures.find((beats) => beats === fieldText("timesignature")?.split("/")[0]),
+    language: LANGUAGES.find((code) => code === fieldText("language")?.toLowerCase()),
+    timesignature: TIME_SIGNATURES.find((beats) => beats === fieldText("timesignature")?.split("/")[0]),
   };
 }
 

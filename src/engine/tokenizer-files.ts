@@ -21,7 +21,7 @@ export interface TokenizerDefinition {
 }
 
 /** The pre-tokenizer of Qwen2 and Qwen3; `\s` is Unicode white space. */
-export const qwenPieces =
+export const QWEN_PIECES =
   "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
 
 export function hasTokenizerFiles(directory: string): boolean {
@@ -75,7 +75,7 @@ async function readVocabularyAndMerges(directory: string): Promise<TokenizerDefi
     pre_tokenizer: {
       type: "Sequence",
       pretokenizers: [
-        { type: "Split", pattern: { Regex: qwenPieces }, behavior: "Isolated", invert: false },
+        { type: "Split", pattern: { Regex: QWEN_PIECES }, behavior: "Isolated", invert: false },
         { type: "ByteLevel", add_prefix_space: false, trim_offsets: false, use_regex: false },
       ],
     },

@@ -12,7 +12,7 @@ import { TokenizerThread } from "./tokenizer-thread.js";
 /** A piece of a prompt. Neighbouring texts are encoded as one, for BPE merges across their border. */
 export type PromptPart = { control: string } | { audioCode: number } | { text: string };
 
-const audioCodePattern = /^<\|audio_code_(\d+)\|>$/;
+const AUDIO_CODE_PATTERN = /^<\|audio_code_(\d+)\|>$/;
 
 export class Tokenizer {
   readonly #directory: string;
@@ -27,8 +27,8 @@ export class Tokenizer {
   readonly size: number;
 
   private constructor(directory: string, definition: TokenizerDefinition) {
-    const audioCodes = definition.addedTokens.filter(({ content }) => audioCodePattern.test(content));
-    const controls = definition.addedTokens.filter(({ content }) => !audioCodePattern.test(content));
+    const audioCodes = definition.addedTokens.filter(({ content }) => AUDIO_CODE_PATTERN.test(content));
+    const controls = definition.addedTokens.filter(({ content }) => !AUDIO_CODE_PATTERN.test(content));
     this.#directory = directory;
     this.#controls = new Map(controls.map(({ content, id }) => [content, id]));
     this.#controlNames = new Map(controls.map(({ content, id }) => [id, content]));
@@ -186,7 +186,7 @@ function tokenBytes(vocab: Record<string, number>, size: number): TokenBytes {
   let end = 0;
   tokens.forEach((token, id) => {
     for (let index = 0; index < token.length; index++) {
-      bytes[end++] = byteOfLetter[token.charCodeAt(index)] ?? 0;
+      bytes[end++] = BYTE_OF_LETTER[token.charCodeAt(index)] ?? 0;
     }
     offsets[id + 1] = end;
   });
@@ -194,7 +194,7 @@ function tokenBytes(vocab: Record<string, number>, size: number): TokenBytes {
 }
 
 /** The byte that a letter of GPT-2's alphabet stands for: printable Latin-1 for itself, the rest from U+0100 on. */
-const byteOfLetter = ((): Uint8Array => {
+const BYTE_OF_LETTER = ((): Uint8Array => {
   const table = new Uint8Array(512);
   let next = 256;
   for (let byte = 0; byte < 256; byte++) {

@@ -1,10 +1,10 @@
 /** Which public repository holds which model. */
 import { PullError } from "./errors.js";
 
-const publisher = "ACE-Step";
-const mainRepository = `${publisher}/Ace-Step1.5`;
-const inMainRepository = ["acestep-v15-turbo", "acestep-5Hz-lm-1.7B"];
-const inOwnRepository = [
+const PUBLISHER = "ACE-Step";
+const MAIN_REPOSITORY = `${PUBLISHER}/Ace-Step1.5`;
+const IN_MAIN_REPOSITORY = ["acestep-v15-turbo", "acestep-5Hz-lm-1.7B"];
+const IN_OWN_REPOSITORY = [
   "acestep-v15-base",
   "acestep-v15-sft",
   "acestep-v15-turbo-continuous",
@@ -18,7 +18,7 @@ const inOwnRepository = [
 ];
 
 /** What `carillon models pull` knows by name. */
-export const publishedModels = [...inMainRepository, ...inOwnRepository].sort();
+export const PUBLISHED_MODELS = [...IN_MAIN_REPOSITORY, ...IN_OWN_REPOSITORY].sort();
 
 /** A repository of the hub, or a folder in one. */
 export interface Source {
@@ -28,25 +28,25 @@ export interface Source {
 }
 
 /** What a DiT cannot render without; its own repository leaves it out. */
-export const sharedParts: readonly Source[] = ["vae", "Qwen3-Embedding-0.6B"].map((folder) => ({
-  repository: mainRepository,
+export const SHARED_PARTS: readonly Source[] = ["vae", "Qwen3-Embedding-0.6B"].map((folder) => ({
+  repository: MAIN_REPOSITORY,
   folder,
 }));
 
 /** Neither name begins with a dot, so the folder made for it lies in the checkpoint directory and is not hidden. */
-const repositoryName = /^[\w-][\w.-]*\/[\w-][\w.-]*$/;
+const REPOSITORY_NAME = /^[\w-][\w.-]*\/[\w-][\w.-]*$/;
 
 /**
  * @param name a public model, or `owner/repository`
  * @throws PullError UNKNOWN_MODEL
  */
 export function sourceOf(name: string): Source {
-  if (inMainRepository.includes(name)) return { repository: mainRepository, folder: name };
-  if (inOwnRepository.includes(name)) return { repository: `${publisher}/${name}`, folder: "" };
-  if (repositoryName.test(name)) return { repository: name, folder: "" };
+  if (IN_MAIN_REPOSITORY.includes(name)) return { repository: MAIN_REPOSITORY, folder: name };
+  if (IN_OWN_REPOSITORY.includes(name)) return { repository: `${PUBLISHER}/${name}`, folder: "" };
+  if (REPOSITORY_NAME.test(name)) return { repository: name, folder: "" };
   throw new PullError("UNKNOWN_MODEL", `There is no public model ${name}. ${knownNames()}`);
 }
 
 export function knownNames(): string {
-  return `Known are ${publishedModels.join(", ")}, and any other as owner/repository.`;
+  return `Known are ${PUBLISHED_MODELS.join(", ")}, and any other as owner/repository.`;
 }

@@ -6,7 +6,7 @@ import { lockDirectory } from "../directory-lock.js";
 import { download } from "./download.js";
 import { PullError } from "./errors.js";
 import type { Hub, HubFile } from "./hub.js";
-import { type Source, sharedParts, sourceOf } from "./published.js";
+import { SHARED_PARTS, type Source, sourceOf } from "./published.js";
 
 /** In the checkpoint directory, so that what is whole moves into place in one step. */
 const INCOMPLETE = ".incomplete";
@@ -66,7 +66,7 @@ async function absentParts(source: Source, directory: string, hub: Hub): Promise
     needsShared = own.some((part) => lacksParts(part.files.map((file) => pathInPart(part, file))));
   }
   const shared: Part[] = [];
-  for (const part of needsShared ? sharedParts : []) {
+  for (const part of needsShared ? SHARED_PARTS : []) {
     const isListed = own.some(({ name }) => name === part.folder);
     if (!isListed && isAbsent(part.folder)) shared.push(...(await listParts(part, hub)));
   }

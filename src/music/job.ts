@@ -1,6 +1,6 @@
 /** The way of one task: read recordings, compose, render, encode, record. Each step takes the output of the one before. */
 import { rm } from "node:fs/promises";
-import { textToMusicInstruction } from "../engine/conditioning.js";
+import { TEXT_TO_MUSIC_INSTRUCTION } from "../engine/conditioning.js";
 import { renderParametersOf } from "../engine/render-parameters.js";
 import {
   CODES_PER_SECOND,
@@ -204,5 +204,5 @@ function codesSeconds({ audioCodes }: PlannedComposition): number | null {
 
 /** Clients send the default along with every task, each of which needs another: only words of their own count. */
 function isOwnInstruction(instruction: string | null): instruction is string {
-  return instruction !== null && instruction !== textToMusicInstruction;
+  return instruction !== null && instruction !== TEXT_TO_MUSIC_INSTRUCTION;
 }

@@ -3,7 +3,7 @@
 import { isAbsolute, posix } from "node:path";
 import type { CallOptions } from "../engine/addon.js";
 import { EngineError } from "../engine/errors.js";
-import { durationSecondsRange } from "../engine/metadata.js";
+import { DURATION_SECONDS_RANGE } from "../engine/metadata.js";
 import type { MusicEngine, SlotState } from "../engine/types.js";
 import { HttpError, RequestError } from "./errors.js";
 import { TASK_TYPES, type TaskType } from "./request/schema.js";
@@ -66,7 +66,7 @@ export function openRouterModels(engine: MusicEngine) {
     input_modalities: ["text", "audio"],
     output_modalities: ["audio", "text"],
     context_length: 4096,
-    max_output_length: durationSecondsRange.max,
+    max_output_length: DURATION_SECONDS_RANGE.max,
     pricing: { prompt: "0", completion: "0", request: "0", image: "0" },
     description: "Music generation",
   }));

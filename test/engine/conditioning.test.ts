@@ -6,8 +6,8 @@ import {
   instructionOf,
   legoCaption,
   type TaskDescription,
+  TEXT_TO_MUSIC_INSTRUCTION,
   type TextConditions,
-  textToMusicInstruction,
 } from "../../src/engine/conditioning.js";
 import { Tokenizer } from "../../src/engine/tokenizer.js";
 
@@ -42,7 +42,7 @@ describe("task instructions", () => {
 
   it("are the client's where it wrote some", () => {
     expect(instructionOf({ ...plain, task: "cover", instruction: " Do it " })).to.equal("Do it");
-    expect(textToMusicInstruction).to.equal(instructionOf(plain));
+    expect(TEXT_TO_MUSIC_INSTRUCTION).to.equal(instructionOf(plain));
   });
 
   it("come with captions in parts for checkpoints trained on stems", () => {
@@ -56,7 +56,7 @@ describe("task instructions", () => {
 });
 
 const song: TextConditions = {
-  instruction: textToMusicInstruction,
+  instruction: TEXT_TO_MUSIC_INSTRUCTION,
   caption: "upbeat synthwave, 128bpm!",
   lyrics: "[Verse]\nHello",
   language: "en",

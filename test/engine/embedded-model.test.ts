@@ -2,7 +2,7 @@ import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { Checkpoints, defaultModel } from "../../src/engine/checkpoints.js";
+import { Checkpoints, DEFAULT_MODEL } from "../../src/engine/checkpoints.js";
 import { Engine } from "../../src/engine/engine.js";
 import type { PlanarAudio, RenderRequest } from "../../src/engine/types.js";
 import { plainSong } from "./plain-song.js";
@@ -49,7 +49,7 @@ describe("the model in the package", () => {
 
   it("is what an absent default stands for, and fits into 48 MB", () => {
     const checkpoints = new Checkpoints("absent");
-    expect(checkpoints.renderer(checkpoints.configured(defaultModel)).directory).to.equal(folder);
+    expect(checkpoints.renderer(checkpoints.configured(DEFAULT_MODEL)).directory).to.equal(folder);
     const sizes = readdirSync(folder, { recursive: true }).map((name) => statSync(join(folder, `${name}`)));
     const bytes = sizes.reduce((sum, entry) => sum + (entry.isFile() ? entry.size : 0), 0);
     expect(bytes).to.be.at.most(48_000_000);

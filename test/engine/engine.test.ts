@@ -5,7 +5,7 @@ import { expect } from "chai";
 import type { Progress } from "../../src/engine/addon.js";
 import { Checkpoints } from "../../src/engine/checkpoints.js";
 import { Engine } from "../../src/engine/engine.js";
-import { keyModes } from "../../src/engine/metadata.js";
+import { KEY_MODES } from "../../src/engine/metadata.js";
 import type { EngineOptions, Metadata, Plan, PlanRequest, SamplingOptions } from "../../src/engine/types.js";
 import { testDevice } from "./device.js";
 import { plainSong, plainSongOf } from "./plain-song.js";
@@ -98,7 +98,7 @@ describe("engine on the embedded model", () => {
     );
     expect(plan.metadata.durationSeconds).to.equal(2);
     expect(plan.metadata.bpm).to.be.within(30, 300);
-    expect(plan.metadata.keyScale.split(" ")[1]).to.be.oneOf([...keyModes]);
+    expect(plan.metadata.keyScale.split(" ")[1]).to.be.oneOf([...KEY_MODES]);
     expect(plan.metadata.timeSignature).to.match(/^[2346]$/);
     expect(plan).to.include({ caption: null, language: null });
     expect(plan.warnings.join()).to.match(/does not write text: the caption stays/);

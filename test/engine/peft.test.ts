@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { Checkpoints, embeddedModel } from "../../src/engine/checkpoints.js";
+import { Checkpoints, EMBEDDED_MODEL } from "../../src/engine/checkpoints.js";
 import { Engine } from "../../src/engine/engine.js";
 import { attentionProjections } from "../music/adapter-files.js";
 import { sampleTensors, writeSample } from "../music/training/sample-files.js";
@@ -35,7 +35,7 @@ describe("a trained LoRA in PEFT", function () {
     const { path } = await engine.train(request, { signal: new AbortController().signal, onEvent: () => {} });
     await engine.close();
 
-    const { directory: model } = new Checkpoints("absent").renderer(embeddedModel);
+    const { directory: model } = new Checkpoints("absent").renderer(EMBEDDED_MODEL);
     const { status, stdout, stderr } = spawnSync(python, [program, model, join(path, "adapter")], {
       encoding: "utf8",
     });

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import type { Segment } from "../../src/engine/addon.js";
-import { languages } from "../../src/engine/metadata.js";
+import { LANGUAGES } from "../../src/engine/metadata.js";
 import { type ThinkProgram, thinkProgram } from "../../src/engine/prompts.js";
 import { Tokenizer } from "../../src/engine/tokenizer.js";
 
@@ -85,7 +85,7 @@ describe("think block program", () => {
       expect(accepts("duration", ` ${value}\n`), `duration ${value}`).to.equal(value >= 10 && value <= 600);
       expect(accepts("timesignature", ` ${value}\n`)).to.equal([2, 3, 4, 6].includes(value));
     }
-    for (const language of languages) expect(accepts("language", ` ${language}\n`)).to.equal(true);
+    for (const language of LANGUAGES) expect(accepts("language", ` ${language}\n`)).to.equal(true);
     for (const key of ["A major", "F# minor", "B♭ major", "C♯ minor", "Eb minor"]) {
       expect(accepts("keyscale", ` ${key}\n`)).to.equal(true);
     }

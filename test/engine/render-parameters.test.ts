@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { NativeRenderer, RenderJob } from "../../src/engine/addon.js";
-import { Checkpoints, defaultModel } from "../../src/engine/checkpoints.js";
+import { Checkpoints, DEFAULT_MODEL } from "../../src/engine/checkpoints.js";
 import { loadAddon } from "../../src/engine/native.js";
 import { renderParameters, renderParametersOf } from "../../src/engine/render-parameters.js";
 import { NO_UPLOADS } from "../../src/music/audio/uploads.js";
@@ -21,7 +21,7 @@ describe("the parameters of rendering", () => {
   before(async () => {
     const checkpoints = new Checkpoints("absent");
     const { directory, vaeDirectory, textEncoderDirectory } = checkpoints.renderer(
-      checkpoints.configured(defaultModel),
+      checkpoints.configured(DEFAULT_MODEL),
     );
     renderer = await loadAddon().loadRenderer(
       {

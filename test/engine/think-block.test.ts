@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { languages } from "../../src/engine/metadata.js";
+import { LANGUAGES } from "../../src/engine/metadata.js";
 import { parseOutput, parseThinkFields, serializeThinkFields } from "../../src/engine/think-block.js";
 
 /** Input and PyYAML's output; the reference's table. */
@@ -101,7 +101,7 @@ describe("think block YAML", () => {
       caption: caption.filter((text) => text !== ""),
       duration: fc.integer({ min: 10, max: 600 }),
       keyscale: fc.constantFrom("F# minor", "B♭ major", "C major"),
-      language: fc.constantFrom(...languages),
+      language: fc.constantFrom(...LANGUAGES),
       timesignature: fc.constantFrom("2", "3", "4", "6"),
     });
     fc.assert(

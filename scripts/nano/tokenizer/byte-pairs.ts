@@ -1,5 +1,5 @@
 /** Learns the merges of byte-level byte-pair encoding from text (Sennrich et al., 2016). */
-import { qwenPieces } from "../../../src/engine/tokenizer-files.js";
+import { QWEN_PIECES } from "../../../src/engine/tokenizer-files.js";
 
 /** GPT-2's printable stand-in of each byte. */
 export const letterOfByte: readonly string[] = ((): string[] => {
@@ -11,7 +11,7 @@ export const letterOfByte: readonly string[] = ((): string[] => {
 })();
 
 /** JavaScript has no inline flag; contractions in capitals are rare enough. */
-const pieces = new RegExp(qwenPieces.replace("(?i:", "(?:"), "gu");
+const pieces = new RegExp(QWEN_PIECES.replace("(?i:", "(?:"), "gu");
 
 export function learnMerges(text: string, count: number): [string, string][] {
   const words = countPieces(text).map(([piece, times]) => ({ symbols: lettersOf(piece), times }));

@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import {
   instructionOf,
   lyricPrompt,
+  TEXT_TO_MUSIC_INSTRUCTION,
   textPrompt,
-  textToMusicInstruction,
 } from "../../../src/engine/conditioning.js";
 import { toThinkFields } from "../../../src/engine/metadata.js";
 import { codesPrompt, formatPrompt, samplePrompt } from "../../../src/engine/prompts.js";
@@ -33,7 +33,7 @@ function promptsOf(description: Description, trackName: StemName): string[] {
   const stemTasks = (["extract", "lego"] as const).map((task) =>
     instructionOf({ task, trackName, instruction: "", trackClasses: [], hasAudioCodes: false }),
   );
-  const conditions = { ...description, instruction: textToMusicInstruction };
+  const conditions = { ...description, instruction: TEXT_TO_MUSIC_INSTRUCTION };
   const yaml = serializeThinkFields(toThinkFields(metadata, language));
   return [
     textPrompt(conditions),

@@ -1,7 +1,7 @@
 /** A tokenizer in the files that Hugging Face's libraries and the engine read. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { qwenPieces } from "../../../src/engine/tokenizer-files.js";
+import { QWEN_PIECES } from "../../../src/engine/tokenizer-files.js";
 import { letterOfByte } from "./byte-pairs.js";
 
 /** The control tokens of Qwen3 that prompts use, in the order of their ids. */
@@ -35,7 +35,7 @@ export function writeTokenizer(directory: string, merges: [string, string][], au
     pre_tokenizer: {
       type: "Sequence",
       pretokenizers: [
-        { type: "Split", pattern: { Regex: qwenPieces }, behavior: "Isolated", invert: false },
+        { type: "Split", pattern: { Regex: QWEN_PIECES }, behavior: "Isolated", invert: false },
         byteLevel,
       ],
     },

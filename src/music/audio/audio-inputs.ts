@@ -4,7 +4,7 @@
  */
 import { access, constants, realpath, rm, stat } from "node:fs/promises";
 import { resolve } from "node:path";
-import { durationSecondsRange } from "../../engine/metadata.js";
+import { DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
 import { type Caller, ConcurrencyLimit } from "../concurrency-limit.js";
 import { RequestError } from "../errors.js";
 import { isWithin } from "../permitted-root.js";
@@ -174,9 +174,9 @@ export function repaintWindow(request: GenerationRequest, sourceSeconds: number)
     throw new RequestError(`repainting_start ${start} leaves nothing of ${lasts}; set repainting_end`);
   }
   const songSeconds = Math.max(endSeconds, sourceSeconds) - Math.min(startSeconds, 0);
-  if (songSeconds > durationSecondsRange.max) {
+  if (songSeconds > DURATION_SECONDS_RANGE.max) {
     throw new RequestError(
-      `repainting_start and repainting_end make a song of ${songSeconds.toFixed(2)} seconds; ${durationSecondsRange.max} are the most`,
+      `repainting_start and repainting_end make a song of ${songSeconds.toFixed(2)} seconds; ${DURATION_SECONDS_RANGE.max} are the most`,
     );
   }
   return { startSeconds, endSeconds };

@@ -6,7 +6,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
 import { z } from "zod";
-import { instrumentalLyrics } from "../../engine/prompts.js";
+import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
 import { RequestError } from "../errors.js";
 
 export const TAG_POSITIONS = ["prepend", "append", "replace"] as const;
@@ -39,7 +39,7 @@ const sampleSchema = z.object({
   filename: text(""),
   caption: text(""),
   genre: text(""),
-  lyrics: text(instrumentalLyrics),
+  lyrics: text(INSTRUMENTAL_LYRICS),
   /** As found beside the audio, "" for none. */
   raw_lyrics: text(""),
   /** As a language model wrote them, "" for none. */

@@ -1,7 +1,7 @@
 /** The data set that the endpoints work on: one at a time, in memory until it is saved. */
 import { readFile } from "node:fs/promises";
 import { extname } from "node:path";
-import { instrumentalLyrics } from "../../engine/prompts.js";
+import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
 import { HttpError, RequestError } from "../errors.js";
 import type { PermittedRoot } from "../permitted-root.js";
 import type { DataSetChange, SampleChange, ScanRequest } from "../request/data-set-bodies.js";
@@ -83,8 +83,8 @@ export class DataSetEditor {
   /** Describes a sample, which then counts as labeled. */
   update(index: number, { isInstrumental, ...change }: SampleChange): DataSetSample {
     const old = this.sample(index);
-    const hasLyrics = change.lyrics !== "" && change.lyrics !== instrumentalLyrics;
-    const withoutWords = { isInstrumental: true, lyrics: instrumentalLyrics, language: "unknown" };
+    const hasLyrics = change.lyrics !== "" && change.lyrics !== INSTRUMENTAL_LYRICS;
+    const withoutWords = { isInstrumental: true, lyrics: INSTRUMENTAL_LYRICS, language: "unknown" };
     const sample = {
       ...old,
       ...change,

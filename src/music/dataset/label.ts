@@ -1,6 +1,6 @@
 /** Describes music by listening to it: the language model reads its audio codes. */
 import { appendFile } from "node:fs/promises";
-import { instrumentalLyrics } from "../../engine/prompts.js";
+import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
 import type { Metadata, MusicEngine, SongSheet } from "../../engine/types.js";
 import type { Logger } from "../../log.js";
 import { RequestError } from "../errors.js";
@@ -181,10 +181,10 @@ function metasOf(sample: DataSetSample, sheet: SongSheet) {
 }
 
 function wordsOf(sample: DataSetSample, sheet: SongSheet, { keepsOwn }: { keepsOwn: boolean }) {
-  if (sample.isInstrumental) return { lyrics: instrumentalLyrics, language: "unknown", formattedLyrics: "" };
+  if (sample.isInstrumental) return { lyrics: INSTRUMENTAL_LYRICS, language: "unknown", formattedLyrics: "" };
   if (keepsOwn) return { lyrics: sample.rawLyrics, language: sheet.language, formattedLyrics: "" };
   return {
-    lyrics: sheet.lyrics || sample.rawLyrics || instrumentalLyrics,
+    lyrics: sheet.lyrics || sample.rawLyrics || INSTRUMENTAL_LYRICS,
     language: sheet.language,
     formattedLyrics: sheet.lyrics,
   };

@@ -1,7 +1,7 @@
 /** Turns the described samples of a data set into the files that adapter training reads. */
 import { stat } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { instrumentalLyrics } from "../../engine/prompts.js";
+import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
 import type { MusicEngine } from "../../engine/types.js";
 import type { Logger } from "../../log.js";
 import { HttpError, RequestError } from "../errors.js";
@@ -140,7 +140,7 @@ async function prepareSample(
   { sample, prompt, path, signal }: SampleJob,
 ): Promise<void> {
   const { audio, durationSeconds } = await sampleAudio(root, sample, signal);
-  const lyrics = sample.isInstrumental ? instrumentalLyrics : sample.lyrics || instrumentalLyrics;
+  const lyrics = sample.isInstrumental ? INSTRUMENTAL_LYRICS : sample.lyrics || INSTRUMENTAL_LYRICS;
   const { bpm, keyScale, timeSignature, language } = sample;
   await engine.prepareSample(
     {

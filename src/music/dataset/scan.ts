@@ -1,7 +1,7 @@
 /** Makes a data set of a folder of audio. */
 import { readdir } from "node:fs/promises";
 import { basename, extname, join, relative } from "node:path";
-import { instrumentalLyrics } from "../../engine/prompts.js";
+import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
 import { DecodeError, measureAudio } from "../audio/decode.js";
 import { RequestError } from "../errors.js";
 import { type PermittedRoot, UnsafePathError } from "../permitted-root.js";
@@ -120,7 +120,7 @@ function sampleOf(
     filename: basename(path),
     caption,
     genre: "",
-    lyrics: lyrics || instrumentalLyrics,
+    lyrics: lyrics || INSTRUMENTAL_LYRICS,
     rawLyrics: lyrics,
     formattedLyrics: "",
     bpm: bpm ?? null,

@@ -1,5 +1,5 @@
 /** The bodies of the data set endpoints. */
-import { instrumentalLyrics } from "../../engine/prompts.js";
+import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
 import { parameter } from "../../parameters/names.js";
 import {
   finiteNumber,
@@ -52,7 +52,7 @@ export const parseSampleChange = strictParser({
       .nullable()
       .default(null),
   ),
-  lyrics: parameter("lyrics", lyricsText.default(instrumentalLyrics)),
+  lyrics: parameter("lyrics", lyricsText.default(INSTRUMENTAL_LYRICS)),
   bpm: parameter("bpm", within(strictInteger, 1, MAX_BPM).nullable().default(null)),
   keyScale: parameter(["keyscale", "key_scale"], trimmed.default("")),
   timeSignature: parameter(["timesignature", "time_signature"], trimmed.default("")),

@@ -1,6 +1,6 @@
 /** From the fields of a body to one typed request: lookup, validation, and what is settled at submission. */
 import type { RangePolicy } from "../../config.js";
-import { canonicalKeyScale, languages } from "../../engine/metadata.js";
+import { canonicalKeyScale, LANGUAGES } from "../../engine/metadata.js";
 import { describe } from "../../parameters/values.js";
 import type { Upload, Uploads } from "../audio/uploads.js";
 import { RequestError } from "../errors.js";
@@ -84,9 +84,9 @@ function warnOfUnknownTerms({ keyScale, vocalLanguage }: GenerationParameters, w
   if (keyScale !== "" && canonicalKeyScale(keyScale) === undefined) {
     warnings.push(`the models know no key_scale ${describe(keyScale)}, but those such as "F# minor"`);
   }
-  if (vocalLanguage !== null && !languages.includes(vocalLanguage.toLowerCase())) {
+  if (vocalLanguage !== null && !LANGUAGES.includes(vocalLanguage.toLowerCase())) {
     warnings.push(
-      `the models know no vocal_language ${describe(vocalLanguage)}, but ${languages.join(", ")}`,
+      `the models know no vocal_language ${describe(vocalLanguage)}, but ${LANGUAGES.join(", ")}`,
     );
   }
 }

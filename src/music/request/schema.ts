@@ -3,7 +3,7 @@
  * the only place where a name, an alias, a default or a range stands.
  */
 import { z } from "zod";
-import { bpmRange, durationSecondsRange } from "../../engine/metadata.js";
+import { BPM_RANGE, DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
 import { inferenceSteps, renderParameters } from "../../engine/render-parameters.js";
 import { namesOf, parameter } from "../../parameters/names.js";
 import {
@@ -109,7 +109,7 @@ const topP = (fallback: number) =>
 const audioDuration = (min: number) =>
   parameter(
     ["audio_duration", "duration", "audioDuration", "target_duration", "targetDuration"],
-    withinOrAuto(finiteNumber, min, durationSecondsRange.max).default(null),
+    withinOrAuto(finiteNumber, min, DURATION_SECONDS_RANGE.max).default(null),
   );
 
 /** What a task is made of. Keys are what the service calls a value; units stand in the names. */
@@ -133,11 +133,11 @@ export const generationSchema = z.object({
     textOrNull.nullable().default(null),
   ),
 
-  bpm: parameter("bpm", withinOrAuto(integer, bpmRange.min, bpmRange.max).default(null)),
+  bpm: parameter("bpm", withinOrAuto(integer, BPM_RANGE.min, BPM_RANGE.max).default(null)),
   keyScale: parameter(["key_scale", "keyscale", "keyScale", "key"], keyScale.default("")),
   /** "2", "3", "4", "6" for 2/4, 3/4, 4/4, 6/8, or "". */
   timeSignature: parameter(["time_signature", "timesignature", "timeSignature"], timeSignature.default("")),
-  audioDurationSeconds: audioDuration(durationSecondsRange.min),
+  audioDurationSeconds: audioDuration(DURATION_SECONDS_RANGE.min),
   /** Codes as they came, one value per item or one for all. They act with `thinking` or `use_audio_codes`. */
   audioCodes: parameter(
     ["audio_code_string", "audioCodeString", "audio_codes"],

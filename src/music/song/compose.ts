@@ -1,8 +1,8 @@
 /** From a request to all that the renderer must know: sample, format, plan. */
 import type { CallOptions } from "../../engine/addon.js";
 import { EngineError } from "../../engine/errors.js";
-import { unknownLanguage, writtenLanguage } from "../../engine/metadata.js";
-import { asksForNoWords, instrumentalLyrics } from "../../engine/prompts.js";
+import { UNKNOWN_LANGUAGE, writtenLanguage } from "../../engine/metadata.js";
+import { asksForNoWords, INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
 import { parseQueryHints } from "../../engine/query-hints.js";
 import type { LanguageModelInfo, Metadata, SamplingOptions } from "../../engine/types.js";
 import { DEFAULT_LANGUAGE, type GenerationRequest } from "../request/schema.js";
@@ -51,7 +51,7 @@ export async function compose(
     song = await sample(context, lm, song);
   const hasWords = song.caption.trim() !== "" || song.lyrics.trim() !== "";
   if (lm !== null && request.useFormat && hasWords) song = await format(context, lm, song);
-  if (isInstrumental(song.lyrics)) song = { ...song, lyrics: instrumentalLyrics };
+  if (isInstrumental(song.lyrics)) song = { ...song, lyrics: INSTRUMENTAL_LYRICS };
   const planned = await plan(context, lm, song);
   return {
     ...planned,
@@ -205,7 +205,7 @@ export function samplingOf(request: GenerationRequest): SamplingOptions {
 }
 
 function namedLanguage(language: string | null): string | null {
-  return language === null || language === unknownLanguage ? null : language;
+  return language === null || language === UNKNOWN_LANGUAGE ? null : language;
 }
 
 /** Blank lyrics, `[inst]` and `[instrumental]` in any case. */

@@ -1,8 +1,8 @@
 /** Examples to fill a form with: short descriptions, and songs with lyrics. Our own texts. */
 import { readFileSync } from "node:fs";
 import { z } from "zod";
-import { bpmRange, durationSecondsRange, timeSignatures } from "../../engine/metadata.js";
-import { instrumentalLyrics } from "../../engine/prompts.js";
+import { BPM_RANGE, DURATION_SECONDS_RANGE, TIME_SIGNATURES } from "../../engine/metadata.js";
+import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
 import type { SampleType } from "../request/service-bodies.js";
 
 const simpleSample = z.strictObject({
@@ -14,11 +14,11 @@ const simpleSample = z.strictObject({
 const customSample = z.strictObject({
   caption: z.string().min(1),
   lyrics: z.string().min(1),
-  bpm: z.int().min(bpmRange.min).max(bpmRange.max),
-  duration: z.number().min(durationSecondsRange.min).max(durationSecondsRange.max),
+  bpm: z.int().min(BPM_RANGE.min).max(BPM_RANGE.max),
+  duration: z.number().min(DURATION_SECONDS_RANGE.min).max(DURATION_SECONDS_RANGE.max),
   keyscale: z.string().min(1),
   language: z.string(),
-  timesignature: z.enum(timeSignatures),
+  timesignature: z.enum(TIME_SIGNATURES),
 });
 
 export type SimpleSample = z.output<typeof simpleSample>;
@@ -64,7 +64,7 @@ function fromSimple(sample: SimpleSample): FormSample & SimpleSample {
   return {
     ...sample,
     caption: sample.description,
-    lyrics: sample.instrumental ? instrumentalLyrics : "",
+    lyrics: sample.instrumental ? INSTRUMENTAL_LYRICS : "",
     bpm: null,
     key_scale: "",
     time_signature: "",

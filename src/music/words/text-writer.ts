@@ -1,7 +1,7 @@
 /** Words that the language model writes for requests that are no tasks. */
 import type { CallOptions } from "../../engine/addon.js";
 import { EngineError } from "../../engine/errors.js";
-import { unknownLanguage, writtenLanguage } from "../../engine/metadata.js";
+import { UNKNOWN_LANGUAGE, writtenLanguage } from "../../engine/metadata.js";
 import { parseQueryHints } from "../../engine/query-hints.js";
 import type { MusicEngine, SamplingOptions, SongSheet } from "../../engine/types.js";
 import { type Caller, ConcurrencyLimit } from "../concurrency-limit.js";
@@ -43,7 +43,7 @@ export class TextWriter {
    */
   formatInput(input: FormatInput, caller: Caller): Promise<WrittenText> {
     const { prompt: caption, lyrics, bpm, keyScale, timeSignature, durationSeconds } = input;
-    const language = input.language === unknownLanguage ? null : input.language;
+    const language = input.language === UNKNOWN_LANGUAGE ? null : input.language;
     const metadata = { bpm, keyScale, timeSignature, durationSeconds };
     return this.#write(input, caller, (writing, call) =>
       this.engine.formatInput({ caption, lyrics, language, metadata, ...writing }, call),
@@ -57,7 +57,7 @@ export class TextWriter {
   createSample(wish: SampleWish, caller: Caller): Promise<WrittenText> {
     const hints = parseQueryHints(wish.query);
     // Clients send "en" without meaning it; in a wish it counts as no preference.
-    const isPreference = wish.language !== unknownLanguage && wish.language !== DEFAULT_LANGUAGE;
+    const isPreference = wish.language !== UNKNOWN_LANGUAGE && wish.language !== DEFAULT_LANGUAGE;
     const language = (isPreference ? wish.language : null) ?? hints.language;
     const instrumental = wish.instrumental || hints.instrumental;
     const metadata = { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null };
@@ -85,7 +85,7 @@ export class TextWriter {
 
 async function answerOf(sheet: SongSheet, warnings: string[]): Promise<WrittenText> {
   const { caption, lyrics, bpm, keyScale, timeSignature, durationSeconds, language } = sheet;
-  const isNamed = language !== unknownLanguage;
+  const isNamed = language !== UNKNOWN_LANGUAGE;
   return {
     caption,
     lyrics,
@@ -93,7 +93,7 @@ async function answerOf(sheet: SongSheet, warnings: string[]): Promise<WrittenTe
     key_scale: keyScale,
     time_signature: timeSignature,
     duration: durationSeconds,
-    vocal_language: isNamed ? language : ((await writtenLanguage(lyrics)) ?? unknownLanguage),
+    vocal_language: isNamed ? language : ((await writtenLanguage(lyrics)) ?? UNKNOWN_LANGUAGE),
     warnings: [...warnings, ...sheet.warnings],
   };
 }

@@ -4,7 +4,7 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Checkpoints, embeddedModel } from "../../../src/engine/checkpoints.js";
+import { Checkpoints, EMBEDDED_MODEL } from "../../../src/engine/checkpoints.js";
 import { writeSafetensors } from "../adapter-files.js";
 
 /** Floats, or booleans as bytes. */
@@ -17,7 +17,7 @@ export type SampleTensors = Record<string, SampleTensor>;
 
 /** Widths of the embedded model. */
 function widths(): { latent: number; condition: number } {
-  const { directory } = new Checkpoints("absent").renderer(embeddedModel);
+  const { directory } = new Checkpoints("absent").renderer(EMBEDDED_MODEL);
   const config = JSON.parse(readFileSync(join(directory, "config.json"), "utf8"));
   return { latent: config.audio_acoustic_hidden_dim, condition: config.hidden_size };
 }

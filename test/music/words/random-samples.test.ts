@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { canonicalKeyScale, languages } from "../../../src/engine/metadata.js";
+import { canonicalKeyScale, LANGUAGES } from "../../../src/engine/metadata.js";
 import { RandomSamples } from "../../../src/music/words/random-samples.js";
 
 describe("RandomSamples", () => {
@@ -29,7 +29,7 @@ describe("RandomSamples", () => {
   it("name keys and languages that the models know, and mark the sections of their lyrics", () => {
     for (const { caption, keyscale, language, lyrics } of samples.custom) {
       expect(canonicalKeyScale(keyscale), caption).to.be.a("string");
-      expect(languages, caption).to.include(language);
+      expect(LANGUAGES, caption).to.include(language);
       expect(lyrics.match(/^\[.+\]$/gm)?.length, caption).to.be.at.least(3);
     }
   });
