@@ -5,7 +5,7 @@ import { type AudioInputOptions, AudioInputs, ownFiles } from "../../../src/musi
 import { HttpError } from "../../../src/music/errors.js";
 import type { Fields } from "../../../src/music/request/json.js";
 import type { GenerationRequest } from "../../../src/music/request/schema.js";
-import { parse } from "../request-parsing.js";
+import { parse } from "../request/request-parsing.js";
 import { temporaryDirectory } from "../tasks.js";
 import { runFfmpeg, writeRecording, writeSilence } from "./recordings.js";
 

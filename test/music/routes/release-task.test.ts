@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { type Client, type LiveServer, shortSong, startLiveServer } from "./live-server.js";
-import { temporaryDirectory } from "./tasks.js";
+import { type Client, type LiveServer, shortSong, startLiveServer } from "../live-server.js";
+import { temporaryDirectory } from "../tasks.js";
 
 const envelopeKeys = ["data", "code", "error", "timestamp", "extra"];
 const uuidV4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;

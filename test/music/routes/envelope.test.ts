@@ -1,8 +1,14 @@
 import { expect } from "chai";
 import express from "express";
 import request from "supertest";
-import { errorHandler, HttpError, methodNotAllowed, notFound, RequestError } from "../../src/music/errors.js";
-import { envelope, sendEnvelope } from "../../src/music/routes/route.js";
+import {
+  errorHandler,
+  HttpError,
+  methodNotAllowed,
+  notFound,
+  RequestError,
+} from "../../../src/music/errors.js";
+import { envelope, sendEnvelope } from "../../../src/music/routes/route.js";
 
 const coded = (code: string, message: string) => Object.assign(new Error(message), { code });
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { NO_UPLOADS } from "../../src/music/audio/uploads.js";
-import type { Fields } from "../../src/music/request/json.js";
+import { NO_UPLOADS } from "../../../src/music/audio/uploads.js";
+import type { Fields } from "../../../src/music/request/json.js";
 import { DRAWN, parse, refusal } from "./request-parsing.js";
 
 const BASE_VALUES = {

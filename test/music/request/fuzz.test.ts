@@ -5,21 +5,21 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { expect } from "chai";
 import fc from "fast-check";
-import { RequestError } from "../../src/music/errors.js";
-import { NESTED_NAMES } from "../../src/music/request/fields.js";
-import type { Fields } from "../../src/music/request/json.js";
-import { generationSchema, LIST_NAMES } from "../../src/music/request/schema.js";
+import { RequestError } from "../../../src/music/errors.js";
+import { NESTED_NAMES } from "../../../src/music/request/fields.js";
+import type { Fields } from "../../../src/music/request/json.js";
+import { generationSchema, LIST_NAMES } from "../../../src/music/request/schema.js";
 import {
   parseFormatInput,
   parseModelSwitch,
   parseSampleType,
   parseTaskIds,
-} from "../../src/music/request/service-bodies.js";
-import { namesOf } from "../../src/parameters/names.js";
+} from "../../../src/music/request/service-bodies.js";
+import { namesOf } from "../../../src/parameters/names.js";
+import { type LiveServer, shortSong, startLiveServer } from "../live-server.js";
+import { temporaryDirectory } from "../tasks.js";
 import { type BodyApp, bodyApp } from "./body-app.js";
-import { type LiveServer, shortSong, startLiveServer } from "./live-server.js";
 import { parse } from "./request-parsing.js";
-import { temporaryDirectory } from "./tasks.js";
 
 const names = Object.values(generationSchema.shape).flatMap((schema) => namesOf(schema));
 

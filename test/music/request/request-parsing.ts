@@ -1,9 +1,9 @@
 /** Parsing as the tests do it: a turbo model by default, no uploads, one seed for all that is random. */
 import { expect } from "chai";
-import { NO_UPLOADS } from "../../src/music/audio/uploads.js";
-import { RequestError } from "../../src/music/errors.js";
-import type { Fields } from "../../src/music/request/json.js";
-import { type GenerationContext, parseGenerationRequest } from "../../src/music/request/parse.js";
+import { NO_UPLOADS } from "../../../src/music/audio/uploads.js";
+import { RequestError } from "../../../src/music/errors.js";
+import type { Fields } from "../../../src/music/request/json.js";
+import { type GenerationContext, parseGenerationRequest } from "../../../src/music/request/parse.js";
 
 export const DRAWN = 77;
 

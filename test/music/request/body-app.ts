@@ -3,10 +3,10 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import express, { type Express } from "express";
-import { Authenticator } from "../../src/music/access.js";
-import type { Upload } from "../../src/music/audio/uploads.js";
-import { errorHandler } from "../../src/music/errors.js";
-import { BODY_RULES, BodyReader } from "../../src/music/request/body.js";
+import { Authenticator } from "../../../src/music/access.js";
+import type { Upload } from "../../../src/music/audio/uploads.js";
+import { errorHandler } from "../../../src/music/errors.js";
+import { BODY_RULES, BodyReader } from "../../../src/music/request/body.js";
 
 export interface BodyAppOptions {
   apiKey?: string;

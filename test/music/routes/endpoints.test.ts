@@ -1,12 +1,12 @@
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { loadConfig } from "../../src/config.js";
-import { Checkpoints } from "../../src/engine/checkpoints.js";
-import { createEngine } from "../../src/index.js";
-import { listModels } from "../../src/music/models.js";
-import { type Client, type LiveServer, shortSong, startLiveServer } from "./live-server.js";
-import { temporaryDirectory } from "./tasks.js";
+import { loadConfig } from "../../../src/config.js";
+import { Checkpoints } from "../../../src/engine/checkpoints.js";
+import { createEngine } from "../../../src/index.js";
+import { listModels } from "../../../src/music/models.js";
+import { type Client, type LiveServer, shortSong, startLiveServer } from "../live-server.js";
+import { temporaryDirectory } from "../tasks.js";
 
 describe("the service endpoints", () => {
   let server: LiveServer;

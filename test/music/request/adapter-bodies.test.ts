@@ -1,13 +1,13 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { RequestError } from "../../src/music/errors.js";
+import { RequestError } from "../../../src/music/errors.js";
 import {
   parseAdapterExport,
   parseLokrTraining,
   parseLoraTraining,
   parseTensorInfo,
-} from "../../src/music/request/adapter-bodies.js";
-import type { Fields } from "../../src/music/request/json.js";
+} from "../../../src/music/request/adapter-bodies.js";
+import type { Fields } from "../../../src/music/request/json.js";
 
 const kinds: [name: string, parse: (fields: Fields) => object][] = [
   ["LoRA", parseLoraTraining],
