@@ -11,7 +11,8 @@ import { HttpError } from "./errors.js";
 
 const PREFLIGHT_HEADERS = {
   "Access-Control-Allow-Methods": "GET, POST, PUT, DELETE, OPTIONS",
-  "Access-Control-Allow-Headers": "Content-Type, Authorization, X-API-Key, Range",
+  "Access-Control-Allow-Headers":
+    "Content-Type, Authorization, X-API-Key, Range, Idempotency-Key, Last-Event-ID",
   "Access-Control-Max-Age": "600",
 };
 const EXPOSED_HEADERS = "Content-Length, Content-Range, Accept-Ranges, Content-Disposition, Retry-After";
@@ -27,7 +28,7 @@ export function requireProtection({ apiHost, apiKey, isLocal, allowsNoKey }: Con
 
 /**
  * The key of a request may come as body field `ai_token`, as `Authorization` header with or without the Bearer scheme,
- * as `X-API-Key`, and on audio downloads as query parameter.
+ * as `X-API-Key`, and where a page cannot send headers, on audio downloads and events, as query parameter `ai_token`.
  */
 export class Authenticator {
   readonly #keyDigest: Buffer | null;

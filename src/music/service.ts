@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Config } from "../config.js";
 import type { MusicEngine } from "../engine/types.js";
 import type { Logger } from "../log.js";
+import { describe } from "../parameters/values.js";
 import { Adapters } from "./adapters.js";
 import { AudioFiles } from "./audio/audio-files.js";
 import { AudioInputs, ownFiles, removeOwnFiles } from "./audio/audio-inputs.js";
@@ -17,11 +18,20 @@ import { detailFor, HttpError, RequestError } from "./errors.js";
 import { makeSongs } from "./job.js";
 import { selectSlot } from "./models.js";
 import { PermittedRoot } from "./permitted-root.js";
+import { CatalogedStore } from "./queue/catalog.js";
 import { encodeTask } from "./queue/lmdb-store.js";
 import { type JobControl, TaskQueue } from "./queue/queue.js";
 import { Retention, ServiceClock } from "./queue/retention.js";
 import { JobStatistics } from "./queue/statistics.js";
-import { DamagedRecordError, type SongResult, type Task, type TaskStore } from "./queue/store.js";
+import {
+  DamagedRecordError,
+  type SongResult,
+  type Task,
+  type TaskState,
+  type TaskStore,
+} from "./queue/store.js";
+import { TaskEvents, type TaskLog } from "./queue/task-events.js";
+import { type TaskRow, taskRow } from "./queue/task-row.js";
 import { damagedTask, type TaskStatusItem, taskStatus, unknownTask } from "./queue/task-status.js";
 import type { GenerationRequest } from "./request/schema.js";
 import type { FormatInput, SampleWish } from "./request/service-bodies.js";
@@ -32,6 +42,8 @@ import { refusalOf, TextWriter, type WrittenText } from "./words/text-writer.js"
 const SWEEP_INTERVAL_MS = 5 * 60 * 1000;
 /** What the records of finished tasks may take together. */
 const MAX_RECORD_BYTES = 256 * 2 ** 20;
+/** Where a page of a list ends before it has as many tasks as were asked for. */
+const MAX_PAGE_BYTES = 8 * 2 ** 20;
 /** The most that time without the service adds to age: the clock may have been set. */
 const MAX_CLOCK_GAP_SECONDS = 24 * 60 * 60;
 
@@ -50,7 +62,9 @@ export class MusicService {
   readonly #plansUnasked: boolean;
   readonly #inputs: AudioInputs;
   readonly #writer: TextWriter;
+  readonly #store: CatalogedStore;
   readonly #queue: TaskQueue;
+  readonly #events: TaskEvents;
   readonly #statistics: JobStatistics;
   readonly #retention: Retention;
   readonly #clock: ServiceClock;
@@ -67,9 +81,10 @@ export class MusicService {
   constructor(
     readonly config: Config,
     readonly engine: MusicEngine,
-    private readonly store: TaskStore,
+    store: TaskStore,
     private readonly log: Logger,
   ) {
+    this.#store = new CatalogedStore(store);
     this.audioFiles = new AudioFiles(join(config.temporaryDirectory, "api_audio"));
     this.#detail = detailFor(config);
     this.trainingRoot = new PermittedRoot(config.trainingRoot);
@@ -97,9 +112,9 @@ export class MusicService {
     // A short age must not pass whole between two starts.
     const maxGapSeconds = Math.min(MAX_CLOCK_GAP_SECONDS, config.audioMaxAgeSeconds / 2);
     this.#clock = new ServiceClock(join(config.temporaryDirectory, "clock.json"), maxGapSeconds * 1000, log);
-    this.#retention = new Retention(store, this.audioFiles, this.#statistics, limits, log);
+    this.#retention = new Retention(this.#store, this.audioFiles, this.#statistics, limits, log);
     this.#queue = new TaskQueue(
-      store,
+      this.#store,
       { run: (task, context) => this.#run(task, context), ended: (task) => this.#ended(task) },
       this.#statistics,
       {
@@ -110,6 +125,7 @@ export class MusicService {
       },
       log,
     );
+    this.#events = new TaskEvents(this.#queue);
   }
 
   /** Takes up stored tasks and lets expired ones go. Requests may come from then on; jobs wait for `start`. */
@@ -117,7 +133,7 @@ export class MusicService {
     const unfinished = new Set<string>();
     const damaged = new Set<string>();
     const uploads = new Set<string>();
-    for await (const stored of this.store.scan()) {
+    for await (const stored of this.#store.scan()) {
       if (stored.task === null) {
         damaged.add(stored.id);
         this.log.error({ task: stored.id, reason: stored.damage.message }, "a task is left out");
@@ -245,8 +261,9 @@ export class MusicService {
 
   /** Nothing stays of a failed task but its record, however late it failed. */
   async #ended(task: Task): Promise<void> {
-    this.#endings.emit(task.id);
     this.#retention.add(task, encodeTask(task).length);
+    this.#endings.emit(task.id);
+    this.#events.end(task.id, this.#row(task));
     await removeOwnFiles(task.request);
     if (task.state === "failed") await this.audioFiles.remove(this.audioFiles.namesOf(task));
   }
@@ -260,15 +277,83 @@ export class MusicService {
 
   async #query(id: string): Promise<TaskStatusItem> {
     try {
-      const task = await this.store.get(id);
+      const task = await this.#store.get(id);
       if (task === undefined) return unknownTask(id);
-      const live = { progress: this.#queue.progressOf(id), position: this.#queue.positionOf(id) };
-      const error = task.error === null ? null : this.#detail(task.error);
-      return taskStatus({ ...task, error }, live, this.audioFiles);
+      return taskStatus(this.#shown(task), this.#liveState(id), this.audioFiles);
     } catch (error) {
       if (error instanceof DamagedRecordError) return damagedTask(id, error.message);
       throw error;
     }
+  }
+
+  #liveState(id: string) {
+    return { progress: this.#queue.progressOf(id), position: this.#queue.positionOf(id) };
+  }
+
+  #shown(task: Task): Task {
+    return { ...task, error: task.error === null ? null : this.#detail(task.error) };
+  }
+
+  #row(task: Task): TaskRow {
+    return taskRow(this.#shown(task), this.#liveState(task.id), this.audioFiles);
+  }
+
+  /** A page of all tasks, newest first. It ends early where its rows are large. */
+  async list(filter: { state: TaskState | null; offset: number; limit: number }) {
+    const { total, ids } = this.#store.page(filter);
+    const tasks: TaskRow[] = [];
+    let bytes = 0;
+    for (const id of ids) {
+      const task = await this.#read(id);
+      // It was removed since.
+      if (task === undefined) continue;
+      const row = this.#row(task);
+      bytes += JSON.stringify(row).length;
+      if (bytes > MAX_PAGE_BYTES && tasks.length > 0) break;
+      tasks.push(row);
+    }
+    return { tasks, total, offset: filter.offset };
+  }
+
+  /** @throws HttpError 404 */
+  async task(id: string): Promise<TaskRow> {
+    const task = await this.#read(id);
+    if (task === undefined) throw noSuchTask(id);
+    return this.#row(task);
+  }
+
+  /** Undefined also where the record is damaged. */
+  #read(id: string): Promise<Task | undefined> {
+    return this.#store.get(id).catch((error: unknown) => {
+      if (error instanceof DamagedRecordError) return undefined;
+      throw error;
+    });
+  }
+
+  /**
+   * The events of a task, and the number of the one that has the id `lastEventId`.
+   * @throws HttpError 404
+   */
+  async follow(id: string, lastEventId: string): Promise<{ log: TaskLog; number: number }> {
+    const log = this.#events.follow(id);
+    const task = await this.#read(id);
+    if (task !== undefined && task.finishedAtMs === null)
+      return { log, number: this.#events.numberOf(lastEventId) };
+    if (task !== undefined) this.#events.end(id, this.#row(task));
+    this.#events.forget(id);
+    if (task === undefined) throw noSuchTask(id);
+    return { log, number: 0 };
+  }
+
+  /**
+   * Lets a task go: one that waits or runs is cancelled, a finished one is removed with its songs.
+   * @throws HttpError 404, or 409 where it ended before it could be cancelled; StoreError where it cannot be recorded now
+   */
+  async remove(id: string): Promise<"cancelled" | "deleted"> {
+    if (await this.#retention.remove(id)) return "deleted";
+    if (await this.#queue.cancel(id)) return "cancelled";
+    if (this.#retention.audioOf(id) === undefined) throw noSuchTask(id);
+    throw new HttpError(409, "The task ended before it could be cancelled: delete it again to remove it");
   }
 
   /**
@@ -279,11 +364,11 @@ export class MusicService {
     const waiting = AbortSignal.any([signal, this.#stopping.signal]);
     // Rejects where the signal fires, which is asked below.
     const ended = once(this.#endings, id, { signal: waiting }).catch(() => null);
-    const current = await this.store.get(id);
+    const current = await this.#store.get(id);
     if (current !== undefined && current.finishedAtMs !== null) return current;
     await ended;
     waiting.throwIfAborted();
-    const task = await this.store.get(id);
+    const task = await this.#store.get(id);
     if (task === undefined) throw new HttpError(500, "The task was removed before it was read");
     return task;
   }
@@ -316,4 +401,8 @@ export class MusicService {
       avg_job_seconds: Math.round(this.#statistics.averageJobSeconds * 100) / 100,
     };
   }
+}
+
+function noSuchTask(id: string): HttpError {
+  return new HttpError(404, `No such task: ${describe(id)}`);
 }

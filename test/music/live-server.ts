@@ -4,6 +4,7 @@ import { loadConfig } from "../../src/config.js";
 import { createEngine, createMusicServer, type MusicServer } from "../../src/index.js";
 import { createLogger } from "../../src/log.js";
 import type { SongMetas } from "../../src/music/queue/store.js";
+import type { TaskEvent } from "../../src/music/queue/task-events.js";
 import type { ResultRecord, TaskStatusItem } from "../../src/music/queue/task-status.js";
 
 const POLL_INTERVAL_MS = 20;
@@ -35,6 +36,25 @@ export class Client {
 
   async get(path: string, headers: Record<string, string> = {}): Promise<Answer> {
     return readAnswer(await fetch(this.url + path, { headers }));
+  }
+
+  async delete(path: string, headers: Record<string, string> = {}): Promise<Answer> {
+    return readAnswer(await fetch(this.url + path, { method: "DELETE", headers }));
+  }
+
+  /** The events of a task, one by one, until the server ends them. */
+  async *events(id: string, headers: Record<string, string> = {}): AsyncGenerator<TaskEvent> {
+    const response = await fetch(`${this.url}/v1/tasks/${id}/events`, { headers });
+    if (response.status !== 200) throw new Error(`events answered ${response.status}`);
+    let text = "";
+    for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      const blocks = (text + chunk).split("\n\n");
+      text = blocks.pop() as string;
+      for (const block of blocks) {
+        const fields = Object.fromEntries(block.split("\n").map((line) => line.split(/: (.*)/s)));
+        if ("event" in fields) yield { ...fields, data: JSON.parse(fields.data) } as TaskEvent;
+      }
+    }
   }
 
   async post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Answer> {

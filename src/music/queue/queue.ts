@@ -1,3 +1,4 @@
+import { EventEmitter } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { v4 as uuid } from "uuid";
@@ -63,6 +64,16 @@ export interface QueueOptions {
   clock: { nowMs(): number };
 }
 
+/** What the queue tells as it happens. */
+interface QueueEvents {
+  /** A task waits: it was accepted, or went back. */
+  queued: [id: string];
+  /** Positions of waiting tasks have changed. */
+  moved: [];
+  /** A running task has begun or has come further. */
+  progress: [id: string, progress: TaskProgress];
+}
+
 interface WaitingTask {
   id: string;
   sequence: number;
@@ -91,6 +102,7 @@ interface RunningJob {
  * changes, nothing starts, and what has ended is tried to be recorded until that succeeds.
  */
 export class TaskQueue {
+  readonly events = new EventEmitter<QueueEvents>();
   /** By sequence. */
   readonly #waiting: WaitingTask[] = [];
   /** The tasks that were running when the process ended; in `#waiting` too until `recover`. */
@@ -206,6 +218,7 @@ export class TaskQueue {
       this.#admitting--;
     }
     this.takeUp(task);
+    this.events.emit("queued", task.id);
     this.#startNext();
     return { task, position };
   }
@@ -274,7 +287,10 @@ export class TaskQueue {
 
   #dequeue(id: string): WaitingTask | undefined {
     const index = this.#waiting.findIndex((task) => task.id === id);
-    return index < 0 ? undefined : this.#waiting.splice(index, 1)[0];
+    if (index < 0) return undefined;
+    const [task] = this.#waiting.splice(index, 1);
+    this.events.emit("moved");
+    return task;
   }
 
   #startNext(): void {
@@ -340,7 +356,13 @@ export class TaskQueue {
   async #begin(job: RunningJob): Promise<Task | null> {
     this.statistics.moved("queued", "running");
     try {
-      const task = await this.#change(job.task.id, (current) => ({ ...current, state: "running" }));
+      const startedAtMs = Date.now();
+      const task = await this.#change(job.task.id, (current) => ({
+        ...current,
+        state: "running",
+        startedAtMs,
+      }));
+      this.events.emit("progress", task.id, job.progress);
       if (this.#beginFailures > 0) this.log.info("the store can be written again");
       this.#beginFailures = 0;
       return task;
@@ -366,6 +388,7 @@ export class TaskQueue {
       signal.throwIfAborted();
       const report = (progress: TaskProgress) => {
         job.progress = progress;
+        this.events.emit("progress", task.id, progress);
       };
       const result = await this.jobs.run(task, { signal, report });
       return { state: "succeeded", result, progress: 1 };
@@ -415,6 +438,7 @@ export class TaskQueue {
     this.#enqueue(job.task);
     if (job.task.diskFailures > 0) this.#hold(job.task, job.task.diskFailures - 1);
     this.statistics.moved("running", "queued");
+    this.events.emit("queued", job.task.id);
   }
 
   /** @throws where the task is gone, which no task that has not finished may be */
@@ -426,7 +450,8 @@ export class TaskQueue {
 
   async #finish(id: string, from: TaskState, change: Partial<Task> & { state: TaskState }): Promise<void> {
     const finishedAtMs = this.options.clock.nowMs();
-    const task = await this.#change(id, (current) => ({ ...current, ...change, finishedAtMs }));
+    const endedAtMs = Date.now();
+    const task = await this.#change(id, (current) => ({ ...current, ...change, finishedAtMs, endedAtMs }));
     this.statistics.moved(from, change.state);
     await this.jobs.ended(task).catch((err: unknown) => {
       this.log.error({ task: id, err }, "what belonged to a task could not be removed");

@@ -74,8 +74,17 @@ export class Retention {
       if (!isOld && (task === newest || (!isAudioOver && !isRecordOver))) continue;
       audioBytes -= task.audioBytes;
       recordBytes -= task.recordBytes;
-      await this.#expire(task);
+      await this.#remove(task);
+      this.log.info({ task: task.id }, "task expired");
     }
+  }
+
+  /** Lets a finished task go at once. False where there is none of this id. @throws StoreError; the task is then kept */
+  async remove(id: string): Promise<boolean> {
+    const task = this.#finished.get(id);
+    if (task === undefined) return false;
+    await this.#remove(task);
+    return true;
   }
 
   #oldestFirst(): FinishedTask[] {
@@ -83,12 +92,18 @@ export class Retention {
   }
 
   /** The record goes first: a record without audio would be a broken promise. */
-  async #expire({ id, state, audioNames }: FinishedTask): Promise<void> {
-    await this.store.remove(id);
-    this.#finished.delete(id);
+  async #remove(task: FinishedTask): Promise<void> {
+    const { id, state, audioNames } = task;
+    // First of all, so that nobody else removes it meanwhile.
+    if (!this.#finished.delete(id)) return;
+    try {
+      await this.store.remove(id);
+    } catch (error) {
+      this.#finished.set(id, task);
+      throw error;
+    }
     this.statistics.moved(state, null);
     await this.audioFiles.remove(audioNames);
-    this.log.info({ task: id }, "task expired");
   }
 }
 

@@ -62,6 +62,10 @@ export interface Task {
   sequence: number;
   state: TaskState;
   createdAtMs: number;
+  /** When it last began and when it ended, by the wall's clock; absent in records of older versions. */
+  startedAtMs?: number;
+  endedAtMs?: number;
+  /** By the service's clock, which songs age by. */
   finishedAtMs: number | null;
   /** How often the process ended without warning while this task ran. */
   interruptions: number;

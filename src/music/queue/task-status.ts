@@ -3,7 +3,12 @@ import type { AudioFiles } from "../audio/audio-files.js";
 import type { TaskProgress } from "../song/progress.js";
 import type { SongDescription, SongMetas, Task, TaskState } from "./store.js";
 
-const STATUS: Readonly<Record<TaskState, 0 | 1 | 2>> = { queued: 0, running: 0, succeeded: 1, failed: 2 };
+const STATUS: Readonly<Record<TaskState, 0 | 1 | 2>> = {
+  queued: 0,
+  running: 0,
+  succeeded: 1,
+  failed: 2,
+};
 
 /** Clients compare it to nothing; the field is part of the interface. */
 const ENVIRONMENT = "development";
@@ -98,14 +103,15 @@ export function taskStatus(task: Task, live: LiveState, audioFiles: AudioFiles):
   return {
     task_id: task.id,
     status: STATUS[task.state],
-    result: JSON.stringify(recordsOf(task, live, audioFiles)),
+    result: JSON.stringify(resultRecords(task, live, audioFiles)),
     progress_text: live.progress?.text ?? "",
     ...(live.position === undefined ? {} : { queue_position: live.position }),
     ...(task.error === null ? {} : { error: task.error }),
   };
 }
 
-function recordsOf(task: Task, live: LiveState, audioFiles: AudioFiles): ResultRecord[] {
+/** One for each song; a single one where there is none. */
+export function resultRecords(task: Task, live: LiveState, audioFiles: AudioFiles): ResultRecord[] {
   const blank = blankRecord(task, live);
   const { result } = task;
   if (result === null) return [blank];

@@ -7,6 +7,7 @@ import {
   finiteNumber,
   flag,
   lyricsText,
+  oneOf,
   strictInteger,
   text,
   textOrNull,
@@ -133,6 +134,18 @@ export function parseSampleType(fields: Fields): SampleType {
   const sources = new FieldSources(fields);
   return parseField(sampleType, sources, "refuse", []) === "simple_mode" ? "simple_mode" : "custom_mode";
 }
+
+/** Tasks in one answer of GET /v1/tasks. */
+const MAX_LISTED_TASKS = 200;
+
+/** The query of GET /v1/tasks. */
+export const parseTaskFilter = strictParser({
+  /** Null: tasks in any. */
+  state: parameter("state", oneOf(["queued", "running", "succeeded", "failed"]).nullable().default(null)),
+  /** Newer tasks to pass over. */
+  offset: parameter("offset", within(strictInteger, 0, Number.MAX_SAFE_INTEGER).default(0)),
+  limit: parameter("limit", within(strictInteger, 1, MAX_LISTED_TASKS).default(50)),
+});
 
 /** The body of POST /v1/init. */
 export const parseModelSwitch = strictParser({

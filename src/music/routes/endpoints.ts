@@ -7,9 +7,11 @@ import { chatCompletions } from "./chat-completions.js";
 import { chatModels, MODEL_ENDPOINTS } from "./model-endpoints.js";
 import type { Endpoints, RouteContext } from "./route.js";
 import { TASK_ENDPOINTS } from "./task-endpoints.js";
+import { taskEvents } from "./task-events.js";
 
 const ENDPOINTS: Endpoints = {
   ...TASK_ENDPOINTS,
+  "GET /v1/tasks/:id/events": taskEvents,
   "GET /v1/audio": audio,
   "POST /v1/chat/completions": chatCompletions,
   ...MODEL_ENDPOINTS,
@@ -35,7 +37,7 @@ function routerOf(endpoints: Endpoints, context: RouteContext): Router {
   const allowed = new Map<string, string[]>();
   for (const [endpoint, route] of Object.entries(endpoints)) {
     const [method = "", path = ""] = endpoint.split(" ");
-    router[method.toLowerCase() as "get" | "post" | "put"](path, route(context));
+    router[method.toLowerCase() as "get" | "post" | "put" | "delete"](path, route(context));
     allowed.set(path, [...(allowed.get(path) ?? []), method]);
   }
   for (const [path, methods] of allowed) {

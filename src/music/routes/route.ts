@@ -38,13 +38,13 @@ export interface RouteContext {
 export type Route = (context: RouteContext) => RequestHandler;
 
 /** Routes by method and path. */
-export type Endpoints = Readonly<Record<`${"GET" | "POST" | "PUT"} /${string}`, Route>>;
+export type Endpoints = Readonly<Record<`${"GET" | "POST" | "PUT" | "DELETE"} /${string}`, Route>>;
 
 /** Checks the key and answers in the envelope. */
 export function reading(answer: (context: RouteContext, request: Request) => unknown): Route {
-  return (context) => (request, response) => {
+  return (context) => async (request, response) => {
     context.authenticator.authorize(request);
-    sendEnvelope(response, answer(context, request));
+    sendEnvelope(response, await answer(context, request));
   };
 }
 

@@ -10,6 +10,7 @@ import {
   parseFormatInput,
   parseSampleType,
   parseSampleWish,
+  parseTaskFilter,
   parseTaskIds,
 } from "../request/service-bodies.js";
 import type { MusicService } from "../service.js";
@@ -32,6 +33,14 @@ export const TASK_ENDPOINTS: Endpoints = {
     if (typeof id !== "string" || id === "") throw new RequestError("task_id is missing");
     if (!(await service.cancel(id))) throw new HttpError(404, "No such task waits or runs");
     return { job_id: id, status: "cancelled" };
+  }),
+  /** All tasks, newest first, by pages. */
+  "GET /v1/tasks": reading(({ service }, { query }) => service.list(parseTaskFilter(query))),
+  "GET /v1/tasks/:id": reading(({ service }, { params }) => service.task(String(params.id))),
+  /** Cancels a task that waits or runs; a finished one goes with its songs. */
+  "DELETE /v1/tasks/:id": command(async ({ service }, _fields, { params }) => {
+    const id = String(params.id);
+    return { task_id: id, status: await service.remove(id) };
   }),
   /** Counters of tasks, and the average job time. */
   "GET /v1/stats": reading(({ service }) => service.statistics),

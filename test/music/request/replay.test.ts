@@ -1,0 +1,58 @@
+import { expect } from "chai";
+import { parametersOf, uploadsOf } from "../../../src/music/request/replay.js";
+import type { GenerationRequest } from "../../../src/music/request/schema.js";
+import { parse } from "./request-parsing.js";
+
+describe("the parameters that make a task again", () => {
+  const bodies: [what: string, body: Record<string, unknown>][] = [
+    ["nothing but defaults", {}],
+    ["random seeds", { batch_size: 3 }],
+    [
+      "words and metadata",
+      { prompt: "p", lyrics: "[Verse]\nla", bpm: 90, key: "F# minor", timesignature: "6/8" },
+    ],
+    ["a wish", { sample_query: "a sad song", vocal_language: "de" }],
+    ["codes for all songs", { audio_code_string: "1,2,3", thinking: true, batch_size: 2 }],
+    [
+      "codes for each song",
+      {
+        audio_codes: [
+          [1, 2],
+          [3, 4],
+        ],
+        use_audio_codes: true,
+        batch_size: 2,
+      },
+    ],
+    [
+      "timesteps and switches",
+      { timesteps: "1,0.5,0", infer_method: "sde", use_cot_caption: false, lm_top_p: 0.5 },
+    ],
+    [
+      "a source by its path",
+      { task_type: "repaint", src_audio_path: "/a.mp3", repainting_start: -3, repainting_end: 4 },
+    ],
+    ["a timbre", { reference_audio_path: "/b.mp3", audio_format: "flac" }],
+    ["stems", { task_type: "complete", src_audio_path: "/a.mp3", track_classes: ["drums", "bass"] }],
+    ["codes of a recording", { extract_codes_only: true, src_audio_path: "/a.mp3" }],
+    ["a description of a recording", { full_analysis_only: true, src_audio_path: "/a.mp3" }],
+    ["metadata for words", { analysis_only: true, prompt: "p" }],
+  ];
+  for (const [what, body] of bodies) {
+    it(`hold ${what}`, () => {
+      const { warnings, ...settled } = parse(body);
+      const again = parse(JSON.parse(JSON.stringify(parametersOf({ ...settled, warnings }))));
+      expect(again.warnings).to.deep.equal([]);
+      expect(again).to.deep.include(settled);
+    });
+  }
+
+  it("name what was uploaded, which is no longer there", () => {
+    const request = {
+      ...parse({ task_type: "cover", src_audio_path: "/a.mp3" }),
+      sourceAudio: { path: "/uploads/x.mp3", isUpload: true },
+    } satisfies GenerationRequest;
+    expect(parametersOf(request)).to.not.have.property("src_audio_path");
+    expect(uploadsOf(request)).to.deep.equal(["src_audio"]);
+  });
+});
