@@ -253,13 +253,13 @@ const SETTINGS = {
     "SVC_AUDIO_MAX_AGE_HOURS",
     amount(168, 0).transform((hours) => hours * SECONDS_PER_HOUR),
     "168",
-    "generated audio older than this is deleted; 0 keeps it",
+    "generated audio older than this is deleted, favourites never; 0 keeps it",
   ),
   audioMaxTotalBytes: setting(
     "SVC_AUDIO_MAX_TOTAL_MB",
     megabytes(10240),
     "10240",
-    "the oldest audio is deleted beyond this total size; 0 sets no limit",
+    "the oldest audio is deleted beyond this total size, favourites never; 0 sets no limit",
   ),
   bodyMaxBytes: setting(
     "SVC_BODY_MAX_MB",

@@ -10,7 +10,7 @@ import { hostName, isLoopbackName, isLoopbackOrigin, isOwnPage, SAFE_METHODS } f
 import { HttpError } from "./errors.js";
 
 const PREFLIGHT_HEADERS = {
-  "Access-Control-Allow-Methods": "GET, POST, PUT, DELETE, OPTIONS",
+  "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE, OPTIONS",
   "Access-Control-Allow-Headers":
     "Content-Type, Authorization, X-API-Key, Range, Idempotency-Key, Last-Event-ID",
   "Access-Control-Max-Age": "600",

@@ -18,21 +18,16 @@ import { detailFor, HttpError, RequestError } from "./errors.js";
 import { makeSongs } from "./job.js";
 import { selectSlot } from "./models.js";
 import { PermittedRoot } from "./permitted-root.js";
-import { CatalogedStore } from "./queue/catalog.js";
+import { CatalogedStore, type CatalogFilter } from "./queue/catalog.js";
 import { encodeTask } from "./queue/lmdb-store.js";
 import { type JobControl, TaskQueue } from "./queue/queue.js";
 import { Retention, ServiceClock } from "./queue/retention.js";
 import { JobStatistics } from "./queue/statistics.js";
-import {
-  DamagedRecordError,
-  type SongResult,
-  type Task,
-  type TaskState,
-  type TaskStore,
-} from "./queue/store.js";
+import { DamagedRecordError, type SongResult, type Task, type TaskStore } from "./queue/store.js";
 import { TaskEvents, type TaskLog } from "./queue/task-events.js";
 import { type TaskRow, taskRow } from "./queue/task-row.js";
 import { damagedTask, type TaskStatusItem, taskStatus, unknownTask } from "./queue/task-status.js";
+import type { SubmissionKey } from "./request/idempotency.js";
 import type { GenerationRequest } from "./request/schema.js";
 import type { FormatInput, SampleWish } from "./request/service-bodies.js";
 import { checkWords, plansUnasked } from "./song/job-context.js";
@@ -46,6 +41,14 @@ const MAX_RECORD_BYTES = 256 * 2 ** 20;
 const MAX_PAGE_BYTES = 8 * 2 ** 20;
 /** The most that time without the service adds to age: the clock may have been set. */
 const MAX_CLOCK_GAP_SECONDS = 24 * 60 * 60;
+
+/** What a client is told of its submission. */
+export interface AcceptedTask {
+  task_id: string;
+  status: "queued";
+  queue_position: number;
+  warnings: string[];
+}
 
 export class MusicService {
   readonly audioFiles: AudioFiles;
@@ -74,6 +77,8 @@ export class MusicService {
   readonly #endings = new EventEmitter();
   /** Ends what is done for requests that have no task yet. */
   readonly #stopping = new AbortController();
+  /** Submissions under a key that have no task yet. */
+  readonly #submitting = new Map<string, Promise<AcceptedTask>>();
   #sweepTimer: NodeJS.Timeout | undefined;
   /** The sweep under way, if any. */
   #sweeping: Promise<void> = Promise.resolve();
@@ -220,7 +225,8 @@ export class MusicService {
   async submit(
     request: GenerationRequest,
     caller: Caller,
-  ): Promise<{ task_id: string; status: "queued"; queue_position: number; warnings: string[] }> {
+    key: SubmissionKey | null = null,
+  ): Promise<AcceptedTask> {
     this.#queue.assertRoom();
     await checkWords(this.engine, request).catch((error: unknown) => {
       const refusal = refusalOf(error);
@@ -228,8 +234,38 @@ export class MusicService {
       if (refusal instanceof RequestError) throw refusal;
     });
     const admitted = await this.#inputs.admit(request, this.#whileServing(caller));
-    const { task, position } = await this.#queue.submit(admitted);
+    const { task, position } = await this.#queue.submit(admitted, key);
     return { task_id: task.id, status: "queued", queue_position: position, warnings: request.warnings };
+  }
+
+  /**
+   * What `submit` answers where it is called for the first submission under the key, which others wait for; for all
+   * later ones the first answer. The key lasts as long as the task.
+   * @throws HttpError 422 where the first submission under the key had another body
+   */
+  async submitOnce(key: SubmissionKey, submit: () => Promise<AcceptedTask>): Promise<AcceptedTask> {
+    for (;;) {
+      const pending = this.#submitting.get(key.key);
+      if (pending === undefined) break;
+      await pending.catch(() => {});
+    }
+    const id = this.#store.submittedAs(key.key);
+    if (id === undefined) {
+      const pending = submit();
+      this.#submitting.set(key.key, pending);
+      return pending.finally(() => this.#submitting.delete(key.key));
+    }
+    const task = await this.#store.get(id);
+    // It was removed since, and its key with it.
+    if (task?.submission === undefined) return this.submitOnce(key, submit);
+    const { digest, position } = task.submission;
+    if (digest !== key.digest) {
+      throw new HttpError(
+        422,
+        `Idempotency-Key ${describe(key.key)} was used for another body, that of task ${id}: send a new key`,
+      );
+    }
+    return { task_id: id, status: "queued", queue_position: position, warnings: task.request.warnings };
   }
 
   /** The caller, gone also when the service stops. */
@@ -299,7 +335,7 @@ export class MusicService {
   }
 
   /** A page of all tasks, newest first. It ends early where its rows are large. */
-  async list(filter: { state: TaskState | null; offset: number; limit: number }) {
+  async list(filter: CatalogFilter) {
     const { total, ids } = this.#store.page(filter);
     const tasks: TaskRow[] = [];
     let bytes = 0;
@@ -343,6 +379,24 @@ export class MusicService {
     this.#events.forget(id);
     if (task === undefined) throw noSuchTask(id);
     return { log, number: 0 };
+  }
+
+  /**
+   * Names a task, or makes it a favourite; undefined leaves as it is.
+   * @throws HttpError 404
+   */
+  async mark(
+    id: string,
+    { title, favorite }: { title: string | undefined; favorite: boolean | undefined },
+  ): Promise<TaskRow> {
+    const task = await this.#store.update(id, (current) => ({
+      ...current,
+      ...(title === undefined ? {} : { title }),
+      ...(favorite === undefined ? {} : { favorite }),
+    }));
+    if (task === undefined) throw noSuchTask(id);
+    if (task.finishedAtMs !== null) this.#retention.add(task, encodeTask(task).length);
+    return this.#row(task);
   }
 
   /**

@@ -57,10 +57,18 @@ export class Client {
     }
   }
 
-  async post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Answer> {
+  post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Answer> {
+    return this.#send("POST", path, body, headers);
+  }
+
+  patch(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Answer> {
+    return this.#send("PATCH", path, body, headers);
+  }
+
+  async #send(method: string, path: string, body: unknown, headers: Record<string, string>): Promise<Answer> {
     return readAnswer(
       await fetch(this.url + path, {
-        method: "POST",
+        method,
         headers: { "Content-Type": "application/json", ...headers },
         body: JSON.stringify(body),
       }),

@@ -1,31 +1,54 @@
 /** What a store holds, in order and without reading it: for lists of many tasks, each of which may be large. */
 import type { StoredTask, Task, TaskState, TaskStore } from "./store.js";
 
+/** Characters of a task's words that a search looks at. */
+const MAX_SEARCHED = 1024;
+
 /** What the catalog remembers of a task. */
 interface Entry {
   id: string;
   sequence: number;
   state: TaskState;
+  isFavorite: boolean;
+  submissionKey: string | undefined;
+  /** In lower case. */
+  words: string;
 }
 
-export interface CatalogPage {
-  /** Tasks that the filter fits. */
-  total: number;
-  /** Newest first. */
-  ids: string[];
+export interface CatalogFilter {
+  /** Null: any. */
+  state: TaskState | null;
+  favorite: boolean | null;
+  /** All of these words stand in the title, the prompt or the lyrics, in any case. */
+  search: string;
+  offset: number;
+  /** Ids at most. */
+  limit: number;
 }
 
 /** A store that knows what it holds once `scan` has run through; everything else passes to the store beneath. */
 export class CatalogedStore implements TaskStore {
   readonly #entries = new Map<string, Entry>();
+  readonly #bySubmission = new Map<string, string>();
 
   constructor(private readonly store: TaskStore) {}
 
-  /** `states`: null takes all. `limit`: ids at most, from `offset` on. */
-  page({ state, offset, limit }: { state: TaskState | null; offset: number; limit: number }): CatalogPage {
-    const fitting = [...this.#entries.values()].filter((entry) => state === null || entry.state === state);
+  /** The ids of the tasks that the filter fits, newest first, and how many fit in all. */
+  page({ state, favorite, search, offset, limit }: CatalogFilter): { total: number; ids: string[] } {
+    const words = search.toLowerCase().split(/\s+/);
+    const fitting = [...this.#entries.values()].filter(
+      (entry) =>
+        (state === null || entry.state === state) &&
+        (favorite === null || entry.isFavorite === favorite) &&
+        words.every((word) => entry.words.includes(word)),
+    );
     fitting.sort((a, b) => b.sequence - a.sequence);
     return { total: fitting.length, ids: fitting.slice(offset, offset + limit).map(({ id }) => id) };
+  }
+
+  /** The id of the task that was submitted under this key. */
+  submittedAs(key: string): string | undefined {
+    return this.#bySubmission.get(key);
   }
 
   async add(task: Task): Promise<void> {
@@ -45,7 +68,9 @@ export class CatalogedStore implements TaskStore {
 
   async remove(id: string): Promise<void> {
     await this.store.remove(id);
+    const key = this.#entries.get(id)?.submissionKey;
     this.#entries.delete(id);
+    if (key !== undefined) this.#bySubmission.delete(key);
   }
 
   async *scan(): AsyncIterable<StoredTask> {
@@ -59,7 +84,12 @@ export class CatalogedStore implements TaskStore {
     return this.store.close();
   }
 
-  #note({ id, sequence, state }: Task): void {
-    this.#entries.set(id, { id, sequence, state });
+  #note({ id, sequence, state, favorite = false, submission, title = "", request, result }: Task): void {
+    const { prompt, sampleQuery = "", lyrics = "" } = request;
+    const words = [title, prompt, sampleQuery, result?.prompt, lyrics].join("\n").slice(0, MAX_SEARCHED);
+    const submissionKey = submission?.key;
+    const entry = { id, sequence, state, isFavorite: favorite, submissionKey, words: words.toLowerCase() };
+    this.#entries.set(id, entry);
+    if (submissionKey !== undefined) this.#bySubmission.set(submissionKey, id);
   }
 }

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { v4 as uuid } from "uuid";
 import { StoreError } from "../errors.js";
+import type { SubmissionKey } from "../request/idempotency.js";
 import type { GenerationRequest } from "../request/schema.js";
 import type { TaskProgress } from "../song/progress.js";
 import type { JobStatistics } from "./statistics.js";
@@ -196,8 +197,13 @@ export class TaskQueue {
   }
 
   /** Accepts a task. `position` counts the waiting tasks, this one included. */
-  async submit(request: GenerationRequest): Promise<{ task: Task; position: number }> {
+  async submit(
+    request: GenerationRequest,
+    key: SubmissionKey | null = null,
+  ): Promise<{ task: Task; position: number }> {
     this.assertRoom();
+    this.#admitting++;
+    const position = this.waitingCount;
     const task: Task = {
       id: uuid(),
       sequence: this.#nextSequence++,
@@ -206,12 +212,11 @@ export class TaskQueue {
       finishedAtMs: null,
       interruptions: 0,
       request,
+      ...(key === null ? {} : { submission: { ...key, position } }),
       result: null,
       error: null,
       progress: 0,
     };
-    this.#admitting++;
-    const position = this.waitingCount;
     try {
       await this.store.add(task);
     } finally {

@@ -22,9 +22,10 @@ interface FinishedTask {
   audioNames: string[];
   audioBytes: number;
   recordBytes: number;
+  isFavorite: boolean;
 }
 
-/** Lets finished tasks and their audio go by age and by total size, oldest first. */
+/** Lets finished tasks and their audio go by age and by total size, oldest first; favourites stay. */
 export class Retention {
   readonly #finished = new Map<string, FinishedTask>();
 
@@ -36,8 +37,8 @@ export class Retention {
     private readonly log: Logger,
   ) {}
 
-  /** A task that has finished, or was found so at start-up. `recordBytes` is what its record takes in the store. */
-  add({ id, state, createdAtMs, finishedAtMs, result }: Task, recordBytes: number): void {
+  /** A task that has finished, has changed since, or was found so at start-up. `recordBytes` is what its record takes in the store. */
+  add({ id, state, createdAtMs, finishedAtMs, favorite = false, result }: Task, recordBytes: number): void {
     const files = result?.audioFiles ?? [];
     this.#finished.set(id, {
       id,
@@ -46,6 +47,7 @@ export class Retention {
       audioNames: files.map(({ name }) => name),
       audioBytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
       recordBytes,
+      isFavorite: favorite,
     });
   }
 
@@ -71,6 +73,7 @@ export class Retention {
       const isOld = maxAgeSeconds > 0 && nowMs - task.finishedAtMs > maxAgeSeconds * 1000;
       const isAudioOver = maxAudioBytes > 0 && audioBytes > maxAudioBytes && task.audioBytes > 0;
       const isRecordOver = maxRecordBytes > 0 && recordBytes > maxRecordBytes;
+      if (task.isFavorite) continue;
       if (!isOld && (task === newest || (!isAudioOver && !isRecordOver))) continue;
       audioBytes -= task.audioBytes;
       recordBytes -= task.recordBytes;

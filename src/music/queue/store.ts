@@ -70,6 +70,12 @@ export interface Task {
   /** How often the process ended without warning while this task ran. */
   interruptions: number;
   request: GenerationRequest;
+  /** The client's key of the submission, the digest of its body, and the position that was told. */
+  submission?: { key: string; digest: string; position: number };
+  /** What a person calls it. */
+  title?: string;
+  /** Kept until a person removes it, whatever its age. */
+  favorite?: boolean;
   /** Set once the task succeeded. */
   result: SongResult | null;
   /** Set once the task failed: one line a person can act on. */

@@ -41,6 +41,10 @@ export interface TaskRow {
   create_time: number;
   start_time: number | null;
   end_time: number | null;
+  /** What a person calls it; "" where nobody has named it. */
+  title: string;
+  /** Kept whatever its age. */
+  favorite: boolean;
   /** The client's words. */
   prompt: string;
   lyrics: string;
@@ -74,6 +78,8 @@ export function taskRow(task: Task, live: LiveState, audioFiles: AudioFiles): Ta
     create_time: task.createdAtMs / 1000,
     start_time: secondsOf(task.startedAtMs),
     end_time: secondsOf(task.endedAtMs ?? task.finishedAtMs),
+    title: task.title ?? "",
+    favorite: task.favorite ?? false,
     prompt: request.prompt,
     lyrics: request.lyrics,
     parameters: parametersOf(request),

@@ -142,10 +142,38 @@ const MAX_LISTED_TASKS = 200;
 export const parseTaskFilter = strictParser({
   /** Null: tasks in any. */
   state: parameter("state", oneOf(["queued", "running", "succeeded", "failed"]).nullable().default(null)),
+  /** True: favourites alone; false: all others. */
+  favorite: parameter("favorite", flag.nullable().default(null)),
+  /** Words that all stand in the title, the prompt or the lyrics. */
+  search: parameter(["search", "q"], trimmed.default("")),
   /** Newer tasks to pass over. */
   offset: parameter("offset", within(strictInteger, 0, Number.MAX_SAFE_INTEGER).default(0)),
   limit: parameter("limit", within(strictInteger, 1, MAX_LISTED_TASKS).default(50)),
 });
+
+const MAX_TITLE = 200;
+
+/** The body of PATCH /v1/tasks/{id}. What is absent stays; a title of "" takes the name away. */
+const taskMarks = z.strictObject({
+  title: z
+    .string("must be text")
+    .trim()
+    .max(MAX_TITLE, `must be at most ${MAX_TITLE} characters long`)
+    .optional(),
+  favorite: z.boolean("must be true or false").optional(),
+});
+
+/** @throws RequestError naming the field at fault */
+export function parseTaskMarks(fields: Fields) {
+  const { ai_token, ...marks } = fields;
+  const result = taskMarks.safeParse(marks);
+  if (result.success) return { title: result.data.title, favorite: result.data.favorite };
+  const issue = result.error.issues[0] as z.core.$ZodIssue;
+  const name = issue.code === "unrecognized_keys" ? issue.keys[0] : issue.path[0];
+  const rule =
+    issue.code === "unrecognized_keys" ? "is unknown: title and favorite can be set" : issue.message;
+  throw new RequestError(`${String(name)} ${rule}, got ${describe(marks[String(name)])}`);
+}
 
 /** The body of POST /v1/init. */
 export const parseModelSwitch = strictParser({

@@ -37,7 +37,7 @@ function routerOf(endpoints: Endpoints, context: RouteContext): Router {
   const allowed = new Map<string, string[]>();
   for (const [endpoint, route] of Object.entries(endpoints)) {
     const [method = "", path = ""] = endpoint.split(" ");
-    router[method.toLowerCase() as "get" | "post" | "put" | "delete"](path, route(context));
+    router[method.toLowerCase() as "get" | "post" | "put" | "patch" | "delete"](path, route(context));
     allowed.set(path, [...(allowed.get(path) ?? []), method]);
   }
   for (const [path, methods] of allowed) {

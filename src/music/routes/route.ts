@@ -38,7 +38,7 @@ export interface RouteContext {
 export type Route = (context: RouteContext) => RequestHandler;
 
 /** Routes by method and path. */
-export type Endpoints = Readonly<Record<`${"GET" | "POST" | "PUT" | "DELETE"} /${string}`, Route>>;
+export type Endpoints = Readonly<Record<`${"GET" | "POST" | "PUT" | "PATCH" | "DELETE"} /${string}`, Route>>;
 
 /** Checks the key and answers in the envelope. */
 export function reading(answer: (context: RouteContext, request: Request) => unknown): Route {
@@ -62,12 +62,13 @@ export function command(
 /** As `command`, for what is of use only to a client that waits: it ends where the client hangs up. */
 export function whileHeld(
   rule: BodyRule,
-  answer: (context: RouteContext, body: RequestBody, caller: Caller) => Promise<unknown>,
+  answer: (context: RouteContext, body: RequestBody, caller: Caller, request: Request) => Promise<unknown>,
 ): Route {
   return (context) => async (request, response) => {
     const caller = callerOf(request, response);
     try {
-      sendEnvelope(response, await answer(context, await context.bodies.read(request, rule), caller));
+      const body = await context.bodies.read(request, rule);
+      sendEnvelope(response, await answer(context, body, caller, request));
     } catch (error) {
       // Nobody is there to be told of it.
       if (!caller.signal.aborted) throw error;

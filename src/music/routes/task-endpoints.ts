@@ -5,6 +5,7 @@ import { HttpError, RequestError } from "../errors.js";
 import { QueueFullError } from "../queue/queue.js";
 import type { TaskStatusItem } from "../queue/task-status.js";
 import { BODY_RULES, type RequestBody } from "../request/body.js";
+import { submissionKey } from "../request/idempotency.js";
 import { parseGenerationRequest } from "../request/parse.js";
 import {
   parseFormatInput,
@@ -12,6 +13,7 @@ import {
   parseSampleWish,
   parseTaskFilter,
   parseTaskIds,
+  parseTaskMarks,
 } from "../request/service-bodies.js";
 import type { MusicService } from "../service.js";
 import { drawSeed } from "../song/seeds.js";
@@ -22,7 +24,9 @@ const MAX_ANSWER_BYTES = 8 * 2 ** 20;
 
 export const TASK_ENDPOINTS: Endpoints = {
   /** A task whose client hangs up before it is accepted is dropped. */
-  "POST /release_task": whileHeld(BODY_RULES.releaseTask, accept),
+  "POST /release_task": whileHeld(BODY_RULES.releaseTask, (context, body, caller, request) =>
+    accept(context, body, caller, request.get("Idempotency-Key")),
+  ),
   /** One item per id asked for, repetitions included. */
   "POST /query_result": command(
     ({ service }, fields) => statesOf(parseTaskIds(fields), service),
@@ -37,6 +41,10 @@ export const TASK_ENDPOINTS: Endpoints = {
   /** All tasks, newest first, by pages. */
   "GET /v1/tasks": reading(({ service }, { query }) => service.list(parseTaskFilter(query))),
   "GET /v1/tasks/:id": reading(({ service }, { params }) => service.task(String(params.id))),
+  /** Names a task, or makes it a favourite. */
+  "PATCH /v1/tasks/:id": command(({ service }, fields, { params }) =>
+    service.mark(String(params.id), parseTaskMarks(fields)),
+  ),
   /** Cancels a task that waits or runs; a finished one goes with its songs. */
   "DELETE /v1/tasks/:id": command(async ({ service }, _fields, { params }) => {
     const id = String(params.id);
@@ -65,8 +73,16 @@ export const TASK_ENDPOINTS: Endpoints = {
   ),
 };
 
-/** Queues what the body asks for. Of its files only those of an accepted task are left. */
-export async function accept({ config, service }: RouteContext, body: RequestBody, caller: Caller) {
+/**
+ * Queues what the body asks for, once for all submissions under `idempotencyKey`. Of its files only those of an accepted
+ * task are left.
+ */
+export async function accept(
+  { config, service }: RouteContext,
+  body: RequestBody,
+  caller: Caller,
+  idempotencyKey?: string,
+) {
   let kept: string[] = [];
   try {
     const generation = parseGenerationRequest(body.fields, {
@@ -75,9 +91,13 @@ export async function accept({ config, service }: RouteContext, body: RequestBod
       uploads: body.uploads,
       drawSeed,
     });
-    const accepted = await service.submit(generation, caller).catch(refusal);
-    kept = ownFiles(generation);
-    return accepted;
+    const key = await submissionKey(idempotencyKey, body);
+    const submit = async () => {
+      const accepted = await service.submit(generation, caller, key).catch(refusal);
+      kept = ownFiles(generation);
+      return accepted;
+    };
+    return await (key === null ? submit() : service.submitOnce(key, submit));
   } finally {
     await body.dispose(kept);
   }

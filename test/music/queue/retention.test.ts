@@ -52,6 +52,21 @@ describe("Retention", () => {
     return record;
   }
 
+  it("keeps favourites, however old and large", async () => {
+    const favorite = await finishedTask(600, 1000);
+    await store.update(favorite.id, (task) => ({ ...task, favorite: true }));
+    const other = await finishedTask(500, 10);
+    const newest = await finishedTask(400, 10);
+    await sweep({ maxAudioBytes: 100 });
+    expect([await isKept(favorite), await isKept(other), await isKept(newest)]).to.deep.equal([
+      true,
+      false,
+      true,
+    ]);
+    await sweep({ maxAgeSeconds: 60 });
+    expect([await isKept(favorite), await isKept(newest)]).to.deep.equal([true, false]);
+  });
+
   it("lets go of what is too old, record and audio", async () => {
     const old = await finishedTask(61, 10);
     const young = await finishedTask(59, 10);

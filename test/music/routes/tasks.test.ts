@@ -165,6 +165,34 @@ describe("the list of tasks", () => {
     expect((await client.delete(`/v1/tasks/${id}`)).status).to.equal(404);
   });
 
+  it("is searched, and shows the names and favourites that people gave", async () => {
+    const id = await client.submit({ ...shortSong, prompt: "Slow Bossa Nova", lyrics: "by the Sea" });
+    await client.finished(id);
+    const path = `/v1/tasks/${id}`;
+    const marked = await client.patch(path, { title: "Evening", favorite: true });
+    expect(marked.body.data).to.include({ title: "Evening", favorite: true });
+    for (const query of ["search=bossa%20SEA", "q=evening", "favorite=true"]) {
+      expect((await listed(`?${query}`)).tasks, query).to.deep.equal([marked.body.data]);
+    }
+    expect((await listed("?search=bossa%20tango")).total).to.equal(0);
+    expect((await listed("?favorite=false")).total).to.equal((await listed()).total - 1);
+    expect((await client.patch(path, { favorite: false })).body.data).to.include({
+      title: "Evening",
+      favorite: false,
+    });
+    expect((await client.patch(path, { title: "" })).body.data.title).to.equal("");
+    for (const [body, mentions] of [
+      [{ title: 5 }, "title must be text, got 5"],
+      [{ title: "x".repeat(201) }, "title must be at most 200 characters"],
+      [{ favorite: "so" }, 'favorite must be true or false, got "so"'],
+      [{ name: "x" }, 'name is unknown: title and favorite can be set, got "x"'],
+    ] as const) {
+      const { status, body: answer } = await client.patch(path, body);
+      expect([status, answer.detail.includes(mentions)], answer.detail).to.deep.equal([400, true]);
+    }
+    expect((await client.patch(`/v1/tasks/${NO_SUCH_TASK}`, {})).status).to.equal(404);
+  });
+
   it("cancels a task that runs", async () => {
     const id = await endlessTask();
     expect((await client.delete(`/v1/tasks/${id}`)).body.data).to.deep.equal({
