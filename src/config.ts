@@ -318,6 +318,12 @@ const SETTINGS = {
     "false",
     "begin a new city at start instead of going on with the latest save",
   ),
+  cityUnlimitedMoney: setting(
+    "CITY_UNLIMITED_MONEY",
+    switchedOn(false),
+    "false",
+    "build in the embedded city whatever it costs; otherwise a command that the balance does not cover is refused",
+  ),
   cityAllowedOrigins: setting(
     "CITY_ALLOWED_ORIGINS",
     list(",", ""),

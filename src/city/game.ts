@@ -71,6 +71,15 @@ export interface City {
   /** The tax rate in percent, 0 to 29, of a taxed sub-service at a level 1 to 5. */
   taxRate(subService: SubService, level: Level): number;
 
+  /** Money: what came in and went out, week by week, and what is owed. */
+  readonly budget: Budget;
+  /** The course of the city, a row at the end of each week, oldest first; at most ten years. */
+  statistics(): readonly StatisticsSample[];
+  /** What each connected network of power, water, drains and heat gave and was asked for in its last round. */
+  utilities(): readonly UtilityNetwork[];
+  /** What goes on inside a building; undefined for an id that no building has. */
+  buildingDetails(id: number): BuildingDetails | undefined;
+
   /** Loaded prefabs in load order, the blocked ones included. */
   networkPrefabs(): readonly NetworkPrefab[];
   buildingPrefabs(): readonly BuildingPrefab[];
@@ -98,6 +107,121 @@ export interface ClockState {
   readonly selectedSpeed: number;
   /** 0 while paused, else the selected speed. */
   readonly finalSpeed: number;
+}
+
+/** Money is in whole units with at most two decimals. */
+export interface Budget {
+  /** Nothing is refused for want of money. */
+  readonly unlimited: boolean;
+  readonly balance: number;
+  readonly income: readonly BudgetLine[];
+  readonly expenses: readonly BudgetLine[];
+  readonly loans: readonly RunningLoan[];
+  readonly loanOffers: readonly LoanOffer[];
+  /** The latest two years, oldest first. */
+  readonly history: readonly BudgetWeek[];
+}
+
+/** One reason why money moves: a taxed or civic service, construction, loans. */
+export interface BudgetLine {
+  readonly name: string;
+  /** Since the present week began, in the last whole week, since the city began. */
+  readonly thisWeek: number;
+  readonly lastWeek: number;
+  readonly total: number;
+}
+
+export interface BudgetWeek {
+  /** The end of the week. */
+  readonly gameTimeMs: number;
+  readonly balance: number;
+  readonly income: number;
+  readonly expenses: number;
+}
+
+export interface LoanOffer {
+  readonly lender: string;
+  readonly amount: number;
+  readonly weeks: number;
+  readonly weeklyPayment: number;
+}
+
+export interface RunningLoan {
+  readonly lender: string;
+  readonly amount: number;
+  readonly weeklyPayment: number;
+  readonly weeksLeft: number;
+}
+
+/** Counts at the end of a week, and what happened in it. Means and shares are 0 to 100. */
+export interface StatisticsSample {
+  readonly gameTimeMs: number;
+  readonly citizens: number;
+  readonly households: number;
+  readonly homes: number;
+  readonly jobs: number;
+  readonly openJobs: number;
+  readonly unemployed: number;
+  /** Growables that stand, and those of them that were given up. */
+  readonly growables: number;
+  readonly abandoned: number;
+  readonly residentialDemand: number;
+  readonly commercialDemand: number;
+  readonly workplaceDemand: number;
+  readonly happiness: number;
+  readonly health: number;
+  readonly landValue: number;
+  readonly crime: number;
+  readonly garbage: number;
+  /** Share of the adults with a university degree. */
+  readonly graduates: number;
+  readonly births: number;
+  readonly deaths: number;
+  readonly arrivals: number;
+  readonly departures: number;
+  readonly balance: number;
+  readonly income: number;
+  readonly expenses: number;
+}
+
+/** A connected network in its last round. Power and heat are in kW, water and sewage in m3 a week. */
+export interface UtilityNetwork {
+  readonly carries: "power" | "water" | "sewage" | "heat";
+  readonly supply: number;
+  readonly demand: number;
+  readonly plantIds: readonly number[];
+  readonly consumers: number;
+  readonly unserved: number;
+}
+
+/** Gauges are 0 to 100. */
+export interface BuildingDetails {
+  readonly homes: number;
+  readonly households: number;
+  readonly residents: number;
+  readonly jobs: number;
+  readonly workers: number;
+  readonly visitorPlaces: number;
+  readonly visitors: number;
+  readonly goods: number;
+  readonly garbage: number;
+  readonly bodies: number;
+  readonly crime: number;
+  readonly health: number;
+  readonly happiness: number;
+  readonly landValue: number;
+  readonly levelProgress: number;
+  /** The road segment that it opens to; 0 for none. */
+  readonly roadSegmentId: number;
+  readonly connectedOutside: boolean;
+  readonly power: boolean;
+  readonly water: boolean;
+  readonly sewage: boolean;
+  readonly heat: boolean;
+  /** For a service: what was asked of it in its last cycle, and what it can do in one. */
+  readonly load: number;
+  readonly capacity: number;
+  readonly taxRate: number | null;
 }
 
 /** The three demand bars, integers 0 to 100. */
@@ -243,7 +367,8 @@ export type Command =
   | Bulldoze
   | Save
   | SetSimulationSpeed
-  | SetTaxRate;
+  | SetTaxRate
+  | TakeLoan;
 
 export interface CommandResults {
   "build-network": BuildNetworkResult;
@@ -258,6 +383,7 @@ export interface CommandResults {
   save: SaveResult;
   "set-simulation-speed": ClockState;
   "set-tax-rate": SetTaxRateResult;
+  "take-loan": TakeLoanResult;
 }
 
 /** One straight segment; an end within 2 m of a compatible node uses that node, else a node is created. */
@@ -460,6 +586,19 @@ export interface TaxRow {
   readonly after: number;
 }
 
+/** Takes the loan of a bank, or pays back at once what is left of it. */
+export interface TakeLoan {
+  readonly type: "take-loan";
+  readonly dryRun: boolean;
+  /** One of `Budget.loanOffers`. */
+  readonly lender: string;
+  readonly repay: boolean;
+}
+
+export interface TakeLoanResult {
+  readonly offer: LoanOffer;
+}
+
 export type RefusalCode =
   | "unknown-prefab"
   | "blocked-prefab"
@@ -470,6 +609,8 @@ export type RefusalCode =
   | "too-short"
   | "limit-reached"
   | "nothing-matched"
+  | "not-enough-money"
+  | "unknown-lender"
   | "bad-save-name"
   | "save-in-progress";
 

@@ -24,7 +24,13 @@ export interface CityStart {
 
 type BridgeConfig = Pick<
   Config,
-  "cityPort" | "cityAllowedOrigins" | "cityGameUrl" | "citySavesDirectory" | "cityAutosaveSeconds" | "cityNew"
+  | "cityPort"
+  | "cityAllowedOrigins"
+  | "cityGameUrl"
+  | "citySavesDirectory"
+  | "cityAutosaveSeconds"
+  | "cityNew"
+  | "cityUnlimitedMoney"
 >;
 
 /**
@@ -47,6 +53,7 @@ export async function startCity(
   const lock = await lockDirectory(config.citySavesDirectory, "CITY_SAVES_DIR", LOCK_PATIENCE_MS);
   const game = new EmbeddedGame({
     savesDirectory: config.citySavesDirectory,
+    unlimitedMoney: config.cityUnlimitedMoney,
     autosaveMinutes: config.cityAutosaveSeconds / SECONDS_PER_MINUTE,
     onSaveFailed: (error) => log.error({ err: error }, error.message),
   });

@@ -81,6 +81,7 @@ export function bridgeForEach({ map = "empty", allowedOrigins = [] }: TestBridge
     bridge.savesDirectory = mkdtempSync(join(tmpdir(), "carillon-city-"));
     bridge.game = new EmbeddedGame({
       savesDirectory: bridge.savesDirectory,
+      unlimitedMoney: true,
       onSaveFailed: (error) => {
         throw error;
       },

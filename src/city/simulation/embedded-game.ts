@@ -14,6 +14,8 @@ export interface EmbeddedGameOptions {
   readonly autosaveMinutes?: number;
   /** Simulation frames per real second at speed 1. */
   readonly framesPerSecond?: number;
+  /** Refuse nothing for want of money. */
+  readonly unlimitedMoney?: boolean;
 }
 
 export interface NewCityOptions {
@@ -30,11 +32,13 @@ export class EmbeddedGame implements Game {
   readonly #saves: SaveFiles;
   readonly #listeners = new Set<(city: City | null) => void>();
   readonly #framesPerSecond: number;
+  readonly #unlimitedMoney: boolean;
   readonly #autosaveTimer: NodeJS.Timeout | null;
 
   constructor(options: EmbeddedGameOptions) {
     this.#saves = new SaveFiles(options.savesDirectory, options.onSaveFailed);
     this.#framesPerSecond = options.framesPerSecond ?? FRAMES_PER_SECOND;
+    this.#unlimitedMoney = options.unlimitedMoney ?? false;
     const minutes = options.autosaveMinutes ?? 0;
     this.#autosaveTimer = minutes > 0 ? setInterval(() => void this.autosave(), minutes * 60_000) : null;
     this.#autosaveTimer?.unref();
@@ -105,6 +109,7 @@ export class EmbeddedGame implements Game {
 
   #adopt(world: World): SimulatedCity {
     this.#clock?.stop();
+    world.unlimitedMoney = this.#unlimitedMoney;
     const city = new SimulatedCity(world, (name) => this.#saves.begin(world, name));
     this.#loaded = city;
     this.#clock = new CityClock(world, this.#framesPerSecond);

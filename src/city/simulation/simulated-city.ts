@@ -1,5 +1,7 @@
 /** The embedded city behind the game interface: reads straight from its world, commands to the modules that know. */
 import type {
+  Budget,
+  BuildingDetails,
   City,
   ClockState,
   Command,
@@ -20,6 +22,8 @@ import {
   setBuildingActive,
 } from "./commands/build-commands.js";
 import { repairZoneClusters, repairZonesToGrowables, setZone } from "./commands/zone-commands.js";
+import { detailsOf } from "./life/census.js";
+import { budgetOf, takeLoan } from "./life/finance.js";
 import { setTaxRate } from "./life/taxes.js";
 import { MAP_HALF_METERS } from "./state/terrain.js";
 import type { World } from "./state/world.js";
@@ -49,6 +53,7 @@ export class SimulatedCity implements City {
       save: (command) => save(command.name),
       "set-simulation-speed": (command) => setSimulationSpeed(world, command),
       "set-tax-rate": (command) => setTaxRate(world, command),
+      "take-loan": (command) => takeLoan(world, command),
     };
   }
 
@@ -68,8 +73,18 @@ export class SimulatedCity implements City {
     return this.world.segments.all().reduce((sum, { prefab }) => sum + prefab.lanes, 0);
   }
 
+  /** The bars move by fractions; they show whole numbers. */
   get demand(): Demand {
-    return this.world.demand;
+    const { residential, commercial, workplace } = this.world.demand;
+    return {
+      residential: Math.round(residential),
+      commercial: Math.round(commercial),
+      workplace: Math.round(workplace),
+    };
+  }
+
+  get budget(): Budget {
+    return budgetOf(this.world);
   }
 
   get networkRevision(): number {
@@ -86,6 +101,14 @@ export class SimulatedCity implements City {
   readonly building = (id: number) => this.world.buildings.get(id);
   readonly messages = () => this.world.board.messages;
   readonly taxRate = (subService: SubService, level: Level) => this.world.taxes.rate(subService, level);
+  readonly statistics = () => this.world.statistics.samples;
+  readonly utilities = () => this.world.utilities;
+
+  buildingDetails(id: number): BuildingDetails | undefined {
+    const building = this.world.buildings.get(id);
+    return building && detailsOf(this.world, building);
+  }
+
   readonly networkPrefabs = () => NETWORK_PREFABS;
   readonly buildingPrefabs = () => BUILDING_PREFABS;
   readonly mapHalfMeters = MAP_HALF_METERS;

@@ -15,12 +15,13 @@ import {
   reasonToAbandon,
 } from "./life/decline.js";
 import { updateDemand } from "./life/demand.js";
+import { closeWeek } from "./life/finance.js";
 import { continueConstruction, growOnBlock, updateLevel } from "./life/growth.js";
 import { complain, praise, reportAbandoned, reportBurnedDown, reportCity, wish } from "./life/messages.js";
 import { updateResidents } from "./life/residents.js";
 import { rollServiceLoad, survey } from "./life/services.js";
 import { payTaxes, payUpkeep, updateTaxUnrest } from "./life/taxes.js";
-import { FRAMES_PER_CYCLE } from "./state/calendar.js";
+import { FRAMES_PER_CYCLE, FRAMES_PER_WEEK } from "./state/calendar.js";
 import { NO_PROBLEMS, type SimBuilding } from "./state/entities.js";
 import type { World } from "./state/world.js";
 import { distributePower } from "./utilities/electricity.js";
@@ -40,6 +41,7 @@ const ROUNDS: ReadonlyMap<number, (world: World) => void> = new Map([
 export function tick(world: World): void {
   world.frame++;
   const slice = world.frame % FRAMES_PER_CYCLE;
+  if (world.frame % FRAMES_PER_WEEK === 0) closeWeek(world);
   ROUNDS.get(slice)?.(world);
   for (let id = slice; id < world.buildings.end; id += FRAMES_PER_CYCLE) {
     const building = world.buildings.get(id);

@@ -1,9 +1,10 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { CommandRefusedError, type SetTaxRate } from "../../../src/city/game.js";
-import { cityTotals, demandTargets } from "../../../src/city/simulation/life/demand.js";
+import { cityTotals } from "../../../src/city/simulation/life/census.js";
+import { demandTargets } from "../../../src/city/simulation/life/demand.js";
 import { START_MONEY } from "../../../src/city/simulation/state/economy.js";
-import { advance, newCity, place, road, smallTown } from "./towns.js";
+import { advance, fingerprint, newCity, place, road, smallTown } from "./towns.js";
 
 const WEEK = 4096;
 const everything: SetTaxRate = {
@@ -54,7 +55,7 @@ describe("the embedded city's taxes", () => {
       smallTown(city);
       city.apply({ ...everything, rate });
       advance(city, WEEK);
-      return city.world.ledger.cents.taxes;
+      return city.world.ledger.incomeCents;
     };
     expect(income(0)).to.equal(0);
     expect(income(12)).to.be.greaterThan(1.5 * income(6));
@@ -69,9 +70,72 @@ describe("the embedded city's taxes", () => {
     expect(ledger.balanceCents).to.equal((START_MONEY - 400 - 6_000) * 100);
     smallTown(city);
     advance(city, 2 * WEEK);
-    const { taxes, construction, upkeep } = ledger.cents;
-    expect(Math.min(taxes, construction, upkeep)).to.be.greaterThan(0);
-    expect(ledger.balanceCents).to.equal(START_MONEY * 100 + taxes - construction - upkeep);
+    expect(Math.min(ledger.incomeCents, ledger.expenseCents)).to.be.greaterThan(0);
+    expect(ledger.balanceCents).to.equal(START_MONEY * 100 + ledger.incomeCents - ledger.expenseCents);
+    const { balance, income, expenses, history } = city.budget;
+    expect(balance).to.equal(ledger.balanceCents / 100);
+    expect(history).to.have.length(2);
+    for (const [lines, cents] of [
+      [income, ledger.incomeCents],
+      [expenses, ledger.expenseCents],
+    ] as const) {
+      expect(Math.round(100 * lines.reduce((sum, { total }) => sum + total, 0))).to.equal(cents);
+    }
+    expect(history.at(-1)?.income).to.be.closeTo(
+      income.reduce((sum, { lastWeek }) => sum + lastWeek, 0),
+      0.001,
+    );
+  });
+
+  it("refuse what cannot be paid, naming cost and balance, and change nothing", () => {
+    const city = newCity();
+    city.world.unlimitedMoney = false;
+    const before = fingerprint(city);
+    for (const dryRun of [true, false]) {
+      const plant = {
+        type: "place-building",
+        dryRun,
+        prefab: "Fusion Power Plant",
+        position: { x: 0, z: 0 },
+      } as const;
+      expect(() => city.apply({ ...plant, angleDegrees: 0 })).to.throw(
+        CommandRefusedError,
+        "A Fusion Power Plant costs 1000000.00, but the balance is 200000.00",
+      );
+    }
+    expect(() => city.apply(road(-8000, 0, 8000, 0, "Large Road Tunnel"))).to.throw(/costs 800000\.00/);
+    expect(fingerprint(city)).to.equal(before);
+    city.world.unlimitedMoney = true;
+    place(city, "Fusion Power Plant", 0, 0);
+    expect(city.budget.balance).to.equal(-800_000);
+  });
+
+  it("can be lent, one loan of each bank, and are paid back weekly or at once", () => {
+    const city = newCity();
+    const [offer] = city.budget.loanOffers;
+    if (!offer) throw new Error("nobody lends");
+    const loan = { type: "take-loan", dryRun: false, lender: offer.lender, repay: false } as const;
+    city.apply({ ...loan, dryRun: true });
+    expect(() => city.apply({ ...loan, repay: true })).to.throw(CommandRefusedError, /owes/);
+    expect(() => city.apply({ ...loan, lender: "Nobody" })).to.throw(CommandRefusedError, /Nobody/);
+    city.apply(loan);
+    expect(city.budget.balance).to.equal(START_MONEY + offer.amount);
+    expect(() => city.apply(loan)).to.throw(CommandRefusedError, /already/);
+    advance(city, 3 * WEEK);
+    expect(city.budget.balance).to.equal(START_MONEY + offer.amount - 3 * offer.weeklyPayment);
+    city.apply({ ...loan, repay: true });
+    expect(city.budget.loans).to.deep.equal([]);
+    expect(city.budget.balance).to.equal(START_MONEY + offer.amount - offer.weeks * offer.weeklyPayment);
+  });
+
+  it("help a city in debt once, then leave it bankrupt", () => {
+    const city = newCity();
+    place(city, "Fusion Power Plant", 0, 0);
+    city.world.unlimitedMoney = false;
+    advance(city, 2 * WEEK);
+    expect(city.budget.income.find(({ name }) => name === "Grants")?.total).to.equal(50_000);
+    expect(() => place(city, "Wind Turbine", 300, 0)).to.throw(CommandRefusedError, /balance is -/);
+    expect(city.messages().some(({ text }) => text.includes("bankrupt"))).to.equal(true);
   });
 });
 

@@ -10,6 +10,7 @@ import { EmbeddedGame } from "../../../src/city/simulation/embedded-game.js";
 import { SaveFileError } from "../../../src/city/simulation/saves/crp.js";
 import { fileNameFor, loadWorld, SaveFiles } from "../../../src/city/simulation/saves/save-files.js";
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
+import { START_MONEY } from "../../../src/city/simulation/state/economy.js";
 import { advance, cityOf, fingerprint, newCity, smallTown } from "./towns.js";
 
 describe("saves of the embedded city", () => {
@@ -111,6 +112,16 @@ describe("saves of the embedded city", () => {
     await saves.settled();
     const names = (await saves.list()).saves.map(({ name }) => name);
     expect(names).to.deep.equal(["AutoSave", automatic?.name, longest]);
+  });
+
+  it("of the first version still load, and go on", async () => {
+    const saved = join(import.meta.dirname, "saved/version-1.crp");
+    const city = cityOf(await loadWorld(saved));
+    expect([city.citizenCount, city.buildings().length]).to.deep.equal([69, 25]);
+    expect(city.budget.balance).to.equal(START_MONEY);
+    advance(city, 2 * 4096);
+    expect(city.citizenCount).to.be.greaterThan(40);
+    expect(city.statistics()).to.have.length(2);
   });
 
   it("of versions before cities had an identity still load, and get one of their own", async () => {

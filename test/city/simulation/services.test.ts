@@ -66,14 +66,14 @@ describe("services of the embedded city", () => {
   it("cost their price once and their upkeep every week, unless switched off", () => {
     const city = newCity("empty");
     city.apply(road(0, 0, 80, 0));
-    const { cents } = city.world.ledger;
-    const built = cents.construction;
+    const { totals } = city.world.ledger;
+    const built = totals.Construction as number;
     const id = place(city, "Fire House", 40, 30);
-    expect(cents.construction - built).to.equal(12_000 * 100);
+    expect((totals.Construction as number) - built).to.equal(12_000 * 100);
     advance(city, 4096);
-    expect(cents.upkeep).to.equal(560 * 100);
+    expect(totals.FireDepartment).to.equal(560 * 100);
     city.apply({ type: "set-building-active", id, active: false });
     advance(city, 4096);
-    expect(cents.upkeep).to.equal(560 * 100);
+    expect(totals.FireDepartment).to.equal(560 * 100);
   });
 });

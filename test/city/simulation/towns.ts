@@ -7,9 +7,10 @@ import { World } from "../../../src/city/simulation/state/world.js";
 import { tick } from "../../../src/city/simulation/tick.js";
 import { type BuildingFlag, FLAG, type ProblemName } from "../../../src/city/terms.js";
 
-/** A new city that cannot save, advanced by `advance` only. */
+/** A new city without money worries that cannot save, advanced by `advance` only. */
 export function newCity(map: "highway" | "empty" = "highway", seed = 7): SimulatedCity {
   const world = new World(seed);
+  world.unlimitedMoney = true;
   if (map === "highway") layStarterMap(world);
   return cityOf(world);
 }

@@ -28,6 +28,7 @@ import {
   removeSegment,
   requireRoom,
 } from "../fabric/network.js";
+import { requireFunds } from "../life/finance.js";
 import { reportFirstRoad, reportOpening } from "../life/messages.js";
 import type { SimBuilding, SimNode } from "../state/entities.js";
 import type { World } from "../state/world.js";
@@ -44,13 +45,18 @@ export function buildNetwork(world: World, command: BuildNetwork): BuildNetworkR
   const start = findReusableNode(world, prefab, command.start);
   const end = findReusableNode(world, prefab, command.end);
   requireRoom(world, start, end);
+  const cost = (prefab.costPerCell * distance(command.start, command.end)) / CELL_METERS;
+  requireFunds(
+    world,
+    cost,
+    `A ${prefab.displayName} of ${distance(command.start, command.end).toFixed(0)} m`,
+  );
   if (command.dryRun) return { built: null };
   const hadStreets = world.blocks.size > 0;
   const startNode = start ?? createNodeOnSurface(world, prefab, command.start);
   const endNode = end ?? createNodeOnSurface(world, prefab, command.end);
   const segment = createSegment(world, prefab, startNode, endNode, command.name);
-  const cells = distance(segment.start, segment.end) / CELL_METERS;
-  world.ledger.book("construction", prefab.costPerCell * cells);
+  world.ledger.book("Construction", cost);
   if (prefab.zoning && !hadStreets) reportFirstRoad(world, segment.name);
   return { built: { segmentId: segment.id, startNodeId: startNode.id, endNodeId: endNode.id } };
 }
@@ -58,9 +64,10 @@ export function buildNetwork(world: World, command: BuildNetwork): BuildNetworkR
 export function placeBuilding(world: World, command: PlaceBuilding): PlaceBuildingResult {
   const prefab = requirePrefab(findBuildingPrefab, "building", command.prefab);
   requirePlaceable(world, prefab, command.position, command.angleDegrees);
+  requireFunds(world, prefab.cost, `A ${prefab.displayName}`);
   if (command.dryRun) return { prefab, buildingId: null };
   const building = createBuilding(world, prefab, command.position, command.angleDegrees);
-  world.ledger.book("construction", prefab.cost);
+  world.ledger.book("Construction", prefab.cost);
   reportOpening(world, prefab);
   return { prefab, buildingId: building.id };
 }

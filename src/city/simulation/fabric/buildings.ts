@@ -48,6 +48,7 @@ export function createBuilding(
     bodies: 0,
     crime: 0,
     health: 60,
+    happiness: 60,
     landValue: 10,
     progress: 0,
     taxUnrest: 0,

@@ -49,6 +49,7 @@ export function moveIn(world: World, home: SimBuilding): void {
     addCitizen(world, household, age, newcomerEducation(random.below(100)));
   }
   for (let i = 0; i < children; i++) addCitizen(world, household, random.below(AGE.adult), 0);
+  world.statistics.week.arrivals += adults + children;
 }
 
 /** @param age in age units at this moment */
@@ -66,6 +67,7 @@ export function addCitizen(world: World, household: Household, age: number, educ
 
 /** A family leaves the city. */
 export function moveOut(world: World, household: Household): void {
+  world.statistics.week.departures += household.memberIds.length;
   for (const id of household.memberIds) {
     quitJob(world, world.citizens.at(id));
     world.citizens.remove(id);
@@ -75,6 +77,7 @@ export function moveOut(world: World, household: Household): void {
 
 /** One citizen dies; a household without members is no more. */
 export function die(world: World, citizen: Citizen): void {
+  world.statistics.week.deaths++;
   const household = world.households.at(citizen.householdId);
   quitJob(world, citizen);
   world.citizens.remove(citizen.id);

@@ -187,7 +187,8 @@ function speak(world: World, building: SimBuilding, [messageId, ...texts]: Sayin
   world.board.post(message, world.frame + QUIET_FRAMES);
 }
 
-function announce(world: World, messageId: string, text: string, quietFrames = QUIET_FRAMES): void {
+/** The city speaks, unless it said the same kind of thing a short while ago. */
+export function announce(world: World, messageId: string, text: string, quietFrames = QUIET_FRAMES): void {
   if (world.board.isQuiet(messageId, world.frame)) return;
   const sender = { type: "GenericMessage", senderName: "City", senderId: 0 } as const;
   const message = { ...sender, text, messageId, senderKey: "", randomId: world.random.below(100) };

@@ -30,6 +30,7 @@ export function updateResidents(
 ): void {
   updateHealth(home, around);
   const happiness = happinessOf(home, excessTax);
+  home.happiness = happiness;
   for (const id of [...home.householdIds]) {
     const household = world.households.at(id);
     if (happiness < UNHAPPY && world.random.percent(LEAVING_PERCENT)) moveOut(world, household);
@@ -68,7 +69,10 @@ function updateHousehold(world: World, home: SimBuilding, household: Household):
   }
   const { length } = household.memberIds;
   const hasRoom = length > 0 && length < LARGEST_FAMILY && world.citizens.hasRoomFor(1);
-  if (parents >= 2 && hasRoom && world.random.percent(BIRTH_PERCENT)) addCitizen(world, household, 0, 0);
+  if (parents >= 2 && hasRoom && world.random.percent(BIRTH_PERCENT)) {
+    addCitizen(world, household, 0, 0);
+    world.statistics.week.births++;
+  }
   if (length > 0 && world.random.percent(SHOPPING_PERCENT)) goShopping(world);
 }
 

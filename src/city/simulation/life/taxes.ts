@@ -3,7 +3,7 @@ import { CommandRefusedError, type SetTaxRate, type SetTaxRateResult, type TaxRo
 import { LEVELS, SLIDER_SUB_SERVICES } from "../../terms.js";
 import { setProblem } from "../fabric/buildings.js";
 import { CYCLES_PER_WEEK } from "../state/calendar.js";
-import { MAX_TAX_RATE, TAX_CLASSES } from "../state/economy.js";
+import { type ExpenseLine, type IncomeLine, MAX_TAX_RATE, TAX_CLASSES } from "../state/economy.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 
@@ -19,17 +19,18 @@ const UNREST_LIMIT = CYCLES_PER_WEEK;
 
 /** Collects one cycle's tax of a growable. */
 export function payTaxes(world: World, building: SimBuilding): void {
-  const { subService, level } = building.prefab;
+  const { service, subService, level } = building.prefab;
   let residents = 0;
   for (const id of building.householdIds) residents += world.households.at(id).memberIds.length;
   const income = INCOME_PER_RESIDENT * residents + INCOME_PER_WORKER * building.workerIds.length;
   const perLevel = 1 + INCOME_PER_LEVEL * (level - 1);
-  world.ledger.book("taxes", (income * perLevel * world.taxes.rate(subService, level)) / 100);
+  world.ledger.book(service as IncomeLine, (income * perLevel * world.taxes.rate(subService, level)) / 100);
 }
 
 /** Pays one cycle's upkeep of a civic building; a switched-off one costs nothing. */
 export function payUpkeep(world: World, building: SimBuilding): void {
-  if (!building.switchedOff) world.ledger.book("upkeep", building.prefab.upkeepPerWeek / CYCLES_PER_WEEK);
+  const { service, upkeepPerWeek } = building.prefab;
+  if (!building.switchedOff) world.ledger.book(service as ExpenseLine, upkeepPerWeek / CYCLES_PER_WEEK);
 }
 
 /** Percentage points of tax beyond what the owner finds right; 0 when content. Raises TaxesTooHigh with time. */

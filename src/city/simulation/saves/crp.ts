@@ -63,18 +63,22 @@ function text(value: string): Buffer {
 
 /**
  * The content of a packed city.
- * @throws SaveFileError for a file that is foreign, of another version, truncated or damaged
+ * @param newest the highest version that can be read
+ * @throws SaveFileError for a file that is foreign, of a newer version, truncated or damaged
  */
-export async function unpackCity(file: Buffer, version: number): Promise<Buffer> {
-  const payload = readPayload(new Reader(file), file, version);
+export async function unpackCity(
+  file: Buffer,
+  newest: number,
+): Promise<{ content: Buffer; version: number }> {
+  const { payload, version } = readPayload(new Reader(file), file, newest);
   try {
-    return await decompress(payload, { maxOutputLength: LARGEST_CITY_BYTES });
+    return { content: await decompress(payload, { maxOutputLength: LARGEST_CITY_BYTES }), version };
   } catch (error) {
     throw new SaveFileError("the compressed city is damaged", { cause: error });
   }
 }
 
-function readPayload(reader: Reader, file: Buffer, version: number): Buffer {
+function readPayload(reader: Reader, file: Buffer, newest: number): { payload: Buffer; version: number } {
   if (reader.bytes(4).toString("latin1") !== MAGIC) throw new SaveFileError("it is not a .crp package");
   const container = reader.uint(2);
   if (container !== CONTAINER_VERSION) {
@@ -82,14 +86,14 @@ function readPayload(reader: Reader, file: Buffer, version: number): Buffer {
   }
   reader.text();
   reader.text();
-  const found = reader.uint(4);
+  const version = reader.uint(4);
   const mainAsset = reader.text();
   const entries = reader.uint(4);
   if (mainAsset !== ENTRY_NAME || entries !== 1) {
     throw new SaveFileError("it is a package of the game, not a city of this program");
   }
-  if (found !== version)
-    throw new SaveFileError(`its city version is ${found}, this program reads ${version}`);
+  if (version < 1 || version > newest)
+    throw new SaveFileError(`its city version is ${version}, this program reads 1 to ${newest}`);
   const dataOffset = reader.uint(8);
   reader.text();
   const expected = reader.text();
@@ -102,7 +106,7 @@ function readPayload(reader: Reader, file: Buffer, version: number): Buffer {
   const payload = file.subarray(start);
   if (checksum(payload) !== expected)
     throw new SaveFileError("its checksum does not match: the file is damaged");
-  return payload;
+  return { payload, version };
 }
 
 function checksum(bytes: Buffer): string {

@@ -104,6 +104,6 @@ function* populationFaults(world: World): Generator<string> {
 }
 
 function ledgerFaults({ ledger }: World): string[] {
-  const sound = Object.values(ledger.cents).every((cents) => Number.isSafeInteger(cents) && cents >= 0);
+  const sound = Object.values(ledger.totals).every((cents) => Number.isSafeInteger(cents) && cents >= 0);
   return sound ? [] : ["the ledger does not add up"];
 }

@@ -12,6 +12,7 @@ import { CommandRefusedError, type SaveDirectory, type SaveFile, type SaveResult
 import { DEFAULT_SAVE_NAME } from "../../terms.js";
 import type { World } from "../state/world.js";
 import { packCity, SaveFileError, unpackCity } from "./crp.js";
+import { migrate } from "./migration.js";
 import { restoreSnapshot, SNAPSHOT_VERSION, type Snapshot, takeSnapshot } from "./snapshot.js";
 
 const EXTENSION = ".crp";
@@ -165,8 +166,8 @@ export async function loadWorld(path: string): Promise<World> {
 
 async function readSave(path: string): Promise<{ world: World; digest: string }> {
   try {
-    const content = await unpackCity(await readFile(path), SNAPSHOT_VERSION);
-    const world = restoreSnapshot(JSON.parse(content.toString("utf8")) as Snapshot);
+    const { content, version } = await unpackCity(await readFile(path), SNAPSHOT_VERSION);
+    const world = restoreSnapshot(migrate(JSON.parse(content.toString("utf8")), version));
     return { world, digest: digestOf(content) };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);

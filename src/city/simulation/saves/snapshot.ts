@@ -12,11 +12,11 @@ import { Random } from "../state/random.js";
 import { World } from "../state/world.js";
 import { findFaults } from "./integrity.js";
 
-/** Rises when the shape of the data changes; other versions are refused. */
-export const SNAPSHOT_VERSION = 1;
+/** Rises when the shape of the data changes. Older versions are read (migration.ts), newer ones refused. */
+export const SNAPSHOT_VERSION = 2;
 
 /** The plain numbers of a building, in the order of a saved row. */
-const BUILDING_NUMBERS = [
+export const BUILDING_NUMBERS = [
   "id",
   "angleDegrees",
   "flags",
@@ -39,9 +39,10 @@ const BUILDING_NUMBERS = [
   "burning",
   "load",
   "lastLoad",
+  "happiness",
 ] as const satisfies readonly (keyof SimBuilding)[];
 
-const CITIZEN_NUMBERS = [
+export const CITIZEN_NUMBERS = [
   "id",
   "householdId",
   "bornFrame",
@@ -66,7 +67,9 @@ export function takeSnapshot(world: World) {
     random: [...world.random.state],
     demand: { ...world.demand },
     taxRates: [...world.taxes.rates],
-    ledgerCents: { ...world.ledger.cents },
+    ledger: saveLedger(world.ledger),
+    statistics: { samples: [...world.statistics.samples], week: { ...world.statistics.week } },
+    utilities: world.utilities,
     messages: [...world.board.messages],
     quietUntil: [...world.board.quietUntil],
     nodes: world.nodes.all().map(saveNode),
@@ -94,7 +97,10 @@ export function restoreSnapshot(snapshot: Snapshot): World {
   world.random = new Random(Uint32Array.from(snapshot.random));
   Object.assign(world.demand, snapshot.demand);
   world.taxes = new TaxTable(Uint8Array.from(snapshot.taxRates));
-  world.ledger = new Ledger({ ...snapshot.ledgerCents });
+  world.ledger = loadLedger(snapshot.ledger);
+  world.statistics.samples.push(...snapshot.statistics.samples);
+  Object.assign(world.statistics.week, snapshot.statistics.week);
+  world.utilities = snapshot.utilities;
   world.board.messages = [...snapshot.messages];
   world.board.quietUntil = new Map(snapshot.quietUntil);
   for (const node of snapshot.nodes) world.nodes.put(loadNode(node));
@@ -124,6 +130,19 @@ type PlainFields = Pick<
   World,
   "frame" | "paused" | "selectedSpeed" | "buildIndex" | "milestone" | "wares" | "blockedAssetEnabled"
 >;
+
+function saveLedger({ startCents, totals, week, history, loans }: Ledger) {
+  return structuredClone({ startCents, totals, week, history, loans });
+}
+
+function loadLedger({ startCents, totals, week, history, loans }: ReturnType<typeof saveLedger>): Ledger {
+  const ledger = new Ledger(startCents);
+  Object.assign(ledger.totals, totals);
+  Object.assign(ledger.week, week);
+  ledger.history.push(...history);
+  ledger.loans.push(...structuredClone(loans));
+  return ledger;
+}
 
 function saveNode({ id, prefab, position, outside, problems, segmentIds }: SimNode) {
   return { id, prefab: prefab.name, at: savePoint(position), outside, problems, segments: [...segmentIds] };
@@ -206,7 +225,7 @@ function loadBuilding(
   };
 }
 
-function pack<K extends string>(
+export function pack<K extends string>(
   rows: readonly Readonly<Record<K, number>>[],
   fields: readonly K[],
 ): PackedNumbers {
@@ -216,7 +235,7 @@ function pack<K extends string>(
   return Buffer.from(values.buffer).toString("base64");
 }
 
-function unpack<K extends string>(packed: PackedNumbers, fields: readonly K[]): Record<K, number>[] {
+export function unpack<K extends string>(packed: PackedNumbers, fields: readonly K[]): Record<K, number>[] {
   const bytes = Buffer.from(packed, "base64");
   const count = bytes.length / (8 * fields.length);
   return Array.from({ length: count }, (_, row) => {

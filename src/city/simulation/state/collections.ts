@@ -79,6 +79,11 @@ export class Pool<T extends { readonly id: number }> {
     this.#lowestFree = Math.min(this.#lowestFree, id);
   }
 
+  /** All entities in ascending id order. */
+  *values(): Generator<T> {
+    for (const entity of this.#slots) if (entity) yield entity;
+  }
+
   /** All entities in ascending id order, as a new array. */
   all(): T[] {
     const entities: T[] = [];

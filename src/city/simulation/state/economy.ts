@@ -1,4 +1,4 @@
-/** Money and taxes: one balance, a ledger of what moved it, and the table of tax rates. */
+/** Money and taxes: a ledger of what moved the balance, week by week, loans, and the table of tax rates. */
 import {
   type GrowableService,
   LEVELS,
@@ -7,7 +7,8 @@ import {
   TAXED_SUB_SERVICES,
 } from "../../terms.js";
 
-export const START_MONEY = 70_000;
+/** Enough for a first town with every basic service before it pays taxes. The game itself begins with 70,000. */
+export const START_MONEY = 200_000;
 export const DEFAULT_TAX_RATE = 9;
 export const MAX_TAX_RATE = 29;
 
@@ -40,19 +41,84 @@ export class TaxTable {
   }
 }
 
-export const LEDGER_ACCOUNTS = ["taxes", "construction", "upkeep"] as const;
-export type LedgerAccount = (typeof LEDGER_ACCOUNTS)[number];
+export const INCOME_LINES = ["Residential", "Commercial", "Industrial", "Office", "Grants", "Loans"] as const;
+export const EXPENSE_LINES = [
+  "Construction",
+  "Road",
+  "Electricity",
+  "Water",
+  "Garbage",
+  "HealthCare",
+  "FireDepartment",
+  "PoliceDepartment",
+  "Education",
+  "Beautification",
+  "PublicTransport",
+  "Monument",
+  "LoanPayments",
+] as const;
+export type IncomeLine = (typeof INCOME_LINES)[number];
+export type ExpenseLine = (typeof EXPENSE_LINES)[number];
+type LedgerLine = IncomeLine | ExpenseLine;
+/** Cents per line; a line that nothing was booked on is absent. */
+export type Amounts = Partial<Record<LedgerLine, number>>;
 
-/** All money that ever moved, in cents so that sums stay exact. `balance = START_MONEY + taxes - the rest`. */
+/** Two years. */
+const KEPT_WEEKS = 104;
+
+export interface WeekAccount {
+  /** Its last frame. */
+  readonly frame: number;
+  readonly balanceCents: number;
+  readonly amounts: Amounts;
+}
+
+export interface Loan {
+  readonly lender: string;
+  readonly amount: number;
+  readonly weeklyPayment: number;
+  weeksLeft: number;
+}
+
+/** All money that moved, in cents so that sums stay exact. `balance = start + income - expenses`. */
 export class Ledger {
-  constructor(readonly cents: Record<LedgerAccount, number> = { taxes: 0, construction: 0, upkeep: 0 }) {}
+  /** Since the city began. */
+  readonly totals: Amounts = {};
+  /** Since the present week began. */
+  week: Amounts = {};
+  /** The latest weeks, oldest first. */
+  readonly history: WeekAccount[] = [];
+  readonly loans: Loan[] = [];
+
+  constructor(readonly startCents: number = START_MONEY * 100) {}
+
+  get incomeCents(): number {
+    return sumOf(this.totals, INCOME_LINES);
+  }
+
+  get expenseCents(): number {
+    return sumOf(this.totals, EXPENSE_LINES);
+  }
 
   get balanceCents(): number {
-    return START_MONEY * 100 + this.cents.taxes - this.cents.construction - this.cents.upkeep;
+    return this.startCents + this.incomeCents - this.expenseCents;
   }
 
   /** @param amount money, rounded to cents */
-  book(account: LedgerAccount, amount: number): void {
-    this.cents[account] += Math.round(amount * 100);
+  book(line: LedgerLine, amount: number): void {
+    const cents = Math.round(amount * 100);
+    if (cents === 0) return;
+    this.totals[line] = (this.totals[line] ?? 0) + cents;
+    this.week[line] = (this.week[line] ?? 0) + cents;
   }
+
+  closeWeek(frame: number): void {
+    this.history.push({ frame, balanceCents: this.balanceCents, amounts: this.week });
+    if (this.history.length > KEPT_WEEKS) this.history.shift();
+    this.week = {};
+  }
+}
+
+export function sumOf(amounts: Amounts, lines: readonly LedgerLine[]): number {
+  return lines.reduce((sum, line) => sum + (amounts[line] ?? 0), 0);
 }

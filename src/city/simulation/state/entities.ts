@@ -69,6 +69,8 @@ export interface SimBuilding extends Building {
   bodies: number;
   crime: number;
   health: number;
+  /** Of the people who live here, as they last felt. */
+  happiness: number;
   landValue: number;
   /** Progress to the next level, 0 to 100. */
   progress: number;

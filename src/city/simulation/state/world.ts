@@ -2,7 +2,7 @@
  * The state of one city. The modules beside this one each own one phenomenon and work on a World; the World itself
  * only holds the records and the indexes that find them.
  */
-import type { ClockState, Message } from "../../game.js";
+import type { ClockState, Message, UtilityNetwork } from "../../game.js";
 import { boxAround, footprintRadius, squareAround } from "../../geometry.js";
 import { FLAG } from "../../terms.js";
 import { COVERAGES, type Coverage } from "../catalogue/building-prefabs.js";
@@ -11,6 +11,7 @@ import { PlacedPool, Pool, SortedById, SpatialIndex } from "./collections.js";
 import { Ledger, TaxTable } from "./economy.js";
 import type { Citizen, Household, SimBuilding, SimNode, SimSegment, SimZoneBlock } from "./entities.js";
 import { Random } from "./random.js";
+import { Statistics } from "./statistics.js";
 import { Terrain } from "./terrain.js";
 
 /** Where the game begins to refuse new entities of each kind. */
@@ -62,8 +63,13 @@ export class World {
   milestone = 0;
   /** Whether the broken asset package is switched on. */
   blockedAssetEnabled = true;
+  /** A setting of the program, not of the city: no command is refused for want of money. */
+  unlimitedMoney = false;
   taxes = new TaxTable();
   ledger = new Ledger();
+  statistics = new Statistics();
+  /** What the last rounds of distribution found. */
+  utilities: readonly UtilityNetwork[] = [];
   readonly board = new MessageBoard();
 
   readonly nodes = new PlacedPool<SimNode>("node", LIMITS.nodes, ({ position }) => squareAround(position, 0));

@@ -1,4 +1,5 @@
 /** Handing out what a connected network carries: to everybody if there is enough, else to the nearest first. */
+import type { UtilityNetwork } from "../../game.js";
 import { distance } from "../../geometry.js";
 import { FLAG, type ProblemName } from "../../terms.js";
 import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
@@ -17,6 +18,8 @@ export class Circuit {
   readonly suppliers: { readonly building: SimBuilding; readonly amount: number }[] = [];
   readonly consumers: Consumer[] = [];
 
+  #unserved = 0;
+
   get supply(): number {
     return this.suppliers.reduce((sum, { amount }) => sum + amount, 0);
   }
@@ -29,9 +32,24 @@ export class Circuit {
     for (const { building, need } of queue) {
       const served = left > 0 && need <= left;
       if (served) left -= need;
-      else left = 0;
+      else {
+        left = 0;
+        this.#unserved++;
+      }
       serve(building, served);
     }
+  }
+
+  /** As clients see it. */
+  describe(carries: UtilityNetwork["carries"]): UtilityNetwork {
+    return {
+      carries,
+      supply: this.supply,
+      demand: this.consumers.reduce((sum, { need }) => sum + need, 0),
+      plantIds: this.suppliers.map(({ building }) => building.id),
+      consumers: this.consumers.length,
+      unserved: this.#unserved,
+    };
   }
 
   #nearestFirst(): readonly Consumer[] {
@@ -43,6 +61,16 @@ export class Circuit {
       .sort((a, b) => a.away - b.away || a.consumer.building.id - b.consumer.building.id)
       .map(({ consumer }) => consumer);
   }
+}
+
+/** Keeps what a round found, in place of what the last one of its kind did. */
+export function recordNetworks(
+  world: World,
+  carries: UtilityNetwork["carries"],
+  circuits: ReadonlyMap<number, Circuit>,
+): void {
+  const found = [...circuits.values()].map((circuit) => circuit.describe(carries));
+  world.utilities = [...world.utilities.filter((network) => network.carries !== carries), ...found];
 }
 
 /** The circuit with a key, made on first use. */

@@ -13,7 +13,14 @@ import type { SimBuilding } from "../state/entities.js";
 import { hash } from "../state/random.js";
 import { MAP_HALF_METERS } from "../state/terrain.js";
 import type { World } from "../state/world.js";
-import { type Circuit, canOperate, circuitOf, isInUse, markDeadEnds } from "./distribution.js";
+import {
+  type Circuit,
+  canOperate,
+  circuitOf,
+  isInUse,
+  markDeadEnds,
+  recordNetworks,
+} from "./distribution.js";
 
 const CELL_METERS = 32;
 const CELLS = (2 * MAP_HALF_METERS) / CELL_METERS;
@@ -57,6 +64,7 @@ export function distributePower(world: World): void {
       setProblem(building, "ElectricityNotConnected", alone, world.frame);
     }
   }
+  recordNetworks(world, "power", circuits);
   markDeadEnds(world, "power", "ElectricityNotConnected", ({ position }) => {
     return (circuits.get(field.circuitAt(position))?.supply ?? 0) > 0;
   });

@@ -8,7 +8,14 @@ import { components } from "../fabric/reach.js";
 import { temperature } from "../state/calendar.js";
 import type { SimBuilding, Supply } from "../state/entities.js";
 import type { World } from "../state/world.js";
-import { type Circuit, canOperate, circuitOf, isInUse, markDeadEnds } from "./distribution.js";
+import {
+  type Circuit,
+  canOperate,
+  circuitOf,
+  isInUse,
+  markDeadEnds,
+  recordNetworks,
+} from "./distribution.js";
 
 const M3_PER_HOUSEHOLD = 45;
 const M3_PER_WORKER = 8;
@@ -114,6 +121,7 @@ function distribute(
     else circuitOf(circuits, best).consumers.push({ building, need });
   }
   for (const circuit of circuits.values()) circuit.distribute(serve);
+  recordNetworks(world, substance, circuits);
   return circuits;
 }
 

@@ -1,0 +1,128 @@
+/** What there is to count in the city. */
+import type { BuildingDetails, StatisticsSample } from "../../game.js";
+import { FLAG } from "../../terms.js";
+import { DOWN } from "../fabric/buildings.js";
+import { AGE, ageOf } from "../fabric/citizens.js";
+import { isConnectedOutside } from "../fabric/reach.js";
+import { EXPENSE_LINES, INCOME_LINES, sumOf } from "../state/economy.js";
+import type { SimBuilding } from "../state/entities.js";
+import type { World } from "../state/world.js";
+
+export type CityTotals = ReturnType<typeof cityTotals>;
+
+/** Places and people, as the demand bars follow from them. */
+export function cityTotals(world: World) {
+  const totals = {
+    jobs: 0,
+    openJobs: 0,
+    homes: 0,
+    emptyHomes: 0,
+    unemployed: 0,
+    filledShopJobs: 0,
+    visitorPlaces: 0,
+    freeVisitorPlaces: 0,
+  };
+  for (const building of world.buildings.values()) {
+    if ((building.flags & DOWN) !== 0) continue;
+    const { jobs, homes, workerIds, householdIds, visitorPlaces, visitors } = building;
+    totals.jobs += jobs;
+    totals.openJobs += Math.max(jobs - workerIds.length, 0);
+    totals.homes += homes;
+    totals.emptyHomes += Math.max(homes - householdIds.length, 0);
+    if (building.prefab.service !== "Commercial") continue;
+    totals.filledShopJobs += workerIds.length;
+    totals.visitorPlaces += visitorPlaces;
+    totals.freeVisitorPlaces += visitorPlaces - visitors;
+  }
+  for (const citizen of world.citizens.values()) {
+    if (citizen.workId !== 0) continue;
+    const age = ageOf(citizen, world.frame);
+    if (age >= AGE.adult && age < AGE.retired) totals.unemployed++;
+  }
+  return totals;
+}
+
+/** The week that ends now. */
+export function sampleCity(world: World): StatisticsSample {
+  const { homes, jobs, openJobs, unemployed } = cityTotals(world);
+  const { demand, ledger, statistics } = world;
+  const lastWeek = ledger.history.at(-1)?.amounts ?? {};
+  return {
+    gameTimeMs: world.clock.gameTimeMs,
+    citizens: world.citizens.size,
+    households: world.households.size,
+    homes,
+    jobs,
+    openJobs,
+    unemployed,
+    residentialDemand: Math.round(demand.residential),
+    commercialDemand: Math.round(demand.commercial),
+    workplaceDemand: Math.round(demand.workplace),
+    ...meansOfGrowables(world),
+    graduates: shareOfGraduates(world),
+    ...statistics.week,
+    balance: ledger.balanceCents / 100,
+    income: sumOf(lastWeek, INCOME_LINES) / 100,
+    expenses: sumOf(lastWeek, EXPENSE_LINES) / 100,
+  };
+}
+
+/** Happiness and health count by household, the rest by building. */
+function meansOfGrowables(world: World) {
+  const sums = { growables: 0, abandoned: 0, happiness: 0, health: 0, landValue: 0, crime: 0, garbage: 0 };
+  let households = 0;
+  for (const building of world.buildings.values()) {
+    if (!building.prefab.growable) continue;
+    sums.growables++;
+    if ((building.flags & FLAG.Abandoned) !== 0) sums.abandoned++;
+    const { length } = building.householdIds;
+    households += length;
+    sums.happiness += length * building.happiness;
+    sums.health += length * building.health;
+    for (const gauge of ["landValue", "crime", "garbage"] as const) sums[gauge] += building[gauge];
+  }
+  for (const gauge of ["happiness", "health"] as const) sums[gauge] /= Math.max(households, 1);
+  for (const gauge of ["landValue", "crime", "garbage"] as const) sums[gauge] /= Math.max(sums.growables, 1);
+  return sums;
+}
+
+function shareOfGraduates(world: World): number {
+  let adults = 0;
+  let graduates = 0;
+  for (const citizen of world.citizens.values()) {
+    if (ageOf(citizen, world.frame) < AGE.adult) continue;
+    adults++;
+    if (citizen.education === 3) graduates++;
+  }
+  return (100 * graduates) / Math.max(adults, 1);
+}
+
+export function detailsOf(world: World, building: SimBuilding): BuildingDetails {
+  const { prefab, supply, householdIds, workerIds } = building;
+  const residents = householdIds.reduce((sum, id) => sum + world.households.at(id).memberIds.length, 0);
+  const { homes, jobs, visitorPlaces, visitors, goods, garbage, bodies, crime } = building;
+  const { health, happiness, landValue, progress, roadId, lastLoad } = building;
+  return {
+    homes,
+    households: householdIds.length,
+    residents,
+    jobs,
+    workers: workerIds.length,
+    visitorPlaces,
+    visitors,
+    goods,
+    garbage,
+    bodies,
+    crime,
+    health,
+    happiness,
+    landValue,
+    levelProgress: progress,
+    roadSegmentId: roadId,
+    connectedOutside: isConnectedOutside(world, building),
+    ...supply,
+    load: lastLoad,
+    capacity: prefab.civic?.coverage?.capacity ?? 0,
+    taxRate: prefab.growable ? world.taxes.rate(prefab.subService, prefab.level) : null,
+  };
+}
