@@ -5,6 +5,7 @@ import { describe } from "../../parameters/values.js";
 import type { Upload, Uploads } from "../audio/uploads.js";
 import { RequestError } from "../errors.js";
 import { assignSeeds } from "../song/seeds.js";
+import { NO_FIELDS, NOTHING_STATED, type StatedFacts, statedFacts } from "../song/stated-facts.js";
 import { readCodes } from "./audio-codes.js";
 import { FieldSources, parseField, parseObject } from "./fields.js";
 import type { Fields } from "./json.js";
@@ -38,6 +39,7 @@ export function parseGenerationRequest(fields: Fields, context: GenerationContex
   const hasCodes = audioCodes !== null;
   const recordings = recordingsOf({ ...parameters, analysis, hasCodes }, context.uploads, warnings);
   if (analysis === null) warnOfMissingCodes(parameters, warnings);
+  const stated = statedIn({ ...parameters, analysis, hasCodes }, warnings);
   if (parameters.taskType === "repaint" || parameters.taskType === "lego") checkWindow(parameters);
   checkGuidanceInterval(parameters);
   const setsLength = recordings.sourceAudio !== null ? "the source" : hasCodes ? "audio_code_string" : null;
@@ -63,6 +65,7 @@ export function parseGenerationRequest(fields: Fields, context: GenerationContex
     seeds: assignSeeds(useRandomSeed ? [] : seed, request.batchSize, context.drawSeed),
     audioCodes,
     analysis,
+    stated,
     warnings,
   };
 }
@@ -121,6 +124,16 @@ function warnOfMissingCodes({ taskType, thinking }: GenerationParameters, warnin
   if (thinking && (taskType === "lego" || taskType === "complete")) {
     warnings.push(`thinking wrote no audio codes: task_type ${taskType} works on a source`);
   }
+}
+
+/** What the words say that the song is made of. A source, or codes, have a tempo that a genre need not tell. */
+function statedIn(needs: RecordingNeeds & GenerationParameters, warnings: string[]): StatedFacts {
+  const { analysis, prompt, sampleQuery, taskType, hasCodes } = needs;
+  if (analysis === "metadata") return statedFacts(prompt, NO_FIELDS, true, warnings);
+  if (analysis !== null) return NOTHING_STATED;
+  const isWholeSong = taskType === "text2music" && !hasCodes;
+  const words = isWholeSong && sampleQuery !== "" ? sampleQuery : prompt;
+  return statedFacts(words, needs, isWholeSong, warnings);
 }
 
 /** What can be said before the source is read. */

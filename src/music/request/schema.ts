@@ -25,6 +25,7 @@ import {
   withinOrAuto,
 } from "../../parameters/values.js";
 import { parseSeed, type SeedPositions } from "../song/seeds.js";
+import type { StatedFacts } from "../song/stated-facts.js";
 import { codeItems } from "./audio-codes.js";
 import { readClientJson } from "./json.js";
 
@@ -273,6 +274,8 @@ export interface GenerationRequest extends Omit<GenerationParameters, Settled> {
   referenceAudio: AudioInput | null;
   /** Null: the task makes songs. */
   analysis: Analysis | null;
+  /** What the words say of the song; it fills empty fields. Absent from tasks of older versions. */
+  stated?: StatedFacts;
   /** What was accepted but not taken literally, for people to read. */
   warnings: string[];
 }

@@ -8,6 +8,7 @@ import type { Analysis } from "../request/schema.js";
 import { samplingOf } from "./compose.js";
 import { type JobContext, provideLanguageModel, readRecordings, readySlot } from "./job-context.js";
 import { metasOf } from "./song-record.js";
+import { NOTHING_STATED, withStatedFacts } from "./stated-facts.js";
 
 /** Facts are to be recognised, not varied. */
 const UNDERSTANDING = { temperature: 0.3, topK: 0, topP: 1, repetitionPenalty: 1 };
@@ -82,7 +83,7 @@ async function describeRecording(context: JobContext): Promise<SongResult> {
   };
 }
 
-/** Metadata for caption and lyrics; what the client set takes no part. */
+/** Metadata for caption and lyrics, held to what the caption states; what the client set takes no part. */
 async function describeWords(context: JobContext): Promise<SongResult> {
   const { engine, request, signal, progress } = context;
   const lm = await provideLanguageModel(context);
@@ -91,7 +92,7 @@ async function describeWords(context: JobContext): Promise<SongResult> {
       languageModel: lm?.name ?? null,
       caption: request.prompt,
       lyrics: request.lyrics,
-      metadata: UNKNOWN,
+      metadata: withStatedFacts(UNKNOWN, request.stated ?? NOTHING_STATED, request.seeds[0] as number),
       fillMetadata: true,
       rewriteCaption: false,
       detectLanguage: request.useCotLanguage,

@@ -8,6 +8,7 @@ import type { LanguageModelInfo, Metadata, SamplingOptions } from "../../engine/
 import { DEFAULT_LANGUAGE, type GenerationRequest } from "../request/schema.js";
 import { RandomSamples } from "../words/random-samples.js";
 import type { JobContext } from "./job-context.js";
+import { NOTHING_STATED, statedFacts, withStatedFacts } from "./stated-facts.js";
 
 /** A song before it is rendered. */
 export interface Composition {
@@ -44,7 +45,7 @@ export async function compose(
     caption: request.prompt,
     lyrics: request.lyrics,
     language: namedLanguage(request.vocalLanguage),
-    metadata: clientMetadata(request, sourceSeconds),
+    metadata: knownMetadata(request, sourceSeconds),
     isPlanned: false,
   };
   if (lm !== null && (request.sampleMode || request.sampleQuery !== ""))
@@ -63,7 +64,10 @@ async function sample(context: JobContext, lm: LanguageModelInfo, song: Composit
   const { engine, request, warnings } = context;
   const example = lm.writesText || request.sampleQuery !== "" ? null : exampleFor(request, song);
   const query = example?.caption ?? request.sampleQuery;
+  const seed = request.seeds[0] as number;
   const hints = parseQueryHints(query);
+  // Nobody has read the example yet.
+  const known = withStatedFacts(song.metadata, statedFacts(query, song.metadata, true, warnings), seed);
   // Clients send "en" without meaning it; in a wish it counts as no preference.
   const preference = song.language === DEFAULT_LANGUAGE ? null : song.language;
   const sheet = await engine.createSample(
@@ -72,9 +76,9 @@ async function sample(context: JobContext, lm: LanguageModelInfo, song: Composit
       query,
       instrumental: hints.instrumental || (song.lyrics.trim() !== "" && isInstrumental(song.lyrics)),
       language: preference ?? hints.language,
-      metadata: song.metadata,
+      metadata: known,
       sampling: samplingOf(request),
-      seed: request.seeds[0] as number,
+      seed,
     },
     callOf(context, "sample"),
   );
@@ -184,13 +188,11 @@ function callOf(context: JobContext, step: "sample" | "format" | "plan"): CallOp
   return { signal: context.signal, onProgress: context.progress.enter(step) };
 }
 
-function clientMetadata(request: GenerationRequest, sourceSeconds: number | null): Metadata {
-  return {
-    bpm: request.bpm,
-    keyScale: request.keyScale,
-    timeSignature: request.timeSignature,
-    durationSeconds: sourceSeconds ?? request.audioDurationSeconds,
-  };
+/** The client's, completed by what the words say. */
+function knownMetadata(request: GenerationRequest, sourceSeconds: number | null): Metadata {
+  const { bpm, keyScale, timeSignature, stated = NOTHING_STATED, seeds } = request;
+  const durationSeconds = sourceSeconds ?? request.audioDurationSeconds;
+  return withStatedFacts({ bpm, keyScale, timeSignature, durationSeconds }, stated, seeds[0] as number);
 }
 
 export function samplingOf(request: GenerationRequest): SamplingOptions {

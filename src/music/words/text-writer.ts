@@ -3,13 +3,14 @@ import type { CallOptions } from "../../engine/addon.js";
 import { EngineError } from "../../engine/errors.js";
 import { UNKNOWN_LANGUAGE, writtenLanguage } from "../../engine/metadata.js";
 import { parseQueryHints } from "../../engine/query-hints.js";
-import type { MusicEngine, SamplingOptions, SongSheet } from "../../engine/types.js";
+import type { Metadata, MusicEngine, SamplingOptions, SongSheet } from "../../engine/types.js";
 import { type Caller, ConcurrencyLimit } from "../concurrency-limit.js";
 import { RequestError } from "../errors.js";
 import { readyLanguageModel } from "../models.js";
 import { DEFAULT_LANGUAGE } from "../request/schema.js";
 import type { FormatInput, SampleWish } from "../request/service-bodies.js";
 import { drawSeed } from "../song/seeds.js";
+import { statedFacts, withStatedFacts } from "../song/stated-facts.js";
 
 /** One text at a time: a job that needs the language model too then waits for one at most. */
 const TURNS = { places: 1, placesPerAddress: 1, waitingPerAddress: 64, retryAfterSeconds: 10 };
@@ -44,8 +45,8 @@ export class TextWriter {
   formatInput(input: FormatInput, caller: Caller): Promise<WrittenText> {
     const { prompt: caption, lyrics, bpm, keyScale, timeSignature, durationSeconds } = input;
     const language = input.language === UNKNOWN_LANGUAGE ? null : input.language;
-    const metadata = { bpm, keyScale, timeSignature, durationSeconds };
-    return this.#write(input, caller, (writing, call) =>
+    const fields = { bpm, keyScale, timeSignature, durationSeconds };
+    return this.#write(input, caption, fields, caller, (metadata, writing, call) =>
       this.engine.formatInput({ caption, lyrics, language, metadata, ...writing }, call),
     );
   }
@@ -60,25 +61,32 @@ export class TextWriter {
     const isPreference = wish.language !== UNKNOWN_LANGUAGE && wish.language !== DEFAULT_LANGUAGE;
     const language = (isPreference ? wish.language : null) ?? hints.language;
     const instrumental = wish.instrumental || hints.instrumental;
-    const metadata = { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null };
-    return this.#write(wish, caller, (writing, call) =>
+    const fields = { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null };
+    return this.#write(wish, wish.query, fields, caller, (metadata, writing, call) =>
       this.engine.createSample({ query: wish.query, instrumental, language, metadata, ...writing }, call),
     );
   }
 
+  /** @param words that may state what `fields` leave open */
   #write(
     { temperature, warnings }: { temperature: number; warnings: string[] },
+    words: string,
+    fields: Metadata,
     caller: Caller,
-    write: (writing: Writing, call: CallOptions) => Promise<SongSheet>,
+    write: (metadata: Metadata, writing: Writing, call: CallOptions) => Promise<SongSheet>,
   ): Promise<WrittenText> {
+    const remarks: string[] = [];
+    const stated = statedFacts(words, fields, true, remarks);
+    const seed = drawSeed();
+    const metadata = withStatedFacts(fields, stated, seed);
     const sampling = { temperature, topK: 0, topP: 1, repetitionPenalty: 1, constrained: true };
     const call = { signal: caller.signal };
     return this.#turns.run(caller, async () => {
       await readyLanguageModel(this.engine, call);
-      const sheet = await write({ sampling, seed: drawSeed() }, call).catch((error: unknown) => {
+      const sheet = await write(metadata, { sampling, seed }, call).catch((error: unknown) => {
         throw refusalOf(error);
       });
-      return answerOf(sheet, warnings);
+      return answerOf(sheet, [...warnings, ...remarks]);
     });
   }
 }

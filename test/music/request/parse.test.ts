@@ -140,6 +140,7 @@ describe("generation requests", () => {
       repaintStrength: 0.5,
       chunkMaskMode: "explicit",
       analysis: null,
+      stated: { tempo: null, keyScale: "", timeSignature: "" },
       warnings: [],
     });
   });

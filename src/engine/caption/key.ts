@@ -1,0 +1,197 @@
+/** Keys in captions: "F# min", "B-flat major", "a-Moll", "fa dièse mineur", "G大调", "嬰ヘ短調", "key of D". */
+import { type Found, isDenied, Phrases, skipHyphen, spot, type Token, type TokenText } from "./text.js";
+import type { Naming } from "./words.js";
+import * as lexicon from "./words.js";
+
+const MODES = new Phrases(lexicon.MODES.flatMap((mode) => mode.words.map((word) => [word, mode] as const)));
+const SCALE_WORDS = Phrases.of(lexicon.SCALE_WORDS);
+const KEY_LABELS = Phrases.of(lexicon.KEY_LABELS);
+const NO_KEYS = Phrases.of(lexicon.NO_KEYS);
+const ACCIDENTALS = new Phrases([
+  ...lexicon.SHARPS.map((word) => [word, "#"] as const),
+  ...lexicon.FLATS.map((word) => [word, "b"] as const),
+]);
+const ACCIDENTALS_BEFORE = new Phrases([
+  ...lexicon.SHARPS_BEFORE.map((word) => [word, "#"] as const),
+  ...lexicon.FLATS_BEFORE.map((word) => [word, "b"] as const),
+]);
+/** "Am", "Bbmin", "Ebmaj", "F" before "#m". */
+const GLUED_KEY = /^([A-Ga-g])(b?)(m|M|[Mm]in|[Mm]inor|[Mm]aj|[Mm]ajor)$/;
+const GLUED_MODE = /^(?:m|M|[Mm]in|[Mm]inor|[Mm]aj|[Mm]ajor)$/;
+const CHORD = /^[A-G](?:b|bm|m|maj|min|sus|dim|aug)?$/;
+/** Notes that are also words of their languages. */
+const AMBIGUOUS_NOTES = new Set(["a", "la", "do", "si"]);
+const CONNECTORS = Phrases.of(
+  "and with at for by or featuring mit und bei avec et à a con y e com at around | - – #".split(" "),
+);
+
+interface Note {
+  note: string;
+  namings: readonly Naming[];
+  end: number;
+}
+
+/** "F# min", "B-flat major", "a-Moll", "fa dièse mineur", "G大调", "嬰ヘ短調", "key of D". */
+export function readKey(text: TokenText, start: number, found: Found): number | null {
+  const label = KEY_LABELS.at(text, start);
+  const noteStart = label === null ? start : label.end;
+  const key = keyAt(text, noteStart, label !== null || isLabelled(text, start));
+  if (key === null) return null;
+  if (NO_KEYS.at(text, key.end) !== null) return null;
+  if (!isDenied(text, start)) {
+    found.keys.push(spot(text, noteStart, key.end, key.keyScale));
+    text.keyStarts.add(start).add(noteStart);
+    text.keyEnds.add(key.end);
+  }
+  return key.end;
+}
+
+function keyAt(
+  text: TokenText,
+  start: number,
+  isLabelled: boolean,
+): { keyScale: string; end: number } | null {
+  const short = shortKeyAt(text, start, isLabelled);
+  if (short !== null) return short;
+  for (const { note, namings, end } of notesAt(text, start)) {
+    const scale = SCALE_WORDS.at(text, end)?.end ?? end;
+    const mode = MODES.at(text, skipHyphen(text, scale));
+    if (mode === null || !mode.value.namings.some((naming) => namings.includes(naming))) continue;
+    const isClear =
+      !isAmbiguous(text, start, end) ||
+      (isLabelled && standsBeforeClause(text, mode.end)) ||
+      standsAsItem(text, start, mode.end);
+    if (isClear) return { keyScale: `${note} ${mode.value.mode}`, end: mode.end };
+  }
+  return majorKeyAt(text, start, isLabelled);
+}
+
+/** "Am", "F#m", "Bbmin"; chords of a progression are no key. */
+function shortKeyAt(
+  text: TokenText,
+  start: number,
+  isLabelled: boolean,
+): { keyScale: string; end: number } | null {
+  const raw = text.tokens[start]?.raw ?? "";
+  let [, letter = "", accidental = "", mode = ""] = GLUED_KEY.exec(raw) ?? [];
+  let end = start + 1;
+  if (letter === "" && /^[A-Ga-g]$/.test(raw)) {
+    const sign = /^[#♯♭]$/u.exec(text.tokens[end]?.raw ?? "")?.[0];
+    const last = text.tokens[end + 1]?.raw ?? "";
+    if (sign === undefined || !text.isGlued(end) || !text.isGlued(end + 1) || !GLUED_MODE.test(last))
+      return null;
+    [letter, accidental, mode, end] = [raw, sign === "♭" ? "b" : "#", last, end + 2];
+  }
+  if (letter === "" || (mode.toLowerCase() === "m" && accidental === "" && !/^[A-G]$/.test(letter)))
+    return null;
+  // One letter says the mode of many other things: millimetres, "I'm", "GM".
+  const isOneLetter = mode.length === 1;
+  if (isOneLetter && accidental === "" && mode === "M") return null;
+  if (isOneLetter && (isInProgression(text, start, end) || text.tokens[end]?.kind === "number")) return null;
+  if (text.isGlued(start) && (text.isWord(start - 1) || text.tokens[start - 1]?.kind === "number"))
+    return null;
+  const isWord = isOneLetter && accidental === "" && letter === "A";
+  if (
+    isWord &&
+    !isLabelled &&
+    !(text.beginsClause(start) && text.endsClause(end)) &&
+    !isBesideNumber(text, start, end)
+  )
+    return null;
+  const isMinor = mode === "m" || /^min/i.test(mode);
+  return { keyScale: `${letter.toUpperCase()}${accidental} ${isMinor ? "minor" : "major"}`, end };
+}
+
+const TEMPO_UNITS = Phrases.of(lexicon.TEMPO_UNITS);
+
+function isBesideNumber(text: TokenText, start: number, end: number): boolean {
+  return (
+    text.tokens[start - 1]?.kind === "number" ||
+    TEMPO_UNITS.before(text, start) !== null ||
+    text.tokens[end]?.kind === "number"
+  );
+}
+
+function isInProgression(text: TokenText, start: number, end: number): boolean {
+  const isChord = (at: number) => CHORD.test(text.tokens[at]?.raw ?? "");
+  const isLink = (at: number) => /^[-–>→/|,]$/u.test(text.tokens[at]?.text ?? "");
+  return (
+    isChord(end) ||
+    (isLink(end) && isChord(end + 1)) ||
+    isChord(start - 1) ||
+    (isLink(start - 1) && isChord(start - 2))
+  );
+}
+
+/** Every reading of what may be a note: "b" is another one in German. */
+function notesAt(text: TokenText, start: number): Note[] {
+  const before = ACCIDENTALS_BEFORE.at(text, start);
+  const at = before?.end ?? start;
+  const token = text.tokens[at];
+  if (token === undefined || (text.isGlued(at) && at === start && text.isWord(at - 1) && isLatin(token)))
+    return [];
+  const notes: Note[] = [];
+  const [, letter, glued] = /^([a-g])(b|flat|sharp|)$/.exec(token.text) ?? [];
+  if (letter !== undefined) {
+    const [sign, end] = glued === "" ? accidentalAt(text, at + 1) : [glued === "sharp" ? "#" : "b", at + 1];
+    const accidental = before?.value ?? sign;
+    const namings: Naming[] = accidental === "" ? ["letter"] : ["letter", "german"];
+    notes.push({ note: `${letter.toUpperCase()}${accidental}`, namings, end });
+  }
+  const named = Object.hasOwn(lexicon.NOTES, token.text) ? lexicon.NOTES[token.text] : undefined;
+  if (named !== undefined) {
+    const [sign, end] = named.naming === "german" ? ["", at + 1] : accidentalAt(text, at + 1);
+    const accidental = before?.value ?? sign;
+    notes.push({ note: `${named.note}${accidental}`, namings: [named.naming], end });
+  }
+  return notes.filter(({ note }) => note.length <= 2);
+}
+
+function isLatin({ text }: Token): boolean {
+  return /\p{Script=Latin}/u.test(text);
+}
+
+function accidentalAt(text: TokenText, at: number): [accidental: string, end: number] {
+  const found =
+    ACCIDENTALS.at(text, at) ?? (text.tokens[at]?.text === "-" ? ACCIDENTALS.at(text, at + 1) : null);
+  return found === null ? ["", at] : [found.value, found.end];
+}
+
+function isAmbiguous(text: TokenText, start: number, end: number): boolean {
+  return end === start + 1 && AMBIGUOUS_NOTES.has(text.tokens[start]?.text ?? "");
+}
+
+function standsBeforeClause(text: TokenText, end: number): boolean {
+  return text.endsClause(end) || CONNECTORS.at(text, end) !== null || text.tokens[end]?.kind === "number";
+}
+
+/** Upper case within a sentence, or an item of a list. */
+function standsAsItem(text: TokenText, start: number, end: number): boolean {
+  if (text.beginsClause(start)) return text.endsClause(end);
+  return (
+    /^\p{Lu}/u.test(text.tokens[start]?.raw ?? "") &&
+    !/^(?:key|tonality|mode|mood|feel)$/.test(text.tokens[end]?.text ?? "")
+  );
+}
+
+const IN_WORDS = Phrases.of(["in", "in the key of", "key of", "key", "en", "em", "key :", "to"]);
+
+function isLabelled(text: TokenText, start: number): boolean {
+  return IN_WORDS.before(text, start) !== null;
+}
+
+/** A note alone is major: "key of D", "in Bb", "in C." */
+function majorKeyAt(
+  text: TokenText,
+  start: number,
+  isLabelled: boolean,
+): { keyScale: string; end: number } | null {
+  const [first] = notesAt(text, start);
+  if (!isLabelled || first === undefined || !first.namings.includes("letter")) return null;
+  if (!/^[A-G]/.test(text.tokens[start]?.raw ?? "") || isInProgression(text, start, first.end)) return null;
+  const hasAccidental = first.note.length > 1;
+  const isNamed = KEY_LABELS.before(text, start) !== null;
+  const isClear =
+    text.endsClause(first.end) || (standsBeforeClause(text, first.end) && (isNamed || hasAccidental));
+  return isClear || (isNamed && hasAccidental) ? { keyScale: `${first.note} major`, end: first.end } : null;
+}

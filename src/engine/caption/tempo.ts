@@ -1,0 +1,179 @@
+/** Tempos in captions: stated, or usual for a pace or a genre. */
+import { BPM_RANGE } from "../metadata.js";
+import {
+  type Found,
+  isDenied,
+  Phrases,
+  type Place,
+  type Spotted,
+  type Statement,
+  skipHyphen,
+  spot,
+  type TokenText,
+} from "./text.js";
+import type { TempoRange } from "./words.js";
+import * as lexicon from "./words.js";
+
+const TEMPO_UNITS = Phrases.of(lexicon.TEMPO_UNITS);
+const TEMPO_LABELS = Phrases.of(lexicon.TEMPO_LABELS);
+const FILLERS = Phrases.of(lexicon.FILLERS);
+const AT_WORDS = Phrases.of(lexicon.AT_WORDS);
+const RANGE_WORDS = Phrases.of(lexicon.RANGE_WORDS);
+const KEY_LINKS = Phrases.of(lexicon.KEY_LINKS);
+const OTHER_UNITS = Phrases.of(lexicon.OTHER_UNITS);
+const MAX_FILLERS = 4;
+/** Two numbers further apart are no range but a change. */
+const MAX_RANGE_RATIO = 1.5;
+/** Bare numbers beside a key may also count works. */
+const MIN_BARE_BPM = 50;
+const MAX_BARE_BPM = 220;
+
+/** "120 bpm", "tempo: 120", "110-120 bpm", "at 120", "120 in A minor". @returns the token behind it, or null */
+export function readTempo(text: TokenText, start: number, found: Found): number | null {
+  const label = TEMPO_LABELS.at(text, start);
+  if (label !== null) {
+    const numbers = numbersAt(text, skipFillers(text, label.end));
+    if (numbers !== null && !countsOtherThings(text, numbers.end)) {
+      const end = TEMPO_UNITS.at(text, numbers.end)?.end ?? numbers.end;
+      return take(text, { start, end }, numbers.range, found);
+    }
+  }
+  const numbers = numbersAt(text, start);
+  if (numbers === null) return null;
+  const unit = TEMPO_UNITS.at(text, skipHyphen(text, numbers.end));
+  if (unit !== null) return take(text, { start, end: unit.end }, numbers.range, found);
+  return standsAlone(text, start, numbers)
+    ? take(text, { start, end: numbers.end }, numbers.range, found)
+    : null;
+}
+
+function take(text: TokenText, { start, end }: Place, range: TempoRange, found: Found): number {
+  const words = text.wordsOf({ start, end });
+  if (isDenied(text, start)) return end;
+  if (range.min < BPM_RANGE.min || range.max > BPM_RANGE.max) {
+    found.remarks.push(
+      `the prompt's tempo "${words}" was ignored: it must be from ${BPM_RANGE.min} to ${BPM_RANGE.max}`,
+    );
+  } else {
+    found.tempos.push({ value: range, words, start, end });
+  }
+  return end;
+}
+
+/** A number, or the two ends of a range. */
+function numbersAt(text: TokenText, start: number): { range: TempoRange; end: number } | null {
+  const first = numberAt(text, start);
+  if (first === null) return null;
+  const afterUnit = TEMPO_UNITS.at(text, start + 1)?.end ?? start + 1;
+  const to = RANGE_WORDS.at(text, afterUnit);
+  const second = to === null ? null : numberAt(text, to.end);
+  if (
+    to !== null &&
+    second !== null &&
+    first >= BPM_RANGE.min &&
+    second >= first &&
+    second <= first * MAX_RANGE_RATIO
+  ) {
+    return { range: { min: first, max: second }, end: to.end + 1 };
+  }
+  return { range: { min: first, max: first }, end: start + 1 };
+}
+
+/** Part of a word or of another number is none: "TR808", "6/8". */
+function numberAt(text: TokenText, at: number): number | null {
+  const token = text.tokens[at];
+  if (token?.kind !== "number") return null;
+  const before = text.tokens[at - 1];
+  const isPartOfName = token.isGlued && before !== undefined && isNameBeforeNumber(text, at - 1);
+  return isPartOfName ? null : Math.round(Number(token.text.replace(",", ".")));
+}
+
+function isNameBeforeNumber(text: TokenText, at: number): boolean {
+  const { kind = "", text: word = "" } = text.tokens[at] ?? {};
+  if (kind === "symbol") return /[/.^$€£#'’]/u.test(word) && text.tokens[at - 1]?.kind === "number";
+  return /\p{Script=Latin}/u.test(word) && TEMPO_LABELS.before(text, at + 1) === null;
+}
+
+function skipFillers(text: TokenText, start: number): number {
+  let at = start;
+  for (let step = 0; step < MAX_FILLERS; step++) at = FILLERS.at(text, at)?.end ?? at;
+  return at;
+}
+
+/** Of seconds, hertz or years, or a part of a date or a fraction. */
+function countsOtherThings(text: TokenText, end: number): boolean {
+  return OTHER_UNITS.at(text, end) !== null && (text.isGlued(end) || text.isWord(end));
+}
+
+/** A bare number is a tempo after "at" where a clause ends, and beside a key. */
+function standsAlone(
+  text: TokenText,
+  start: number,
+  { range, end }: { range: TempoRange; end: number },
+): boolean {
+  if (range.min < MIN_BARE_BPM || range.max > MAX_BARE_BPM || countsOtherThings(text, end)) return false;
+  if (text.isGlued(end) && text.isWord(end)) return false;
+  const link = KEY_LINKS.at(text, end);
+  const isBeforeKey = text.keyStarts.has(end) || (link !== null && text.keyStarts.has(link.end));
+  const at = AT_WORDS.before(text, start) ?? AT_WORDS.before(text, fillerBefore(text, start));
+  if (at !== null) return isBeforeKey || text.endsClause(end);
+  if (!text.beginsClause(start) && !text.keyEnds.has(start)) return false;
+  const isBehindKey =
+    text.keyEnds.has(start) || (KEY_LINKS.before(text, start) !== null && text.keyEnds.has(start - 1));
+  return isBeforeKey || (isBehindKey && text.endsClause(end));
+}
+
+function fillerBefore(text: TokenText, at: number): number {
+  return FILLERS.before(text, at)?.start ?? at;
+}
+
+const rangesOf = (kind: "paces" | "genres", entries: readonly { range: TempoRange; words: string[] }[]) =>
+  entries.flatMap(({ range, words }) => words.map((phrase) => [phrase, { kind, range }] as const));
+const USUAL = new Phrases([...rangesOf("paces", lexicon.PACES), ...rangesOf("genres", lexicon.GENRES)]);
+const NO_PACES = Phrases.of(lexicon.NO_PACES);
+
+export function readPace(text: TokenText, start: number, found: Found): number | null {
+  const usual = USUAL.at(text, start);
+  if (usual === null) return null;
+  const { kind, range } = usual.value;
+  const isOfAPart = kind === "paces" && NO_PACES.at(text, skipHyphen(text, usual.end)) !== null;
+  if (!isOfAPart && !isDenied(text, start)) found[kind].push(spot(text, start, usual.end, range));
+  return usual.end;
+}
+
+/** Paces that disagree, as of a slow verse and a fast chorus, say nothing of the song. */
+export function usualTempo({ paces, genres }: Found): Statement<TempoRange> | null {
+  const [pace] = paces;
+  const isOnePace = paces.every(({ value }) => overlap(value, pace?.value ?? value) !== null);
+  const genre = genres.reduce<Spotted<TempoRange> | null>(joinGenres, null);
+  if (pace === undefined || !isOnePace) return genre && { value: genre.value, words: genre.words };
+  if (genre === null) return { value: pace.value, words: pace.words };
+  return { value: paceOf(genre.value, pace.value), words: `${pace.words} ${genre.words}` };
+}
+
+/** Of two in one name, as of ambient techno, the last is the noun; else the first counts. */
+function joinGenres(all: Spotted<TempoRange> | null, one: Spotted<TempoRange>): Spotted<TempoRange> {
+  if (all === null) return one;
+  const value = overlap(all.value, one.value) ?? (one.start === all.end ? one.value : all.value);
+  return {
+    ...all,
+    value,
+    words: one.start === all.end ? `${all.words} ${one.words}` : all.words,
+    end: one.end,
+  };
+}
+
+/** A slow one of a fast genre is one of its slower ones. */
+function paceOf(genre: TempoRange, pace: TempoRange): TempoRange {
+  const common = overlap(genre, pace);
+  if (common !== null) return common;
+  const third = Math.floor((genre.max - genre.min) / 3);
+  return pace.max < genre.min
+    ? { min: genre.min, max: genre.min + third }
+    : { min: genre.max - third, max: genre.max };
+}
+
+function overlap(one: TempoRange, other: TempoRange): TempoRange | null {
+  const [min, max] = [Math.max(one.min, other.min), Math.min(one.max, other.max)];
+  return min <= max ? { min, max } : null;
+}

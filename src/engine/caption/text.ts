@@ -1,0 +1,162 @@
+/** A caption as tokens, phrases found in it, and what of it is denied. Phrases are short, so that finding them takes linear time. */
+
+import type { TempoRange } from "./words.js";
+import * as lexicon from "./words.js";
+
+/** What a caption says, and in which words. */
+export interface Statement<Value> {
+  value: Value;
+  words: string;
+}
+
+export interface Place {
+  start: number;
+  end: number;
+}
+
+export type Spotted<Value> = Statement<Value> & Place;
+
+/** What was found so far; tempos of paces and genres are the usual ones. */
+export interface Found {
+  tempos: Spotted<TempoRange>[];
+  keys: Spotted<string>[];
+  metres: Spotted<string>[];
+  paces: Spotted<TempoRange>[];
+  genres: Spotted<TempoRange>[];
+  remarks: string[];
+}
+
+export interface Token {
+  kind: "word" | "number" | "symbol";
+  /** Lower case. */
+  text: string;
+  raw: string;
+  start: number;
+  end: number;
+  /** Nothing stands between it and the token before. */
+  isGlued: boolean;
+}
+
+/** Scripts without spaces are a token a character, but for katakana, which writes foreign words. */
+const TOKEN =
+  /(?<number>\d{1,6}(?:[.,]\d{1,3}(?!\d))?)|(?<word>[\p{Script=Katakana}ー]+|[\p{Script=Han}\p{Script=Hiragana}\p{Script=Hangul}]|[^\P{L}\p{Script=Han}\p{Script=Hiragana}\p{Script=Hangul}\p{Script=Katakana}]+)|\S/gu;
+
+function tokensOf(text: string): Token[] {
+  let end = -1;
+  return Array.from(text.matchAll(TOKEN), (match) => {
+    const [raw] = match;
+    const { index: start } = match;
+    const isGlued = start === end;
+    end = start + raw.length;
+    const kind =
+      match.groups?.number !== undefined ? "number" : match.groups?.word !== undefined ? "word" : "symbol";
+    return { kind, text: raw.toLowerCase(), raw, start, end, isGlued };
+  });
+}
+
+/** Phrases by their tokens. */
+export class Phrases<Value> {
+  readonly #values = new Map<string, Value>();
+  readonly #firsts = new Set<string>();
+  readonly #longest: number;
+
+  constructor(entries: Iterable<readonly [phrase: string, value: Value]>) {
+    let longest = 0;
+    for (const [phrase, value] of entries) {
+      const tokens = tokensOf(phrase.normalize("NFKC"));
+      longest = Math.max(longest, tokens.length);
+      this.#firsts.add(tokens[0]?.text ?? "");
+      this.#values.set(tokens.map(({ text }) => text).join(" "), value);
+    }
+    this.#longest = longest;
+  }
+
+  static of(phrases: readonly string[]): Phrases<true> {
+    return new Phrases(phrases.map((phrase) => [phrase, true]));
+  }
+
+  /** The longest phrase that begins at a token. */
+  at(text: TokenText, start: number): { value: Value; end: number } | null {
+    if (!this.#firsts.has(text.tokens[start]?.text ?? "")) return null;
+    let key = "";
+    let best: { value: Value; end: number } | null = null;
+    for (let end = start; end < Math.min(start + this.#longest, text.length); end++) {
+      key += (key === "" ? "" : " ") + text.tokens[end]?.text;
+      const value = this.#values.get(key);
+      if (value !== undefined) best = { value, end: end + 1 };
+    }
+    return best;
+  }
+
+  /** The longest one that ends before a token. */
+  before(text: TokenText, end: number): Place | null {
+    for (let start = Math.max(0, end - this.#longest); start < end; start++) {
+      if (this.at(text, start)?.end === end) return { start, end };
+    }
+    return null;
+  }
+}
+
+export class TokenText {
+  readonly tokens: readonly Token[];
+  /** Where tempos may stand beside a key. */
+  readonly keyEnds = new Set<number>();
+  readonly keyStarts = new Set<number>();
+
+  constructor(private readonly text: string) {
+    this.tokens = tokensOf(text);
+  }
+
+  get length(): number {
+    return this.tokens.length;
+  }
+
+  isWord(at: number): boolean {
+    return this.tokens[at]?.kind === "word";
+  }
+
+  isGlued(at: number): boolean {
+    return this.tokens[at]?.isGlued === true;
+  }
+
+  wordsOf({ start, end }: Place): string {
+    return this.text.slice(this.tokens[start]?.start, this.tokens[end - 1]?.end);
+  }
+
+  /** No word follows that what stands before could belong to. */
+  endsClause(at: number): boolean {
+    const token = this.tokens[at];
+    return token === undefined || (token.kind === "symbol" && /[.,;:!?()/|–—。、，；！？]/u.test(token.text));
+  }
+
+  beginsClause(at: number): boolean {
+    return at === 0 || (this.tokens[at - 1]?.kind === "symbol" && !this.isGlued(at)) || this.isListItem(at);
+  }
+
+  private isListItem(at: number): boolean {
+    return /^[,;:|/(，、；]$/u.test(this.tokens[at - 1]?.text ?? "");
+  }
+}
+
+const NEGATIONS = Phrases.of(lexicon.NEGATIONS);
+const DEGREES = Phrases.of(lexicon.DEGREES);
+
+/** Whether what begins at a token is denied: "not too fast", "no rock". */
+export function isDenied(text: TokenText, start: number): boolean {
+  let at = start;
+  for (let step = 0; step < 2; step++) {
+    if (NEGATIONS.before(text, at) !== null) return true;
+    const degree = DEGREES.before(text, at);
+    if (degree === null) return false;
+    at = degree.start;
+  }
+  return NEGATIONS.before(text, at) !== null;
+}
+
+export function spot<Value>(text: TokenText, start: number, end: number, value: Value): Spotted<Value> {
+  return { value, words: text.wordsOf({ start, end }), start, end };
+}
+
+export function skipHyphen(text: TokenText, at: number): number {
+  return text.tokens[at]?.text === "-" ? at + 1 : at;
+}

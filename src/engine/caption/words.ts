@@ -1,0 +1,274 @@
+/**
+ * Words that say tempo, key and metre, in the languages that captions are often written in. Phrases are
+ * lower case; they are found as whole words, but anywhere in scripts that are written without spaces.
+ */
+
+/** Beats a minute, both ends included. */
+export interface TempoRange {
+  min: number;
+  max: number;
+}
+
+const words = (text: string): string[] => text.split(/\s*\|\s*/);
+
+/** After a number. */
+export const TEMPO_UNITS = words(
+  "bpm | bpms | b.p.m. | bpm's | beats per minute | beats a minute | beats/minute | beats/min | beats per min | beat per minute | " +
+    "schläge pro minute | schläge in der minute | battements par minute | pulsations par minute | à la noire | pulsaciones por minuto | " +
+    "golpes por minuto | battiti al minuto | battute al minuto | batidas por minuto | pulsos por minuto | уд/мин | ударов в минуту | " +
+    "拍每分钟 | 拍/分 | 拍每分 | 拍/分钟 | 비피엠 | 박/분",
+);
+
+/** Before a number. Those with an equals sign only count with one. */
+export const TEMPO_LABELS = words(
+  "bpm | b.p.m. | tempo | tempo marking | m.m. | metronome | metronom | métronome | metrónomo | metronomo | темп | 速度 | 拍速 | " +
+    "节拍速度 | 每分钟 | 每分 | 毎分 | テンポ | 템포 | 분당 | ♩ = | ♩= | quarter = | quarter note = | crotchet = | viertel = | " +
+    "noire = | negra = | semínima = | semiminima = | 四分音符 =",
+);
+
+/** What may stand between a label and its number, or before a number that is a tempo alone. */
+export const FILLERS = words(
+  ": | = | - | ~ | ( | of | is | at | around | about | approx | approximately | roughly | near | circa | ca | ca. | c. | the | exactly | steady | " +
+    "set to | von | ist | um | bei | etwa | rund | de | est | à | environ | autour de | es | alrededor de | a | di | è | intorno a | é | " +
+    "cerca de | por volta de | は | が | 为 | 為 | 是 | 约 | 約 | 大约 | 은 | 는 | 약 | bpm",
+);
+
+/** A number stands for a tempo after these where nothing follows that it could count. */
+export const AT_WORDS = words("at | @ | at around | at about | at roughly | um | bei | à | 在");
+
+/** Between the ends of a range. */
+export const RANGE_WORDS = words(
+  "- | – | — | ~ | to | and | or | bis | und | à | et | a | y | e | até | до | 到 | 至 | から | 에서",
+);
+
+/** Between a number and a key that is beside it. */
+export const KEY_LINKS = [...words("in | in the key of | en | em | auf | , | / | - | – | ; | ( | :"), "|"];
+
+/** A number before these is no tempo. */
+export const OTHER_UNITS = words(
+  "hz | khz | k | s | ms | sec | secs | second | seconds | min | mins | minutes | bars | measures | years | percent | % | db | ° | " +
+    "degrees | x | th | st | nd | rd | er | / | : | '",
+);
+
+/** Makes what follows it no wish. */
+export const NEGATIONS = words(
+  "not | no | never | without | isn't | don't | nicht | kein | keine | keinen | ohne | pas | pas de | sans | sin | non | senza | não | sem | " +
+    "不 | 不要 | 别 | 没有 | 非",
+);
+/** What may stand between a negation and what it denies. */
+export const DEGREES = words(
+  "too | so | very | really | that | at | in | a | an | the | any | trop | très | zu | sehr | so | muy | tan | troppo | molto | muito | 太 | 很",
+);
+
+type Mode = "major" | "minor";
+
+/** How a language names notes: by letters, by German letters, by syllables, by kana, by hangul. */
+export type Naming = "letter" | "german" | "syllable" | "kana" | "hangul";
+
+interface ModeWords {
+  mode: Mode;
+  words: string[];
+  namings: readonly Naming[];
+}
+
+/** Church modes count as the one of the two that has their third: models know no others. */
+export const MODES: readonly ModeWords[] = [
+  { mode: "major", words: words("major | maj | ionian | lydian | mixolydian"), namings: ["letter"] },
+  { mode: "minor", words: words("minor | min | aeolian | dorian | phrygian"), namings: ["letter"] },
+  { mode: "major", words: words("dur"), namings: ["german"] },
+  { mode: "minor", words: words("moll"), namings: ["german"] },
+  { mode: "major", words: words("majeur | maggiore | mayor | maior"), namings: ["syllable", "letter"] },
+  { mode: "minor", words: words("mineur | mineure | minore | menor"), namings: ["syllable", "letter"] },
+  { mode: "major", words: words("大调 | 大調 | メジャー | 메이저"), namings: ["letter"] },
+  { mode: "minor", words: words("小调 | 小調 | マイナー | 마이너"), namings: ["letter"] },
+  { mode: "major", words: words("長調"), namings: ["kana", "letter"] },
+  { mode: "minor", words: words("短調"), namings: ["kana", "letter"] },
+  { mode: "major", words: words("장조"), namings: ["hangul", "letter"] },
+  { mode: "minor", words: words("단조"), namings: ["hangul", "letter"] },
+];
+
+/** Between a note and its mode. */
+export const SCALE_WORDS = words("natural | harmonic | melodic | pentatonic | blues");
+
+/** Names of the seven notes; letters are read as they stand. */
+export const NOTES: Readonly<Record<string, { note: string; naming: Naming }>> = {
+  ...named("syllable", "do:C dó:C ut:C re:D ré:D mi:E fa:F fá:F sol:G la:A lá:A si:B"),
+  ...named("kana", "ハ:C ニ:D ホ:E ヘ:F ト:G イ:A ロ:B"),
+  ...named("hangul", "다:C 라:D 마:E 바:F 사:G 가:A 나:B"),
+  ...named("german", "c:C d:D e:E f:F g:G a:A h:B b:Bb cis:C# dis:D# eis:E# fis:F# gis:G# ais:A# his:B#"),
+  ...named("german", "ces:Cb des:Db es:Eb fes:Fb ges:Gb as:Ab hes:Bb"),
+};
+
+function named(naming: Naming, notes: string): Record<string, { note: string; naming: Naming }> {
+  const pairs = notes.split(" ").map((pair) => pair.split(":") as [string, string]);
+  return Object.fromEntries(pairs.map(([name, note]) => [name, { note, naming }]));
+}
+
+/** After a note's name. */
+export const SHARPS = words(
+  "# | ♯ | sharp | - sharp | dièse | diese | diesis | sostenido | sustenido | 升 | シャープ | 샤프",
+);
+export const FLATS = words("♭ | flat | - flat | bémol | bemol | bemolle | 降 | フラット | 플랫");
+/** Before it. */
+export const SHARPS_BEFORE = words("# | ♯ | 升 | 嬰 | 올림");
+export const FLATS_BEFORE = words("♭ | 降 | 変 | 내림");
+
+/** A note alone is a major key after these. */
+export const KEY_LABELS = words(
+  "key of | key | key : | key = | key is | key signature : | tonality | tonality : | tonart | tonart : | tonalité | tonalité : | tonalité de | tonalidad | " +
+    "tonalidad : | tonalidad de | tonalità | tonalità : | tonalità di | tonalidade | tonalidade de | tom de | tom : | 调性 | 调 : | キー | キーは | 키",
+);
+
+/** A key's words before these mean a chord or something else: "a minor key", "a major hit", "la mayor parte". */
+export const NO_KEYS = words(
+  "chord | chords | triad | triads | seventh | sevenths | third | thirds | sixth | sixths | 7 | 7th | 9 | akkord | akkorde | accord | accords | " +
+    "acorde | acordes | accordo | accordi | parte | 和弦 | コード | 코드",
+);
+
+/** Metres that models know, by their beats. */
+export const METRE_WORDS: Readonly<Record<string, readonly string[]>> = {
+  "2": words("polka | cut time | alla breve | two-four time | two four time | 二拍子 | 2拍子"),
+  "3": words(
+    "waltz | waltzes | waltzing | walzer | valse | vals | valzer | valsa | minuet | menuett | menuet | mazurka | ländler | triple metre | " +
+      "triple meter | triple time | three-four | three four time | three-quarter time | dreivierteltakt | 华尔兹 | 華爾茲 | 圆舞曲 | 圓舞曲 | " +
+      "ワルツ | 三拍子 | 3拍子 | 왈츠 | 四三拍",
+  ),
+  "4": words("common time | four-four | four four time | viervierteltakt | 四拍子 | 4拍子 | 四四拍"),
+  "6": words(
+    "six-eight | six eight time | jig | jigs | gigue | tarantella | barcarolle | siciliana | sechsachteltakt | 六八拍",
+  ),
+};
+
+/** Paces, and the tempo marks of scores as metronomes print them. */
+export const PACES: readonly { range: TempoRange; words: string[] }[] = [
+  pace(
+    40,
+    58,
+    "very slow | extremely slow | super slow | sehr langsam | très lent | très lente | muy lento | molto lento | muito lento | grave",
+  ),
+  pace(
+    58,
+    80,
+    "slow | slowly | slow-paced | slow tempo | langsam | langsame | langsames | langsamer | lent | lente | lento | lenta | devagar",
+  ),
+  pace(
+    58,
+    80,
+    "慢速 | 慢板 | 缓慢 | 慢节奏 | 慢歌 | ゆっくり | スロー | スローテンポ | 느린 | 느리게 | медленный | медленно",
+  ),
+  pace(70, 95, "downtempo | down-tempo | laid-back tempo | unhurried | gemächlich | tranquillo"),
+  pace(
+    90,
+    115,
+    "mid-tempo | midtempo | mid tempo | medium tempo | moderate tempo | moderately | mäßig | tempo moyen | 中速 | ミディアムテンポ",
+  ),
+  pace(110, 135, "upbeat | up-beat | lively | brisk | アップテンポ | 업템포"),
+  pace(
+    125,
+    160,
+    "fast | fast-paced | up-tempo | uptempo | up tempo | quick | rapid | schnell | schnelle | schnelles | schneller | rapide | rapido",
+  ),
+  pace(
+    125,
+    160,
+    "rápido | rápida | rapida | veloce | 快节奏 | 快速 | 快歌 | 快板 | 速い | 빠른 | 빠르게 | быстрый | быстро",
+  ),
+  pace(
+    160,
+    190,
+    "very fast | extremely fast | super fast | breakneck | sehr schnell | très rapide | muy rápido | molto veloce | muito rápido",
+  ),
+  pace(40, 60, "largo"),
+  pace(60, 68, "larghetto"),
+  pace(56, 76, "adagio | adagietto"),
+  pace(76, 104, "andante"),
+  pace(84, 108, "andantino"),
+  pace(104, 116, "moderato"),
+  pace(112, 124, "allegretto"),
+  pace(120, 152, "allegro"),
+  pace(152, 172, "vivace"),
+  pace(168, 196, "presto"),
+  pace(196, 220, "prestissimo"),
+];
+
+/** What a pace before these is of is not the song. */
+export const NO_PACES = words(
+  "build | build-up | building | attack | release | decay | fade | fade-in | fade-out | motion | burn | burning | burner | cooker | swell | " +
+    "swells | arpeggio | arpeggios | arps | hats | hi-hats | runs | tremolo | vibrato | lfo | filter | evolving | reverb | delay | food | lane | cars",
+);
+
+/** The usual tempo of genres. */
+export const GENRES: readonly { range: TempoRange; words: string[] }[] = [
+  pace(
+    60,
+    85,
+    "ambient | drone | new age | meditation | meditative | spa music | 氛围 | アンビエント | 앰비언트",
+  ),
+  pace(
+    60,
+    80,
+    "ballad | ballads | ballade | lullaby | balada | ballata | 抒情 | 民谣抒情 | バラード | 발라드",
+  ),
+  pace(
+    66,
+    94,
+    "lofi | lo-fi | lofi hip hop | lo-fi hip hop | chillhop | lo-fi hip-hop | lofi hip-hop | ローファイ",
+  ),
+  pace(84, 100, "hip hop | hip-hop | boom bap | boom-bap | rap | 嘻哈 | 说唱 | ヒップホップ | 힙합"),
+  pace(130, 150, "trap | drill"),
+  pace(70, 100, "trip hop | trip-hop | chillout | chill-out | downbeat"),
+  pace(60, 85, "r&b | rnb | neo soul | neo-soul | slow jam"),
+  pace(90, 115, "soul | motown | gospel"),
+  pace(96, 118, "funk | boogie"),
+  pace(112, 126, "disco | nu disco | nu-disco | italo disco | ディスコ"),
+  pace(
+    118,
+    128,
+    "house | deep house | tech house | progressive house | french house | edm | ハウス | 하우스",
+  ),
+  pace(126, 140, "techno | electro house | minimal techno | hard techno | テクノ | 테크노"),
+  pace(132, 142, "trance | psytrance | goa | トランス"),
+  pace(138, 142, "dubstep"),
+  pace(
+    165,
+    178,
+    "drum and bass | drum & bass | drum'n'bass | drum n bass | dnb | d&b | jungle | liquid drum and bass",
+  ),
+  pace(150, 175, "hardcore | gabber | happy hardcore | hardstyle"),
+  pace(128, 136, "garage | uk garage | 2-step"),
+  pace(150, 160, "footwork | juke"),
+  pace(84, 118, "synthwave | retrowave | outrun | vaporwave"),
+  pace(
+    100,
+    128,
+    "pop | synthpop | synth-pop | k-pop | j-pop | dance pop | electropop | indie pop | 流行 | ポップ | 팝",
+  ),
+  pace(
+    104,
+    140,
+    "rock | hard rock | classic rock | indie rock | alternative rock | rock and roll | rock'n'roll | 摇滚 | 搖滾 | ロック",
+  ),
+  pace(150, 190, "punk | pop punk | punk rock | skate punk | thrash | thrash metal | speed metal | ska punk"),
+  pace(100, 150, "metal | heavy metal | メタル | 메탈"),
+  pace(60, 85, "doom metal | doom | sludge"),
+  pace(70, 130, "blues | ブルース | 블루스"),
+  pace(84, 180, "jazz | 爵士 | ジャズ | 재즈"),
+  pace(180, 240, "bebop | hard bop"),
+  pace(130, 190, "swing | big band | gypsy jazz"),
+  pace(115, 145, "bossa nova | bossa"),
+  pace(96, 112, "samba"),
+  pace(88, 104, "reggaeton"),
+  pace(66, 90, "reggae | dub | roots reggae | rocksteady | レゲエ"),
+  pace(120, 150, "ska"),
+  pace(160, 210, "salsa | mambo"),
+  pace(110, 130, "tango | cumbia | cha cha | rumba"),
+  pace(100, 116, "afrobeat | afrobeats | amapiano | dancehall"),
+  pace(84, 128, "folk | singer-songwriter | americana | 民谣 | 民謠 | フォーク | 포크"),
+  pace(90, 130, "country"),
+  pace(110, 150, "bluegrass | hoedown"),
+  pace(112, 120, "march | marching band | marsch | marche"),
+];
+
+function pace(min: number, max: number, text: string): { range: TempoRange; words: string[] } {
+  return { range: { min, max }, words: words(text) };
+}
