@@ -1,8 +1,8 @@
 /** What a store holds, in order and without reading it: for lists of many tasks, each of which may be large. */
 import type { StoredTask, Task, TaskState, TaskStore } from "./store.js";
 
-/** Characters of a task's words that a search looks at. */
-const MAX_SEARCHED = 1024;
+/** Characters of each of a task's texts that a search looks at. */
+const MAX_SEARCHED = 512;
 
 /** What the catalog remembers of a task. */
 interface Entry {
@@ -86,7 +86,10 @@ export class CatalogedStore implements TaskStore {
 
   #note({ id, sequence, state, favorite = false, submission, title = "", request, result }: Task): void {
     const { prompt, sampleQuery = "", lyrics = "" } = request;
-    const words = [title, prompt, sampleQuery, result?.prompt, lyrics].join("\n").slice(0, MAX_SEARCHED);
+    // Cut before they are joined: a piece cut from a long text would keep all of it in memory.
+    const words = [title, prompt, sampleQuery, result?.prompt, lyrics]
+      .map((text) => text?.slice(0, MAX_SEARCHED))
+      .join("\n");
     const submissionKey = submission?.key;
     const entry = { id, sequence, state, isFavorite: favorite, submissionKey, words: words.toLowerCase() };
     this.#entries.set(id, entry);
