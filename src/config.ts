@@ -152,6 +152,12 @@ const SETTINGS = {
     "device of the models: auto, cpu, cuda or cuda:N; several, comma-separated, are for slots 1, 2 and 3 (each GPU renders beside the others; see SVC_QUEUE_WORKERS). auto takes the freest GPU, for each model another while there are any",
   ),
   useFlashAttention: setting("SVC_USE_FLASH_ATTENTION", switchedOn(true), "true", "use flash attention"),
+  quantization: setting(
+    "SVC_QUANTIZATION",
+    oneOf(["none", "int8", "int4"], "none"),
+    "none",
+    "keep the weights of DiT, text encoder and language model in codes of 8 or 4 bits: less memory, a little less exact; none keeps them as their files do, codes of a .gguf file included",
+  ),
   offloadToCpu: setting("SVC_OFFLOAD_TO_CPU", switchedOn(false), "false", "keep idle models in main memory"),
   offloadDitToCpu: setting(
     "SVC_OFFLOAD_DIT_TO_CPU",

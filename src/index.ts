@@ -93,6 +93,7 @@ export function createEngine(
       devices: config.devices,
       languageModelDevice: config.languageModelDevice,
       dtype: "auto",
+      quantization: config.quantization,
       flashAttention: config.useFlashAttention,
       offload: config.offloadToCpu,
       offloadModel: config.offloadDitToCpu,

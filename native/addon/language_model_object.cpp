@@ -151,11 +151,12 @@ Napi::Value load_language_model(const Napi::CallbackInfo& info) {
   const auto directory = text_of(options, "modelDirectory");
   const auto device = text_of(options, "device");
   const auto dtype = text_of(options, "dtype");
+  const auto quantization = text_of(options, "quantization");
   const bool offload = flag_of(options, "offload");
   const auto max_context_tokens = integer_of(options, "maxContextTokens");
   const auto vocabulary = vocabulary_of(options.Get("vocabulary").As<Napi::Object>());
   return Call::start(info.Env(), Lane::language(), info[1], [=](const Control& control) {
-    const auto placement = choose_placement(device, dtype);
+    const auto placement = choose_placement(device, dtype, quantization);
     use_own_stream(placement.device, true);  // a token is little work, and many wait for each
     Resident<CausalLm> model([=](const Control& call) { return CausalLm::load(directory, placement, call); }, !offload,
                              control);

@@ -318,9 +318,10 @@ Napi::Value load_renderer(const Napi::CallbackInfo& info) {
                                       .text_encoder_and_vae = !offload};
   const auto device = text_of(options, "device");
   const auto dtype = text_of(options, "dtype");
+  const auto quantization = text_of(options, "quantization");
   Lane& lane = Lane::render(device);
   return Call::start(info.Env(), lane, info[1], [=, &lane](const Control& control) {
-    const Placement placement = choose_placement(device, dtype);
+    const Placement placement = choose_placement(device, dtype, quantization);
     use_own_stream(placement.device, false);
     const auto renderer = std::make_shared<Renderer>(directories, placement, residency, control);
     return [renderer, &lane](Napi::Env env) { return RendererObject::make(env, renderer, lane); };

@@ -170,6 +170,7 @@ Napi::Value train(const Napi::CallbackInfo& info) {
   auto work = [options = options_of(object), device = text_of(object, "device"), dtype = text_of(object, "dtype")](
                   const Control& control, const Call::Tell& tell) mutable -> Call::MakeValue {
     options.placement = choose_placement(device, dtype);
+    options.placement.weights = WeightForm::kDense;
     use_own_stream(options.placement.device, false);
     const auto on_event = [&tell](const TrainingEvent& event) {
       tell([event](Napi::Env env) { return std::visit(EventObject(env), event); });

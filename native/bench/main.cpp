@@ -1,4 +1,4 @@
-// carillon-bench NAME --checkpoints DIR [--device D] [--dtype T] [--size N] [--repetitions N] [--json] [--on-demand]
+// carillon-bench NAME --checkpoints DIR [--device D] [--dtype T] [--quantization Q] [--size N] [--repetitions N] [--json] [--on-demand]
 //
 // Times one part of the engine at real model size: one warm-up, then the repetitions. With --on-demand a line
 // `ready` is printed after the warm-up, and then the seconds of one repetition for every line that is read, so that
@@ -96,16 +96,16 @@ Repetition prepare_train_step(const Settings& settings) {
     TrainableAdapter adapter;
     std::vector<at::Tensor> parameters;
     torch::optim::AdamW optimizer;
-    explicit Step(const Settings& settings)
+    explicit Step(const Settings& settings, const Placement& dense)
         : config(DitConfig::read(directory_of(settings))),
-          dit(Dit::load(Checkpoint::open(directory_of(settings)).weights(settings.placement).sub("decoder"), config,
+          dit(Dit::load(Checkpoint::open(directory_of(settings)).weights(dense).sub("decoder"), config,
                         Control())),
           adapter(dit, LoraDesign{.rank = 64, .alpha = 128, .dropout = 0.1}, 42),
           parameters(tensors_of(adapter.parameters())),
           optimizer(make_adamw(parameters)) {}
     static std::string directory_of(const Settings& settings) { return settings.checkpoints + "/acestep-v15-turbo"; }
   };
-  const auto step = std::make_shared<Step>(settings);
+  const auto step = std::make_shared<Step>(settings, Placement{settings.placement.device, settings.placement.dtype});
   const DitConfig& config = step->config;
   const auto options = at::TensorOptions().device(settings.placement.device).dtype(settings.placement.dtype);
   const int64_t channels = config.audio_acoustic_hidden_dim;
@@ -221,7 +221,7 @@ const std::vector<Benchmark>& benchmarks() {
 }
 
 struct Options {
-  std::string name, checkpoints, device = "auto", dtype = "auto";
+  std::string name, checkpoints, device = "auto", dtype = "auto", quantization = "none";
   int64_t size = 0, repetitions = 5;
   bool json = false, on_demand = false;
 };
@@ -248,6 +248,8 @@ Options parse(const std::vector<std::string>& arguments) {
       options.device = value();
     else if (argument == "--dtype")
       options.dtype = value();
+    else if (argument == "--quantization")
+      options.quantization = value();
     else if (argument == "--size")
       options.size = positive(argument, value());
     else if (argument == "--repetitions")
@@ -276,7 +278,7 @@ const Benchmark& find(const std::string& name) {
 
 void run(const Options& options) {
   const Benchmark& benchmark = find(options.name);
-  Settings settings{options.checkpoints, choose_placement(options.device, options.dtype),
+  Settings settings{options.checkpoints, choose_placement(options.device, options.dtype, options.quantization),
                     options.size > 0 ? options.size : benchmark.default_size};
   const Repetition repeat = benchmark.prepare(settings);
   repeat();

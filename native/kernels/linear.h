@@ -1,18 +1,23 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include "kernels/matrix.h"
 #include "kernels/vector_kernels.h"
 
 namespace carillon::kernels {
 
 /// x [..., in] weight [out, in]^T + bias [out]: [..., out]; the bias may be undefined.
-/// Bfloat16 CPU tensors on a machine with AVX512-BF16 take hand-written ways that sum in float32: few rows stream the
-/// weight once (memory decides the time), more rows run through tiles (arithmetic does). All else, and whatever has
-/// to be differentiated, is linear_reference.
-at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
+/// Hand-written ways on the CPU, which sum in float32: few rows stream the weight once (memory decides the time), be it
+/// bfloat16 beside bfloat16 on a machine with AVX512-BF16, or bfloat16 and codes beside another type on one with AVX2
+/// or NEON; more rows run through tiles, or through libtorch beside a part of the weight at a time. All else, and
+/// whatever has to be differentiated, is linear_reference.
+at::Tensor linear(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias);
 
 /// The same by libtorch.
-at::Tensor linear_reference(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
+at::Tensor linear_reference(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias);
+
+/// Whether linear() multiplies a stored weight by inputs of `dtype` on `device` as fast as one of that type.
+bool multiplies_stored(const at::Tensor& weight, at::ScalarType dtype, at::Device device);
 
 /// A constant bfloat16 matrix [outputs, depth] in the order in which the tiles read it.
 struct PackedMatrix {

@@ -64,6 +64,22 @@ using FloatTileEpilogue = TileEpilogueOf<float>;
 void tiles_float(const FloatTileInput& input, int64_t rows, const float* panel, int outputs,
                  const FloatTileEpilogue& epilogue);
 #endif
+#if defined(CARILLON_FLOAT_TILES)
+/// How the numbers of a matrix (matrix.h) are stored, and where. `depth` is a multiple of kCodesPerScale.
+enum class StoredForm { kBfloat16, kInt8, kInt4 };
+inline constexpr int kCodesPerScale = 32;
+struct StoredMatrix {
+  StoredForm form;
+  const void* data;
+  const uint16_t* scales;  // bits of float16
+  int64_t outputs, depth;
+};
+
+/// y[r, o] = sum over k of x[r, k] matrix[o, k], x [rows, depth]. Every output is summed in one fixed order.
+void gemv_float(const float* x, int rows, const StoredMatrix& matrix, float* y, int64_t y_stride);
+/// The matrix in float32: out [outputs, depth].
+void widen_float(const StoredMatrix& matrix, float* out);
+#endif
 inline constexpr int kFloatRows = 6;  // as many as the registers of AVX2 hold
 
 #if defined(CARILLON_AVX512)

@@ -68,6 +68,38 @@ inline void write_safetensors(const std::string& path, const Tensors& tensors, c
   write_file(path, safetensors_bytes(text, data));
 }
 
+/// A tensor of a GGUF file: dimensions innermost first, its type by number, its bytes.
+struct GgufTensor {
+  std::string name;
+  std::vector<uint64_t> dimensions;
+  uint32_t type;
+  std::string data;
+};
+
+/// A GGUF file of version 3 with some metadata of every kind and the tensors at multiples of 32.
+inline std::string gguf_bytes(const std::vector<GgufTensor>& tensors) {
+  const auto u32 = [](size_t value) { return little_endian<uint32_t>(static_cast<uint32_t>(value)); };
+  const auto u64 = [](uint64_t value) { return little_endian(value); };
+  const auto text = [&](const std::string& value) { return u64(value.size()) + value; };
+  const auto padded = [](std::string bytes) {
+    bytes.resize((bytes.size() + 31) / 32 * 32);
+    return bytes;
+  };
+  std::string file = "GGUF" + u32(3) + u64(tensors.size()) + u64(4), data;
+  file += text("general.architecture") + u32(8) + text("acestep-dit");
+  file += text("acestep.fsq_input_levels") + u32(9) + u32(5) + u64(2) + u32(8) + u32(5);
+  file += text("tokenizer.ggml.tokens") + u32(9) + u32(8) + u64(2) + text("a") + text("bc");
+  file += text("acestep.is_turbo") + u32(7) + std::string(1, '\1');
+  for (const GgufTensor& tensor : tensors) {
+    data = padded(data);
+    file += text(tensor.name) + u32(tensor.dimensions.size());
+    for (const uint64_t extent : tensor.dimensions) file += u64(extent);
+    file += u32(tensor.type) + u64(data.size());
+    data += tensor.data;
+  }
+  return padded(file) + data;
+}
+
 /// A zip archive with these stored entries, as torch.save writes it. `method` 8 would be deflated.
 inline std::string zip_bytes(const std::vector<std::pair<std::string, std::string>>& entries, uint16_t method = 0) {
   const auto u16 = [](size_t value) { return little_endian<uint16_t>(static_cast<uint16_t>(value)); };

@@ -46,11 +46,15 @@ export interface RuntimeInfo {
   cpuDtype: "float32" | "bfloat16";
 }
 
+export type Quantization = "none" | "int8" | "int4";
+
 export interface PlacementOptions {
   /** auto, cpu, cuda or cuda:N */
   device: string;
   /** auto, float32 or bfloat16 */
   dtype: "auto" | "float32" | "bfloat16";
+  /** How the weights of projections are kept: as they are stored, or in codes of 8 or 4 bits. */
+  quantization: Quantization;
   /** Hold each model on the device only while a stage of a job uses it. */
   offload: boolean;
 }

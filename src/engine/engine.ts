@@ -349,8 +349,8 @@ export class Engine implements MusicEngine {
       const old = this.#languageModel;
       if (old?.name === checkpoint.name) return old;
       this.#announce(name ?? this.#options.languageModel, checkpoint.name);
-      const { dtype, offloadLanguageModel: offload } = this.#options;
-      const placement = { device: this.#languageModelDevice, dtype, offload };
+      const { dtype, quantization, offloadLanguageModel: offload } = this.#options;
+      const placement = { device: this.#languageModelDevice, dtype, quantization, offload };
       this.#languageModel = await this.#compute(old, () =>
         LanguageModel.load(this.#addon, checkpoint, placement, codebookSize, call),
       );

@@ -34,11 +34,11 @@ export class Renderer {
   static async load(
     addon: NativeAddon,
     checkpoint: RendererCheckpoint,
-    { device, dtype, offload, offloadModel }: PlacementOptions & { offloadModel: boolean },
+    { device, dtype, quantization, offload, offloadModel }: PlacementOptions & { offloadModel: boolean },
     call: CallOptions,
   ): Promise<Renderer> {
     const tokenizer = await Tokenizer.load(checkpoint.tokenizerDirectory);
-    const placement = { device, dtype, offload, offloadModel };
+    const placement = { device, dtype, quantization, offload, offloadModel };
     const { directory: modelDirectory, vaeDirectory, textEncoderDirectory } = checkpoint;
     try {
       const directories = { modelDirectory, vaeDirectory, textEncoderDirectory };

@@ -6,6 +6,7 @@ import type {
   AdapterFiles,
   AdapterInfo,
   CallOptions,
+  Quantization,
   RenderResult,
   RenderSource,
   RuntimeInfo,
@@ -239,6 +240,8 @@ export interface EngineOptions {
   devices: readonly [string, ...string[]];
   languageModelDevice: string;
   dtype: "auto" | "float32" | "bfloat16";
+  /** Of the DiT with its encoders and of the language model. */
+  quantization: Quantization;
   flashAttention: boolean;
   /** Hold text encoder, DiT and VAE on the device only while a stage of a job uses them. */
   offload: boolean;

@@ -16,7 +16,7 @@ describe("adapters through the addon", () => {
     const renderer = await loadAddon().loadRenderer(
       {
         ...{ modelDirectory: directory, vaeDirectory, textEncoderDirectory },
-        ...{ device: testDevice, dtype: "auto", offload: false, offloadModel: false },
+        ...{ device: testDevice, dtype: "auto", quantization: "none", offload: false, offloadModel: false },
       },
       {},
     );

@@ -51,6 +51,7 @@ describe("engine on the embedded model", () => {
       devices: [testDevice],
       languageModelDevice: testDevice,
       dtype: "float32",
+      quantization: "none",
       flashAttention: true,
       offload: false,
       offloadModel: false,

@@ -26,7 +26,7 @@ describe("the parameters of rendering", () => {
     renderer = await loadAddon().loadRenderer(
       {
         ...{ modelDirectory: directory, vaeDirectory, textEncoderDirectory },
-        ...{ device: testDevice, dtype: "auto", offload: false, offloadModel: false },
+        ...{ device: testDevice, dtype: "auto", quantization: "none", offload: false, offloadModel: false },
       },
       {},
     );

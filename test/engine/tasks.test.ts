@@ -60,6 +60,7 @@ describe("tasks on the embedded model", () => {
         devices: [testDevice],
         languageModelDevice: testDevice,
         dtype: "auto",
+        quantization: "none",
         flashAttention: true,
         offload: false,
         offloadModel: false,

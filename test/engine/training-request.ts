@@ -9,6 +9,7 @@ export const engineOptions: EngineOptions = {
   devices: [testDevice],
   languageModelDevice: testDevice,
   dtype: "auto",
+  quantization: "none",
   flashAttention: true,
   offload: false,
   offloadModel: false,

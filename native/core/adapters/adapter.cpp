@@ -15,7 +15,7 @@ std::vector<AdapterTarget> adapter_targets(const Dit& dit) {
   Dit copy = dit;  // shares the weights
   std::vector<AdapterTarget> targets;
   for (const auto& projection : copy.projections()) {
-    targets.push_back({projection.name, projection.rows, projection.linear->weight.size(1)});
+    targets.push_back({projection.name, projection.rows, projection.linear->weight.depth()});
   }
   return targets;
 }
@@ -44,14 +44,16 @@ at::Tensor AdapterModule::adapt(const at::Tensor& weight, double strength) const
 namespace {
 
 /// A weight of one projection alone is replaced: the base is a view on the checkpoint's file, never to be written to.
-/// Rows of a fused weight, which is the model's own, are overwritten.
+/// Rows of a fused weight, which is the model's own, are overwritten; one that is stored in fewer bits than the model
+/// computes with becomes wide before, so that an adapter is rounded once.
 void assign(const Projection& projection, const at::Tensor& weight) {
-  at::Tensor& whole = projection.linear->weight;
-  if (whole.size(0) == projection.rows) {
-    whole = weight;
-  } else {
-    projection.weight().copy_(weight);
+  kernels::Matrix& whole = projection.linear->weight;
+  if (whole.outputs() == projection.rows) {
+    whole = kernels::quantize(weight, whole.quantization());
+    return;
   }
+  if (!whole.is_quantized()) whole = whole.dense(weight.scalar_type());
+  projection.weight().assign(weight);
 }
 
 /// Calls make(module, base weight) for every projection that the adapter names, and assigns what it returns.
@@ -63,9 +65,8 @@ void reassign(Dit& dit, const Weights& decoder, const Adapter& adapter, const Ma
   for (const auto& projection : dit.projections()) {
     const auto found = modules.find(projection.name);
     if (found == modules.end()) continue;
-    const at::Tensor& current = projection.linear->weight;
-    const at::Tensor base =
-        decoder.get(projection.name + ".weight", {projection.rows, current.size(1)}, current.scalar_type());
+    const int64_t depth = projection.linear->weight.depth();
+    const at::Tensor base = decoder.get(projection.name + ".weight", {projection.rows, depth});
     assign(projection, make(*found->second, base));
   }
   dit.refresh();

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -11,11 +12,13 @@
 #include <utility>
 
 #include "core/checkpoint/file_io.h"
+#include "core/checkpoint/gguf.h"
 #include "core/checkpoint/json.h"
 #include "core/checkpoint/parameters.h"
 #include "core/checkpoint/safetensors.h"
 #include "core/checkpoint/torch_file.h"
 #include "core/runtime/error.h"
+#include "kernels/linear.h"
 
 namespace carillon {
 
@@ -56,7 +59,7 @@ std::string canonical_name(const std::string& name) {
 
 struct Checkpoint::State {
   struct Entry {
-    std::shared_ptr<const Safetensors> file;
+    std::shared_ptr<const TensorFile> file;
     std::string stored_name;
   };
   std::string directory;
@@ -65,7 +68,7 @@ struct Checkpoint::State {
   std::mutex mutex;                      // guards used
   std::set<std::string> used;
 
-  void add(const std::string& canonical, const std::shared_ptr<const Safetensors>& file, const std::string& stored) {
+  void add(const std::string& canonical, const std::shared_ptr<const TensorFile>& file, const std::string& stored) {
     if (!entries.emplace(canonical, Entry{file, stored}).second) {
       fail(ErrorCode::kBadCheckpoint, directory + ": tensor '" + canonical + "' is stored twice; the second is '" +
                                           stored + "' in " + file->path());
@@ -97,6 +100,21 @@ void add_shards(const fs::path& index_path, const Add& add) {
   }
 }
 
+/// The one GGUF file of `directory`, if any.
+std::optional<fs::path> gguf_file(const fs::path& directory) {
+  std::vector<fs::path> found;
+  std::error_code ignored;  // a folder that cannot be read holds none
+  for (const auto& item : fs::directory_iterator(directory, ignored)) {
+    if (item.path().extension() == ".gguf") found.push_back(item.path());
+  }
+  if (found.size() > 1) {
+    std::sort(found.begin(), found.end());
+    fail(ErrorCode::kBadCheckpoint, directory.string() + ": several GGUF files, of which one may stay: " +
+                                        found[0].filename().string() + ", " + found[1].filename().string());
+  }
+  return found.empty() ? std::nullopt : std::optional(found[0]);
+}
+
 /// Calls add(file, stored name) for every tensor of `directory`; false where it holds no weights.
 template <typename Add>
 bool add_directory(const fs::path& directory, const Add& add) {
@@ -113,7 +131,11 @@ bool add_directory(const fs::path& directory, const Add& add) {
       return true;
     }
   }
-  return false;
+  const auto gguf = gguf_file(directory);
+  if (!gguf) return false;
+  const auto file = std::make_shared<const Gguf>(Gguf::open(gguf->string()));
+  for (const auto& name : file->names()) add(file, name);
+  return true;
 }
 
 }  // namespace
@@ -132,7 +154,7 @@ Checkpoint Checkpoint::open(const std::string& directory) {
     fail(ErrorCode::kBadCheckpoint,
          directory +
              ": no weights here (looked for model.safetensors, diffusion_pytorch_model.safetensors, their "
-             ".index.json, and the sub-folders of a diffusers model)");
+             ".index.json, a .gguf file, and the sub-folders of a diffusers model)");
   }
   for (const std::string part : kDiffusersParts) {
     const auto add_part = [&](const auto& file, const std::string& stored) {
@@ -179,31 +201,83 @@ Weights Weights::sub(const std::string& name) const { return Weights(state_, pla
 
 Weights Weights::as(at::ScalarType dtype) const { return Weights(state_, {placement_.device, dtype}, prefix_); }
 
+Weights Weights::finer() const {
+  Placement placement = placement_;
+  if (placement.weights == WeightForm::kInt4) placement.weights = WeightForm::kInt8;
+  return Weights(state_, placement, prefix_);
+}
+
+kernels::Matrix Weights::matrix(const std::string& name, int64_t outputs, int64_t depth) const {
+  if (placement_.weights == WeightForm::kStored && !state_->parameters) {
+    const auto [file, stored_name] = place(name);
+    check_shape(name, file.shape(stored_name), {outputs, depth});
+    const auto codes = file.codes(stored_name);
+    if (codes) return {codes->data.to(placement_.device), codes->scales.to(placement_.device)};
+  }
+  const at::Tensor weight = stored(name, {outputs, depth});
+  const auto dense = [&] { return weight.to(placement_.device, placement_.dtype); };
+  const auto codes = [&](kernels::Quantization quantization) -> kernels::Matrix {
+    const kernels::Matrix matrix = kernels::quantize(weight.to(placement_.device), quantization);
+    return matrix.is_quantized() ? matrix : dense();
+  };
+  switch (placement_.weights) {
+    case WeightForm::kInt8:
+      return codes(kernels::Quantization::kInt8);
+    case WeightForm::kInt4:
+      return codes(kernels::Quantization::kInt4);
+    case WeightForm::kStored:
+      return kernels::multiplies_stored(weight, placement_.dtype, placement_.device) ? weight : dense();
+    case WeightForm::kDense:
+      break;
+  }
+  return dense();
+}
+
+kernels::Matrix Weights::matrix_rows(const std::vector<std::string>& names, const std::vector<int64_t>& outputs,
+                                     int64_t depth) const {
+  std::vector<kernels::Matrix> parts;
+  for (size_t i = 0; i < names.size(); ++i) parts.push_back(matrix(names[i], outputs[i], depth));
+  return kernels::concatenate(parts);
+}
+
 bool Weights::has(const std::string& name) const {
   const std::string full = prefix_ + name;
   return state_->parameters ? state_->parameters->has(full) : state_->entries.count(full) != 0;
 }
 
+Weights::Place Weights::place(const std::string& name) const {
+  const auto entry = state_->entries.find(prefix_ + name);
+  if (entry == state_->entries.end()) {
+    fail(ErrorCode::kBadCheckpoint, state_->directory + ": tensor '" + prefix_ + name + "' is missing");
+  }
+  const std::lock_guard lock(state_->mutex);
+  state_->used.insert(entry->first);
+  return {*entry->second.file, entry->second.stored_name};
+}
+
 at::Tensor Weights::stored(const std::string& name) const {
   const std::string full = prefix_ + name;
   if (state_->parameters && state_->parameters->has(full)) return state_->parameters->leaves().at(full);
-  const auto entry = state_->entries.find(full);
-  if (entry == state_->entries.end()) {
-    fail(ErrorCode::kBadCheckpoint, state_->directory + ": tensor '" + full + "' is missing");
-  }
-  const std::lock_guard lock(state_->mutex);
-  state_->used.insert(full);
-  return entry->second.file->tensor(entry->second.stored_name);
+  const auto [file, stored_name] = place(name);
+  return file.tensor(stored_name);
 }
 
 at::Tensor Weights::stored(const std::string& name, at::IntArrayRef shape) const {
   if (state_->parameters) return state_->parameters->leaf(prefix_ + name, shape);
-  at::Tensor tensor = stored(name);
-  if (tensor.sizes() != shape) {
+  const at::Tensor tensor = stored(name);
+  check_shape(name, tensor.sizes(), shape);
+  return tensor.view(shape);
+}
+
+void Weights::check_shape(const std::string& name, at::IntArrayRef found, at::IntArrayRef expected) const {
+  const auto without_leading_ones = [](at::IntArrayRef shape) {
+    return shape.slice(static_cast<size_t>(std::find_if(shape.begin(), shape.end(), [](int64_t n) { return n != 1; }) - shape.begin()));
+  };
+  const bool drops_ones = state_->entries.at(prefix_ + name).file->drops_leading_ones();
+  if (drops_ones ? without_leading_ones(found) != without_leading_ones(expected) : found != expected) {
     fail(ErrorCode::kBadCheckpoint, state_->directory + ": tensor '" + prefix_ + name + "' has shape " +
-                                        shape_text(tensor.sizes()) + ", expected " + shape_text(shape));
+                                        shape_text(found) + ", expected " + shape_text(expected));
   }
-  return tensor;
 }
 
 at::Tensor Weights::get(const std::string& name, at::IntArrayRef shape, std::optional<at::ScalarType> dtype) const {
@@ -255,6 +329,7 @@ at::Tensor read_silence_latent(const Checkpoint& checkpoint, int64_t channels) {
   const auto weights = checkpoint.weights(Placement{});
   if (weights.has(kBuffer)) {
     const auto shape = weights.shape(kBuffer);
+    if (shape.size() == 2) return weights.get(kBuffer, {shape[0], channels}).unsqueeze(0);  // of a GGUF file
     if (shape.size() != 3) {
       fail(ErrorCode::kBadCheckpoint, checkpoint.directory() + ": tensor 'silence_latent' is not [1, T, C]");
     }

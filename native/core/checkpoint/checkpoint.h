@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "core/runtime/placement.h"
+#include "kernels/matrix.h"
 
 namespace carillon {
 
 class Parameters;
+class TensorFile;
 class Weights;
 
 /// The parts of a DiT checkpoint in the diffusers layout, one sub-folder each.
@@ -27,7 +29,7 @@ std::string canonical_name(const std::string& name);
 /// (`decoder.layers.0.self_attn.q_proj.weight`), language models without the leading `model.`.
 ///
 /// A directory holds, in this order of preference, model.safetensors, model.safetensors.index.json,
-/// diffusion_pytorch_model.safetensors or its index; or the sub-folders of the diffusers layout
+/// diffusion_pytorch_model.safetensors or its index, one .gguf file; or the sub-folders of the diffusers layout
 /// (transformer, condition_encoder, audio_tokenizer, audio_token_detokenizer), which are renamed.
 /// Files are mapped once and stay mapped while any tensor on them lives. Copies share their state.
 class Checkpoint {
@@ -56,8 +58,10 @@ class Weights {
  public:
   /// The tensors below `name.`.
   Weights sub(const std::string& name) const;
-  /// The same tensors for a module that keeps another dtype than its model's.
+  /// The same tensors, all dense, for a module that keeps another dtype than its model's.
   Weights as(at::ScalarType dtype) const;
+  /// The same tensors, codes of 8 bits in place of 4: for tables whose rounding is heard in every token.
+  Weights finer() const;
   bool has(const std::string& name) const;
 
   /// The tensor `name`, which must have exactly `shape`, on the placement's device in its dtype (or `dtype`).
@@ -65,6 +69,13 @@ class Weights {
   /// Throws kBadCheckpoint naming directory, tensor, expected and found shape.
   at::Tensor get(const std::string& name, at::IntArrayRef shape,
                  std::optional<at::ScalarType> dtype = std::nullopt) const;
+
+  /// The weight [outputs, depth] of a projection in the placement's form. One that stays as it is stored is a view on the
+  /// mapped file, or has the codes of a GGUF file.
+  kernels::Matrix matrix(const std::string& name, int64_t outputs, int64_t depth) const;
+  /// Several of them, their rows following one another: owned, so its rows may be assigned.
+  kernels::Matrix matrix_rows(const std::vector<std::string>& names, const std::vector<int64_t>& outputs,
+                              int64_t depth) const;
 
   /// Several tensors concatenated along dimension 0 (fused projections); `rows[i]` rows of `names[i]`, each row of
   /// shape `row_shape`. The result is owned, contiguous and writable; row ranges keep the order of `names`.
@@ -82,10 +93,17 @@ class Weights {
   Weights(std::shared_ptr<Checkpoint::State> state, Placement placement, std::string prefix)
       : state_(std::move(state)), placement_(placement), prefix_(std::move(prefix)) {}
 
-  /// As stored, on the map; marks the tensor used.
+  /// The file that holds the tensor, and its name there; marks it used.
+  struct Place {
+    const TensorFile& file;
+    const std::string& name;
+  };
+  Place place(const std::string& name) const;
+  /// As stored, on the map.
   at::Tensor stored(const std::string& name) const;
   /// The same of a known shape, or the leaf of a model in training.
   at::Tensor stored(const std::string& name, at::IntArrayRef shape) const;
+  void check_shape(const std::string& name, at::IntArrayRef found, at::IntArrayRef expected) const;
 
   std::shared_ptr<Checkpoint::State> state_;
   Placement placement_;

@@ -6,27 +6,24 @@
 #include <string>
 #include <vector>
 
+#include "core/checkpoint/tensor_file.h"
+
 namespace carillon {
 
 class MappedFile;
 
-/// "[2, 3]", as errors show shapes.
-std::string shape_text(at::IntArrayRef shape);
-
 /// A .safetensors file mapped read-only. Opening checks the whole header: sizes, bounds, overlap and types
 /// (https://github.com/huggingface/safetensors#format); any fault is kBadCheckpoint naming file and tensor.
-class Safetensors {
+class Safetensors : public TensorFile {
  public:
   static Safetensors open(const std::string& path);
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const override { return path_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
-  std::vector<std::string> names() const;
-  bool has(const std::string& name) const { return entries_.count(name) != 0; }
-  const std::vector<int64_t>& shape(const std::string& name) const { return entry(name).shape; }
-
-  /// A CPU tensor on the map: no copy, and the map lives as long as the tensor. Read-only: a write faults.
-  at::Tensor tensor(const std::string& name) const;
+  std::vector<std::string> names() const override;
+  bool has(const std::string& name) const override { return entries_.count(name) != 0; }
+  const std::vector<int64_t>& shape(const std::string& name) const override { return entry(name).shape; }
+  at::Tensor tensor(const std::string& name) const override;
 
  private:
   struct Entry {

@@ -67,7 +67,7 @@ struct Projection {
   nn::Linear* linear;
   int64_t first_row, rows;
 
-  at::Tensor weight() const { return linear->weight.narrow(0, first_row, rows); }  // [rows, in]
+  kernels::Matrix weight() const { return linear->weight.rows(first_row, rows); }  // [rows, in]
 };
 
 /// The diffusion transformer: velocity (noise - data) of a latent state under conditions. Dimensions, depth and

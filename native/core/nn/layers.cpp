@@ -6,12 +6,12 @@
 
 namespace carillon::nn {
 
-at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+at::Tensor linear(const at::Tensor& x, const kernels::Matrix& weight, const at::Tensor& bias) {
   return kernels::linear(x, weight, bias);
 }
 
 Linear Linear::load(const Weights& weights, int64_t in, int64_t out, bool has_bias) {
-  return {weights.get("weight", {out, in}), has_bias ? weights.get("bias", {out}) : at::Tensor()};
+  return {weights.matrix("weight", out, in), has_bias ? weights.get("bias", {out}) : at::Tensor()};
 }
 
 Linear Linear::load_fused(const Weights& weights, const std::vector<std::string>& names, int64_t in,
@@ -21,11 +21,11 @@ Linear Linear::load_fused(const Weights& weights, const std::vector<std::string>
     weight_names.push_back(name + ".weight");
     bias_names.push_back(name + ".bias");
   }
-  return {weights.get_rows(weight_names, rows, {in}), has_bias ? weights.get_rows(bias_names, rows, {}) : at::Tensor()};
+  return {weights.matrix_rows(weight_names, rows, in), has_bias ? weights.get_rows(bias_names, rows, {}) : at::Tensor()};
 }
 
 at::Tensor Linear::operator()(const at::Tensor& x) const {
-  at::Tensor y = linear(x, weight, bias);
+  at::Tensor y = nn::linear(x, weight, bias);
   for (const auto& branch : branches) y.narrow(-1, branch.first_row, branch.rows).add_(branch.delta(x));
   return y;
 }

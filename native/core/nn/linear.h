@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "core/checkpoint/checkpoint.h"
+#include "kernels/matrix.h"
 
 namespace carillon::nn {
 
 /// x [..., in] times weight [out, in] transposed, plus bias [out] where it is defined: [..., out].
 /// The one place where a dense projection happens; hand-written kernels are chosen here.
-at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
+at::Tensor linear(const at::Tensor& x, const kernels::Matrix& weight, const at::Tensor& bias);
 
 /// What is added to some outputs of a Linear while an adapter of theirs is trained.
 struct Branch {
@@ -20,7 +21,7 @@ struct Branch {
 };
 
 struct Linear {
-  at::Tensor weight;                  // [out, in]
+  kernels::Matrix weight;             // [out, in]
   at::Tensor bias;                    // [out], undefined for none
   std::vector<Branch> branches = {};  // empty but in training
 
@@ -28,7 +29,7 @@ struct Linear {
   static Linear load(const Weights& weights, int64_t in, int64_t out, bool has_bias);
 
   /// Several projections of one input as one: the rows of `names[i]` (`rows[i]` of them) follow one another.
-  /// An adapter of projection i changes `weight.narrow(0, rows before i, rows[i])` in place.
+  /// An adapter of projection i assigns to `weight.rows(rows before i, rows[i])`.
   static Linear load_fused(const Weights& weights, const std::vector<std::string>& names, int64_t in,
                            const std::vector<int64_t>& rows, bool has_bias);
 

@@ -114,7 +114,7 @@ CausalLm CausalLm::load(const std::string& directory, const Placement& placement
   const Weights weights = checkpoint.weights(placement);
   CausalLm model;
   model.stack_ = Qwen3Stack::load(weights, config, control);
-  model.head_ = weights.has("lm_head.weight") ? weights.get("lm_head.weight", {config.vocab_size, config.hidden_size})
+  model.head_ = weights.has("lm_head.weight") ? weights.finer().matrix("lm_head.weight", config.vocab_size, config.hidden_size)
                                               : model.stack_.embeddings;
   model.placement_ = placement;
   model.unused_tensors_ = checkpoint.unused();
@@ -123,7 +123,7 @@ CausalLm CausalLm::load(const std::string& directory, const Placement& placement
 }
 
 int64_t CausalLm::parameter_count() const {
-  return stack_.parameter_count() + (head_.is_same(stack_.embeddings) ? 0 : head_.numel());
+  return stack_.parameter_count() + (head_.data.is_same(stack_.embeddings.data) ? 0 : head_.outputs() * head_.depth());
 }
 
 KvCache CausalLm::make_cache(int64_t rows, int64_t max_tokens) const {
@@ -169,7 +169,7 @@ at::Tensor CausalLm::logits(const at::Tensor& hidden, int64_t first, int64_t cou
     fail(ErrorCode::kBadArgument, "the head has " + std::to_string(config().vocab_size) + " rows, not " +
                                       std::to_string(first) + " .. " + std::to_string(first + count - 1));
   }
-  return nn::linear(hidden, head_.narrow(0, first, count), {}).to(at::kFloat);
+  return nn::linear(hidden, head_.rows(first, count), {}).to(at::kFloat);
 }
 
 }  // namespace carillon

@@ -70,7 +70,7 @@ class CausalLm {
   at::Tensor forward(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, KvCache& cache) const;
 
   Qwen3Stack stack_;
-  at::Tensor head_;  // [V, H]: lm_head.weight, else the embeddings
+  kernels::Matrix head_;  // [V, H]: lm_head.weight, else the embeddings
   Placement placement_;
   std::vector<std::string> unused_tensors_;
   nn::Rotary rotary_;  // of max_position_embeddings positions

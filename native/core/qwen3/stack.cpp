@@ -12,7 +12,7 @@ Qwen3Stack Qwen3Stack::load(const Weights& weights, const Qwen3Config& config, c
                                   config.head_dim,    config.rms_norm_eps,        config.attention_bias};
   Qwen3Stack stack;
   stack.config = config;
-  stack.embeddings = weights.get("embed_tokens.weight", {config.vocab_size, config.hidden_size});
+  stack.embeddings = weights.finer().matrix("embed_tokens.weight", config.vocab_size, config.hidden_size);
   for (int64_t i = 0; i < config.num_hidden_layers; ++i) {
     control.report(Stage::kLoad, i, config.num_hidden_layers);
     stack.layers.push_back(
@@ -42,7 +42,7 @@ at::Tensor Qwen3Stack::embed(const at::Tensor& ids) const {
                                         " is outside the vocabulary of " + std::to_string(config.vocab_size));
     }
   }
-  return at::embedding(embeddings, upload(index, embeddings.device()));
+  return embeddings.gather(upload(index, embeddings.data.device()), norm.weight.scalar_type());
 }
 
 at::Tensor Qwen3Stack::encode(const at::Tensor& ids) const {

@@ -13,7 +13,7 @@ namespace carillon {
 /// The weights of a Qwen3 transformer and the two ways through them.
 struct Qwen3Stack {
   Qwen3Config config;
-  at::Tensor embeddings;  // [V, H]
+  kernels::Matrix embeddings;  // [V, H]
   std::vector<nn::EncoderLayer> layers;
   nn::RmsNorm norm;
 

@@ -16,7 +16,7 @@ bool cpu_has_bfloat16() {
 #endif
 }
 
-Placement choose_placement(const std::string& device, const std::string& dtype) {
+Placement choose_placement(const std::string& device, const std::string& dtype, const std::string& quantization) {
   Placement placement;
   placement.device = choose_device(device);
   if (dtype == "float32") {
@@ -27,6 +27,15 @@ Placement choose_placement(const std::string& device, const std::string& dtype) 
     placement.dtype = placement.device.is_cuda() || cpu_has_bfloat16() ? at::kBFloat16 : at::kFloat;
   } else {
     fail(ErrorCode::kBadArgument, "unknown dtype '" + dtype + "': use auto, float32 or bfloat16");
+  }
+  if (quantization == "int8") {
+    placement.weights = WeightForm::kInt8;
+  } else if (quantization == "int4") {
+    placement.weights = WeightForm::kInt4;
+  } else if (quantization == "none") {
+    placement.weights = WeightForm::kStored;
+  } else {
+    fail(ErrorCode::kBadArgument, "unknown quantization '" + quantization + "': use none, int8 or int4");
   }
   return placement;
 }

@@ -161,7 +161,7 @@ TrainableAdapter::TrainableAdapter(Dit& dit, const AdapterDesign& design, uint64
     if (!is_target(projection.name)) continue;
     const auto index = static_cast<int64_t>(modules_.size());
     at::Generator generator = seeded_generator(stream_seed(seed, Stream::kInitialWeights, {index}), at::kCPU);
-    const at::Tensor weight = projection.weight();
+    const at::Tensor weight = projection.weight().data;  // models in training are dense
     const auto delta = make_delta(design, weight, generator);
     projection.linear->branches.push_back(
         {projection.first_row, projection.rows, [weight, delta, index, dropout = dropout_seed_](const at::Tensor& x) {

@@ -18,7 +18,7 @@ AceStep load(at::ScalarType dtype = at::kFloat) {
 
 std::map<std::string, at::Tensor> weights_of(Dit& dit) {
   std::map<std::string, at::Tensor> weights;
-  for (const auto& projection : dit.projections()) weights[projection.name] = projection.weight().clone();
+  for (const auto& projection : dit.projections()) weights[projection.name] = projection.weight().data.clone();
   return weights;
 }
 
@@ -72,7 +72,7 @@ AceStep with_branches(const Adapter& adapter) {
   for (const auto& module : adapter.modules) modules[module.projection] = &module;
   for (const auto& projection : model.dit.projections()) {
     if (modules.count(projection.name) == 0) continue;
-    const at::Tensor base = projection.weight().clone();
+    const at::Tensor base = projection.weight().data.clone();
     const at::Tensor delta = modules.at(projection.name)->adapt(base, 1) - base;
     projection.linear->branches.push_back(
         {projection.first_row, projection.rows, [delta](const at::Tensor& x) { return at::linear(x, delta); }});
@@ -179,7 +179,7 @@ TEST("adapter merge: without an adapter, and for modules that were not trained, 
   const auto addresses = [&] {
     std::map<std::string, const void*> found;
     for (const auto& projection : model.dit.projections())
-      found[projection.name] = projection.linear->weight.data_ptr();
+      found[projection.name] = projection.linear->weight.data.data_ptr();
     return found;
   };
   const auto before = addresses();

@@ -10,6 +10,7 @@
 #include <random>
 
 #include "core/adapters/adapter_file.h"
+#include "core/checkpoint/gguf.h"
 #include "core/checkpoint/json.h"
 #include "core/checkpoint/pickle.h"
 #include "core/checkpoint/safetensors.h"
@@ -108,6 +109,15 @@ TEST("damaged files: safetensors, every tensor within its file") {
   test::write_safetensors(path, {{"a", at::randn({4})}, {"b", at::randn({2, 2})}, {"none", at::empty({0, 3})}});
   expect_calm_file(path, [&] {
     const auto file = Safetensors::open(path);
+    for (const auto& name : file.names()) file.tensor(name).to(at::kDouble).sum();
+  });
+}
+
+TEST("damaged files: GGUF, every tensor within its file") {
+  const std::string path = test::fixture_directory() + "/model.gguf";
+  test::write_file(path, test::gguf_bytes({{"a", {4}, 0, std::string(16, 'x')}, {"b", {32, 2}, 8, std::string(68, 'x')}}));
+  expect_calm_file(path, [&] {
+    const auto file = Gguf::open(path);
     for (const auto& name : file.names()) file.tensor(name).to(at::kDouble).sum();
   });
 }

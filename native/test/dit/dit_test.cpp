@@ -119,7 +119,7 @@ TEST("dit: the velocity of training is that of inference, and has a gradient wit
 
   for (const Projection& projection : model.dit.projections()) {
     if (projection.name.find("cross_attn.v_proj") == std::string::npos) continue;
-    const at::Tensor change = at::zeros_like(projection.weight()).requires_grad_();
+    const at::Tensor change = at::zeros_like(projection.weight().data).requires_grad_();
     projection.linear->branches.push_back(
         {projection.first_row, projection.rows, [=](const at::Tensor& x) { return at::linear(x, change); }});
     flow_matching_loss(model.dit, {.data = random_tensor({2, 10, kTinyLatent}, 7),

@@ -74,7 +74,7 @@ TEST("nn: linear multiplies by the transposed weight and adds the bias where the
   const auto with = nn::Linear::load(weights.sub("p"), 3, 5, true),
              without = nn::Linear::load(weights.sub("p"), 3, 5, false);
   const at::Tensor x = at::randn({2, 4, 3});
-  EXPECT(distance(without(x), at::matmul(x, without.weight.t())) < 1e-6);
+  EXPECT(distance(without(x), at::matmul(x, without.weight.data.t())) < 1e-6);
   EXPECT(distance(with(x), without(x) + with.bias) < 1e-6);
   EXPECT_THROWS(nn::Linear::load(weights.sub("p"), 4, 5, true), "'p.weight' has shape [5, 3], expected [5, 4]");
 }
@@ -85,7 +85,7 @@ TEST("nn: a fused projection is its parts side by side, and a part can be change
   const auto a = nn::Linear::load(weights.sub("a"), 3, 4, false), b = nn::Linear::load(weights.sub("b"), 3, 2, false);
   const at::Tensor x = at::randn({5, 3});
   EXPECT(distance(fused(x), at::cat({a(x), b(x)}, -1)) < 1e-6);
-  fused.weight.narrow(0, 4, 2).zero_();
+  fused.weight.rows(4, 2).data.zero_();
   EXPECT(distance(fused(x), at::cat({a(x), at::zeros({5, 2})}, -1)) < 1e-6);
 }
 

@@ -22,12 +22,17 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Options {
-  std::string root, device = "cpu", dtype = "float32";
+  std::string root, device = "cpu", dtype = "float32", quantization = "none";
 };
+
+bool is_quantized(const Placement& placement) {
+  return placement.weights == WeightForm::kInt8 || placement.weights == WeightForm::kInt4;
+}
 
 /// The largest relative error that passes; none where a case is only reported.
 std::optional<double> limit_of(Depth depth, const Placement& placement) {
   const bool is_module = depth == Depth::kModule;
+  if (is_quantized(placement)) return std::nullopt;
   if (placement.dtype == at::kBFloat16) return is_module ? std::optional(2e-2) : std::nullopt;
   if (placement.device.is_cuda()) return is_module ? 1e-4 : 1e-3;
   return is_module ? 1e-5 : depth == Depth::kSampler ? 1e-4 : 1e-3;
@@ -51,14 +56,14 @@ std::string error_text(const std::vector<Case::Comparison>& comparisons, std::op
     text += (text.empty() ? "" : ", ") + std::string(part);
   }
   char tail[64];
-  std::snprintf(tail, sizeof tail, limit ? "  (limit %.0e)" : "  (no limit in bfloat16)", limit.value_or(0));
+  std::snprintf(tail, sizeof tail, limit ? "  (limit %.0e)" : "  (no limit)", limit.value_or(0));
   return text + tail;
 }
 
 Verdict judge(const Case& golden, Depth depth) {
   const auto limit = limit_of(depth, golden.placement);
-  // Integers are decisions (codes, tokens): rounding to bfloat16 may flip one, so there they are reported only.
-  const bool gate_integers = golden.placement.dtype != at::kBFloat16;
+  // Integers are decisions (codes, tokens): rounding may flip one, so there they are reported only.
+  const bool gate_integers = golden.placement.dtype != at::kBFloat16 && !is_quantized(golden.placement);
   bool gated = false, failed = false;
   for (const auto& comparison : golden.comparisons()) {
     if (comparison.integer ? !gate_integers : !limit.has_value()) {
@@ -99,10 +104,11 @@ Options parse_options(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
-    std::string* value = name == "--root"     ? &options.root
-                         : name == "--device" ? &options.device
-                         : name == "--dtype"  ? &options.dtype
-                                              : nullptr;
+    std::string* value = name == "--root"           ? &options.root
+                         : name == "--device"       ? &options.device
+                         : name == "--dtype"        ? &options.dtype
+                         : name == "--quantization" ? &options.quantization
+                                                    : nullptr;
     if (!value) fail(ErrorCode::kBadArgument, "unknown option '" + name + "'");
     if (++i == argc) fail(ErrorCode::kBadArgument, name + " needs a value");
     *value = argv[i];
@@ -125,7 +131,7 @@ std::vector<std::string> list_goldens(const std::string& root) {
 }
 
 int run_all(const Options& options) {
-  const Placement placement = choose_placement(options.device, options.dtype);
+  const Placement placement = choose_placement(options.device, options.dtype, options.quantization);
   // Full float32: the limits do not allow for TensorFloat-32.
   at::globalContext().setFloat32MatmulPrecision("highest");
   at::globalContext().setAllowTF32CuDNN(false);

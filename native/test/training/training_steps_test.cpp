@@ -295,7 +295,7 @@ TEST("trainable adapter: a new one changes nothing, bit for bit, and its model i
   const auto loss = [&] { return flow_matching_loss(model.dit, part.batch).item<double>(); };
   const double base = loss();
   std::vector<at::Tensor> weights;
-  for (const Projection& projection : model.dit.projections()) weights.push_back(projection.weight().clone());
+  for (const Projection& projection : model.dit.projections()) weights.push_back(projection.weight().data.clone());
 
   for (const AdapterDesign& design :
        {AdapterDesign(Lora{}), AdapterDesign(Lokr{.weight_decompose = false})}) {
@@ -308,10 +308,10 @@ TEST("trainable adapter: a new one changes nothing, bit for bit, and its model i
       take_step(optimizer, 0.01);
     }
     EXPECT(loss() < base);
-    for (const auto& projection : model.dit.projections()) EXPECT(!projection.linear->weight.requires_grad());
+    for (const auto& projection : model.dit.projections()) EXPECT(!projection.linear->weight.data.requires_grad());
   }
   size_t index = 0;
-  for (const Projection& projection : model.dit.projections()) EXPECT(at::equal(projection.weight(), weights[index++]));
+  for (const Projection& projection : model.dit.projections()) EXPECT(at::equal(projection.weight().data, weights[index++]));
 }
 
 TEST("trainable adapter: the real model's counts") {

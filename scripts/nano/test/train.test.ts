@@ -43,6 +43,7 @@ describe("training carillon-nano", () => {
         devices: ["cpu"],
         languageModelDevice: "cpu",
         dtype: "auto",
+        quantization: "none",
         flashAttention: true,
         offload: false,
         offloadModel: false,

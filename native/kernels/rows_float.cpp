@@ -1,0 +1,163 @@
+// Compiled for AVX2 with FMA and F16C on x86-64, in GCC's own vectors as tile_float.cpp.
+#include <cstring>
+
+#include "kernels/vector_kernels.h"
+
+namespace carillon::kernels {
+namespace {
+
+constexpr int kLanes = 8, kVectors = kCodesPerScale / kLanes;
+using Vector = float __attribute__((vector_size(4 * kLanes)));
+using Unaligned = float __attribute__((vector_size(4 * kLanes), aligned(4)));
+using Words = uint32_t __attribute__((vector_size(4 * kLanes)));
+using Integers = int32_t __attribute__((vector_size(4 * kLanes)));
+using Shorts = uint16_t __attribute__((vector_size(2 * kLanes)));
+#if defined(__aarch64__)
+using Half = __fp16;
+#else
+using Half = _Float16;
+#endif
+
+template <typename T>
+inline T read(const void* p) {
+  T value;
+  std::memcpy(&value, p, sizeof value);
+  return value;
+}
+
+inline Vector all(float value) { return value - Vector{}; }
+inline float widen(uint16_t half) { return static_cast<float>(read<Half>(&half)); }
+
+// One row of a matrix. `block(k, w)` gives the numbers kCodesPerScale k and following.
+
+struct Bfloat16Row {
+  const uint16_t* data;
+
+  Bfloat16Row(const StoredMatrix& matrix, int64_t row)
+      : data(static_cast<const uint16_t*>(matrix.data) + row * matrix.depth) {}
+  [[gnu::always_inline]] void block(int64_t k, Vector (&w)[kVectors]) const {
+    for (int i = 0; i < kVectors; ++i) {
+      const auto bits = __builtin_convertvector(read<Shorts>(data + k * kCodesPerScale + i * kLanes), Words);
+      w[i] = (Vector)(bits << 16);
+    }
+  }
+};
+
+struct Int8Row {
+  const int8_t* data;
+  const uint16_t* scales;
+
+  Int8Row(const StoredMatrix& matrix, int64_t row)
+      : data(static_cast<const int8_t*>(matrix.data) + row * matrix.depth),
+        scales(matrix.scales + row * (matrix.depth / kCodesPerScale)) {}
+  [[gnu::always_inline]] void block(int64_t k, Vector (&w)[kVectors]) const {
+    const Vector scale = all(widen(scales[k]));
+    const auto fours = read<Words>(data + k * kCodesPerScale);
+    for (int i = 0; i < kVectors; ++i) {
+      const Integers codes = (Integers)(fours << (24 - 8 * i)) >> 24;
+      w[i] = __builtin_convertvector(codes, Vector) * scale;
+    }
+  }
+};
+
+struct Int4Row {
+  const uint8_t* data;
+  const uint16_t* scales;
+
+  Int4Row(const StoredMatrix& matrix, int64_t row)
+      : data(static_cast<const uint8_t*>(matrix.data) + row * matrix.depth / 2),
+        scales(matrix.scales + row * (matrix.depth / kCodesPerScale) * 2) {}
+  [[gnu::always_inline]] void block(int64_t k, Vector (&w)[kVectors]) const {
+    const Vector scale = all(widen(scales[2 * k])), lowest = all(widen(scales[2 * k + 1]));
+    const auto fours = __builtin_convertvector(read<Shorts>(data + k * kCodesPerScale / 2), Words);
+    for (int i = 0; i < kVectors; ++i) {
+      const auto codes = (Integers)((fours >> 4 * i) & 15);
+      w[i] = __builtin_convertvector(codes, Vector) * scale + lowest;
+    }
+  }
+};
+
+inline float sum(Vector v) {
+  return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+}
+
+/// kOutputs rows of the matrix times kRows rows of x; the sums of one output are the same whatever both are.
+template <typename Row, int kRows, int kOutputs>
+inline void multiply(const float* x, const StoredMatrix& matrix, int64_t output, float* y, int64_t y_stride) {
+  Vector acc[kRows][kOutputs] = {};
+  for (int64_t k = 0; k < matrix.depth / kCodesPerScale; ++k) {
+#pragma GCC unroll 2
+    for (int o = 0; o < kOutputs; ++o) {
+      Vector w[kVectors];
+      Row(matrix, output + o).block(k, w);
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) {
+        const float* const row = x + r * matrix.depth + k * kCodesPerScale;
+#pragma GCC unroll 4
+        for (int i = 0; i < kVectors; ++i) {
+          acc[r][o] += *reinterpret_cast<const Unaligned*>(row + i * kLanes) * w[i];
+        }
+      }
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (int o = 0; o < kOutputs; ++o) y[r * y_stride + output + o] = sum(acc[r][o]);
+  }
+}
+
+/// The outputs' rows of the matrix are read from memory once, whatever the number of rows.
+template <typename Row, int kOutputs>
+void some_outputs(const float* x, int rows, const StoredMatrix& matrix, int64_t output, float* y, int64_t y_stride) {
+  for (; rows >= 4; rows -= 4, x += 4 * matrix.depth, y += 4 * y_stride) {
+    multiply<Row, 4, kOutputs>(x, matrix, output, y, y_stride);
+  }
+  if (rows == 3) multiply<Row, 3, kOutputs>(x, matrix, output, y, y_stride);
+  if (rows == 2) multiply<Row, 2, kOutputs>(x, matrix, output, y, y_stride);
+  if (rows == 1) multiply<Row, 1, kOutputs>(x, matrix, output, y, y_stride);
+}
+
+template <typename Row>
+void all_outputs(const float* x, int rows, const StoredMatrix& matrix, float* y, int64_t y_stride) {
+  constexpr int kOutputs = 2;
+  int64_t output = 0;
+  for (; output + kOutputs <= matrix.outputs; output += kOutputs) {
+    some_outputs<Row, kOutputs>(x, rows, matrix, output, y, y_stride);
+  }
+  for (; output < matrix.outputs; ++output) some_outputs<Row, 1>(x, rows, matrix, output, y, y_stride);
+}
+
+template <typename Row>
+void widen_rows(const StoredMatrix& matrix, float* out) {
+  for (int64_t row = 0; row < matrix.outputs; ++row) {
+    for (int64_t k = 0; k < matrix.depth / kCodesPerScale; ++k, out += kCodesPerScale) {
+      Vector w[kVectors];
+      Row(matrix, row).block(k, w);
+      for (int i = 0; i < kVectors; ++i) *reinterpret_cast<Unaligned*>(out + i * kLanes) = w[i];
+    }
+  }
+}
+
+/// Calls use(row type) for the form of a matrix.
+template <typename Use>
+void with_form(StoredForm form, const Use& use) {
+  switch (form) {
+    case StoredForm::kBfloat16:
+      return use(static_cast<Bfloat16Row*>(nullptr));
+    case StoredForm::kInt8:
+      return use(static_cast<Int8Row*>(nullptr));
+    case StoredForm::kInt4:
+      return use(static_cast<Int4Row*>(nullptr));
+  }
+}
+
+}  // namespace
+
+void gemv_float(const float* x, int rows, const StoredMatrix& matrix, float* y, int64_t y_stride) {
+  with_form(matrix.form, [&]<typename Row>(Row*) { all_outputs<Row>(x, rows, matrix, y, y_stride); });
+}
+
+void widen_float(const StoredMatrix& matrix, float* out) {
+  with_form(matrix.form, [&]<typename Row>(Row*) { widen_rows<Row>(matrix, out); });
+}
+
+}  // namespace carillon::kernels

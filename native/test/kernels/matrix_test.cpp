@@ -1,0 +1,111 @@
+#include "kernels/matrix.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include "kernels/linear.h"
+#include "test/test.h"
+
+using namespace carillon;
+using kernels::Matrix;
+using kernels::Quantization;
+
+namespace {
+
+double relative_error(const at::Tensor& actual, const at::Tensor& expected) {
+  const at::Tensor wide = expected.to(at::kDouble);
+  return ((actual.to(at::kDouble) - wide).norm() / wide.norm()).item<double>();
+}
+
+}  // namespace
+
+TEST("matrix: codes are near the numbers, and a constant block is exact") {
+  const c10::InferenceMode inference;
+  at::Tensor weight = at::randn({7, 96});
+  weight[3].fill_(0.25);
+  weight[4].fill_(0);
+  for (const auto& [quantization, limit] : {std::pair(Quantization::kInt8, 0.006), std::pair(Quantization::kInt4, 0.09)}) {
+    const Matrix matrix = kernels::quantize(weight, quantization);
+    EXPECT(matrix.quantization() == quantization);
+    EXPECT_EQ(matrix.outputs(), 7);
+    EXPECT_EQ(matrix.depth(), 96);
+    EXPECT(relative_error(matrix.dense(at::kFloat), weight) < limit);
+    EXPECT(relative_error(matrix.dense(at::kFloat)[3], weight[3]) < 1e-3);  // the scale is float16
+    EXPECT(at::equal(matrix.dense(at::kFloat)[4], weight[4]));
+    // Codes of what codes say are the same codes.
+    EXPECT(relative_error(kernels::quantize(matrix.dense(at::kFloat), quantization).dense(at::kFloat),
+                          matrix.dense(at::kFloat)) < 1e-3);
+  }
+}
+
+TEST("matrix: a depth without whole blocks stays as it is") {
+  const at::Tensor weight = at::randn({3, 40});
+  EXPECT(kernels::quantize(weight, Quantization::kInt4).data.is_same(weight));
+}
+
+TEST("matrix: rows, gathered rows and assigned rows are those of the numbers") {
+  const c10::InferenceMode inference;
+  const at::Tensor weight = at::randn({6, 64}), other = at::randn({2, 64});
+  for (const Quantization quantization : {Quantization::kNone, Quantization::kInt8, Quantization::kInt4}) {
+    Matrix matrix = kernels::quantize(weight.clone(), quantization);
+    const at::Tensor numbers = matrix.dense(at::kFloat).clone();
+    EXPECT(at::equal(matrix.rows(2, 3).dense(at::kFloat), numbers.narrow(0, 2, 3)));
+    const at::Tensor index = at::tensor({5, 0, 5, 1}, at::kLong).view({2, 2});
+    EXPECT(at::equal(matrix.gather(index, at::kFloat), numbers.index({index})));
+    matrix.rows(1, 2).assign(other);
+    EXPECT(at::equal(matrix.rows(0, 1).dense(at::kFloat), numbers.narrow(0, 0, 1)));
+    EXPECT(at::equal(matrix.rows(1, 2).dense(at::kFloat), kernels::quantize(other, quantization).dense(at::kFloat)));
+  }
+}
+
+TEST("matrix: parts of several forms become one in the widest") {
+  const c10::InferenceMode inference;
+  const Matrix four = kernels::quantize(at::randn({2, 64}), Quantization::kInt4),
+               eight = kernels::quantize(at::randn({3, 64}), Quantization::kInt8), plain = at::randn({1, 64});
+  const Matrix codes = kernels::concatenate({four, eight});
+  EXPECT(codes.quantization() == Quantization::kInt8);
+  EXPECT(relative_error(codes.rows(0, 2).dense(at::kFloat), four.dense(at::kFloat)) < 0.006);
+  EXPECT(at::equal(codes.rows(2, 3).dense(at::kFloat), eight.dense(at::kFloat)));
+  const Matrix numbers = kernels::concatenate({four, plain});
+  EXPECT(at::equal(numbers.data, at::cat({four.dense(at::kFloat), plain.data})));
+}
+
+TEST("matrix: a product with a stored matrix is that with its numbers, at every number of rows") {
+  const c10::InferenceMode inference;
+  for (const int64_t rows : {1, 2, 3, 4, 5, 8, 9, 33}) {
+    for (const auto& [depth, outputs] : {std::pair(32, 1), std::pair(96, 7), std::pair(1024, 65), std::pair(40, 5)}) {
+      const at::Tensor x = at::randn({rows, depth}), bias = at::randn({outputs});
+      const at::Tensor weight = at::randn({outputs, depth});
+      for (const Matrix& matrix : {Matrix(weight.to(at::kBFloat16)), kernels::quantize(weight, Quantization::kInt8),
+                                   kernels::quantize(weight, Quantization::kInt4)}) {
+        const at::Tensor exact = at::linear(x.to(at::kDouble), matrix.dense(at::kDouble), bias.to(at::kDouble));
+        EXPECT(relative_error(kernels::linear(x, matrix, bias), exact) < 1e-5);
+        const at::Tensor halves = kernels::linear(x.to(at::kBFloat16), matrix, bias.to(at::kBFloat16));
+        EXPECT(halves.scalar_type() == at::kBFloat16);
+        EXPECT(relative_error(halves, exact) < 2e-2);
+      }
+    }
+  }
+}
+
+TEST("matrix: each output of a product is the same whatever is computed beside it") {
+  const c10::InferenceMode inference;
+  const at::Tensor x = at::randn({8, 512});
+  const at::Tensor weight = at::randn({300, 512});
+  for (const Matrix& matrix : {Matrix(weight.to(at::kBFloat16)), kernels::quantize(weight, Quantization::kInt8),
+                               kernels::quantize(weight, Quantization::kInt4)}) {
+    if (!kernels::multiplies_stored(weight.to(at::kBFloat16), at::kFloat, at::kCPU)) return;  // libtorch's products
+    const at::Tensor all = kernels::linear(x, matrix, {});
+    for (const int64_t rows : {1, 2, 3, 5}) {
+      EXPECT(at::equal(kernels::linear(x.narrow(0, 0, rows), matrix, {}), all.narrow(0, 0, rows)));
+    }
+    EXPECT(at::equal(kernels::linear(x, matrix.rows(7, 30), {}), all.narrow(1, 7, 30)));
+  }
+}
+
+TEST("matrix: what is learnt through stored weights has its gradient") {
+  const Matrix matrix = kernels::quantize(at::randn({5, 64}), Quantization::kInt8);
+  const at::Tensor x = at::randn({2, 64}).requires_grad_();
+  kernels::linear(x, matrix, {}).sum().backward();
+  EXPECT(relative_error(x.grad(), matrix.dense(at::kFloat).sum(0).expand({2, 64})) < 1e-5);
+}
