@@ -1,10 +1,11 @@
 /**
  * npm test: lint, type check, native tests, mocha; with `-- --sanitize` the native tests once more under the sanitizers.
- * The last line is `N passed, N failed`.
+ * What failed is told once more at the end, where the end is all that is kept. The last line is `N passed, N failed`.
  */
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
 import { NANO } from "./nano/build.mjs";
 import { PROGRAMS, SANITIZED } from "./setup/native.mjs";
 import { projectRoot } from "./setup/run.mjs";
@@ -13,6 +14,16 @@ import { main, setUp } from "./setup.mjs";
 
 const sanitize = process.argv.includes("--sanitize");
 const parityRoot = process.env.CARILLON_PARITY_ROOT ?? join(projectRoot, "../shared/parity");
+
+const failures = [];
+
+/** What a suite's output says of its failures: mocha's part after `N failing`, the native programs' lines, or its end. */
+function failuresOf(output) {
+  const details = /^\s*\d+ failing\n([\s\S]*)/m.exec(output)?.[1];
+  const lines = (details ?? output).split("\n");
+  const native = lines.flatMap((line, index) => (/^FAIL/.test(line) ? lines.slice(index, index + 2) : []));
+  return (details ? lines.slice(0, 200) : native.length > 0 ? native : lines.slice(-20)).join("\n");
+}
 
 /** Runs one suite, shows its output, and returns its counts: a suite that says none counts as one test. */
 function suite(name, command, args, countsOf = () => null, more = {}) {
@@ -33,8 +44,10 @@ function suite(name, command, args, countsOf = () => null, more = {}) {
       resolve({ passed: 0, failed: 1 });
     });
     child.on("close", (status) => {
-      const counts = countsOf(output) ?? { passed: status === 0 ? 1 : 0, failed: 0 };
+      const told = stripVTControlCharacters(output);
+      const counts = countsOf(told) ?? { passed: status === 0 ? 1 : 0, failed: 0 };
       if (status !== 0 && counts.failed === 0) counts.failed = 1;
+      if (counts.failed > 0) failures.push(`${name} (exit code ${status})\n${failuresOf(told)}`);
       resolve(counts);
     });
   });
@@ -122,6 +135,7 @@ await main(async () => {
   counts.push(
     await suite("nano", bin("mocha"), ["--config", "scripts/nano/test/.mocharc.json"], mochaCounts),
   );
+  for (const failure of failures) process.stdout.write(`\n== failed: ${failure}\n`);
   const sum = (key) => counts.reduce((total, count) => total + count[key], 0);
   process.exitCode = sum("failed") === 0 ? 0 : 1;
   process.stdout.write(`\n${sum("passed")} passed, ${sum("failed")} failed\n`);
