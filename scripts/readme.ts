@@ -3,7 +3,7 @@
  * With --check: exits 1 if one is not up to date.
  */
 import { readFileSync, writeFileSync } from "node:fs";
-import type { z } from "zod";
+import { globalRegistry, type z } from "zod";
 import { renderConfigTable } from "../src/config.js";
 import { generationSchema } from "../src/music/request/schema.js";
 import { namesOf } from "../src/parameters/names.js";
@@ -21,9 +21,11 @@ function parameterTable(parameters: Record<string, z.ZodType>): string {
   const rows = Object.values(parameters).map((type) => {
     const [name, ...others] = namesOf(type).map((text) => `\`${text}\``);
     const fallback = type.safeParse(undefined);
-    return `| ${name} | ${fallback.success ? shown(fallback.data) : "required"} | ${others.join(" ")} |`;
+    const { description = "" } = globalRegistry.get(type) ?? {};
+    const value = fallback.success ? shown(fallback.data) : "required";
+    return `| ${name} | ${value} | ${description} | ${others.join(" ")} |`;
   });
-  return ["| Parameter | Default | Other names |", "|---|---|---|", ...rows].join("\n");
+  return ["| Parameter | Default | Meaning | Other names |", "|---|---|---|---|", ...rows].join("\n");
 }
 
 function shown(value: unknown): string {

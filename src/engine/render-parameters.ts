@@ -21,27 +21,35 @@ import {
 const MAX_TIMESTEPS = 200;
 
 /** From at most 1 down to 0, the 0 optional. */
-const timesteps = z.unknown().transform((value, context): number[] => {
-  const elements = elementsOf(value)?.filter((element) => element !== "");
-  const rule = `must be up to ${MAX_TIMESTEPS} numbers from 1 down to 0, each below the one before`;
-  if (elements === undefined || elements.length === 0) return refuse(context, rule, value);
-  const times = elements.map(Number);
-  if (times.at(-1) === 0) times.pop();
-  times.push(0);
-  const isDescending = times.every((time, i) => i === 0 || time < (times[i - 1] as number));
-  const isInRange = times.every((time) => time >= 0 && time <= 1);
-  const steps = times.length - 1;
-  if (!isDescending || !isInRange || steps < 1 || steps > MAX_TIMESTEPS) return refuse(context, rule, value);
-  return times;
-});
+const timesteps = z
+  .unknown()
+  .transform((value, context): number[] => {
+    const elements = elementsOf(value)?.filter((element) => element !== "");
+    const rule = `must be up to ${MAX_TIMESTEPS} numbers from 1 down to 0, each below the one before`;
+    if (elements === undefined || elements.length === 0) return refuse(context, rule, value);
+    const times = elements.map(Number);
+    if (times.at(-1) === 0) times.pop();
+    times.push(0);
+    const isDescending = times.every((time, i) => i === 0 || time < (times[i - 1] as number));
+    const isInRange = times.every((time) => time >= 0 && time <= 1);
+    const steps = times.length - 1;
+    if (!isDescending || !isInRange || steps < 1 || steps > MAX_TIMESTEPS)
+      return refuse(context, rule, value);
+    return times;
+  })
+  .meta({ type: ["string", "array"], items: { type: "number", minimum: 0, maximum: 1 } });
 
 /** Clients write 0 and -1 for the default. */
 export const inferenceSteps = (max: number) => {
   const message = `must be from 1 to ${max}`;
   const steps = integer
     .transform((count, context) => (count < 1 ? outOfRange(context, message, count, undefined) : count))
-    .pipe(z.number().max(max, message));
-  return parameter("inference_steps", steps.default(8));
+    .pipe(z.number().max(max, message).meta({ type: "integer", minimum: 1 }));
+  return parameter(
+    "inference_steps",
+    steps.default(8),
+    "Steps of denoising: 8 for a turbo model, which takes 20 at most; 32 to 64 for a base model.",
+  );
 };
 
 const share = within(finiteNumber, 0, 1);
@@ -49,35 +57,73 @@ const share = within(finiteNumber, 0, 1);
 export const renderParameters = {
   denoise: z.object({
     inferenceSteps: inferenceSteps(200),
-    shift: parameter("shift", within(finiteNumber, 1, 5).default(3)),
+    shift: parameter(
+      "shift",
+      within(finiteNumber, 1, 5).default(3),
+      "Moves the steps towards the noisy end; base models only.",
+    ),
     /** Descending flow times that end at 0; they override inferenceSteps and shift. */
-    timesteps: parameter("timesteps", timesteps.nullable().default(null)),
-    inferMethod: parameter("infer_method", oneOfElse(["ode", "sde"], "ode").default("ode")),
+    timesteps: parameter(
+      "timesteps",
+      timesteps.nullable().default(null),
+      "Flow times of the steps, from at most 1 down to 0; they take the place of inference_steps and shift.",
+    ),
+    inferMethod: parameter(
+      "infer_method",
+      oneOfElse(["ode", "sde"], "ode").default("ode"),
+      "Solver: ode is deterministic, sde adds noise at every step.",
+    ),
     /** Share of the steps that read the task's own conditions; the others read those of text2music. */
     audioCoverStrength: parameter(
       ["audio_cover_strength", "audioCoverStrength", "cover_strength"],
       share.default(1),
+      "Share of the steps that follow the source.",
     ),
     /** 0: denoising starts from noise alone; 1: as close to the source as it can. */
-    coverNoiseStrength: parameter("cover_noise_strength", share.default(0)),
+    coverNoiseStrength: parameter(
+      "cover_noise_strength",
+      share.default(0),
+      "How close to the source the steps begin; 0: with noise alone.",
+    ),
   }),
   /** Turbo models have guidance distilled in and use none. */
   guidance: z.object({
-    guidanceScale: parameter("guidance_scale", finiteNumber.default(7)),
-    useAdg: parameter("use_adg", flag.default(false)),
-    cfgIntervalStart: parameter("cfg_interval_start", share.default(0)),
-    cfgIntervalEnd: parameter("cfg_interval_end", share.default(1)),
+    guidanceScale: parameter(
+      "guidance_scale",
+      finiteNumber.default(7),
+      "How strongly the song follows the caption; base models only.",
+    ),
+    useAdg: parameter("use_adg", flag.default(false), "Adaptive dual guidance; base models only."),
+    cfgIntervalStart: parameter(
+      "cfg_interval_start",
+      share.default(0),
+      "Where guidance begins, as a share of the steps.",
+    ),
+    cfgIntervalEnd: parameter(
+      "cfg_interval_end",
+      share.default(1),
+      "Where guidance ends, as a share of the steps.",
+    ),
   }),
   /** How repaint and lego treat the window and what lies around it. */
   edit: z.object({
     repaintMode: parameter(
       "repaint_mode",
       oneOf(["conservative", "balanced", "aggressive"]).default("balanced"),
+      "How freely repaint joins the window to what lies around it.",
     ),
     /** balanced mode: 1 keeps the least of the source around the window. */
-    repaintStrength: parameter("repaint_strength", share.default(0.5)),
+    repaintStrength: parameter(
+      "repaint_strength",
+      share.default(0.5),
+      "In balanced mode: 1 keeps the least of the source around the window.",
+    ),
     /** explicit: the model is told the window, as in training; auto: that every frame is open to change. */
-    chunkMaskMode: parameter("chunk_mask_mode", oneOf(["explicit", "auto"]).default("explicit")),
+    chunkMaskMode: parameter(
+      "chunk_mask_mode",
+      oneOf(["explicit", "auto"]).default("explicit"),
+      "Whether the model is told the window (explicit), or that every frame is open to change (auto).",
+    ),
   }),
 };
 

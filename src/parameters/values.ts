@@ -1,5 +1,5 @@
 /**
- * Zod types of single request values. Forms send everything as text, so numbers and booleans are read
+ * Zod types of single request values. What JSON Schema cannot be told of a transform, its `meta` says. Forms send everything as text, so numbers and booleans are read
  * from text as well. A rule that a value may break without harm reports an issue made by `instead`:
  * the parser then goes on with the value named there and warns.
  */
@@ -48,17 +48,24 @@ const TRUE_WORDS = new Set(["true", "yes", "y", "on"]);
 const FALSE_WORDS = new Set(["false", "no", "n", "off", "none", "null"]);
 
 /** A finite number, or text that spells one. */
-export const finiteNumber = z.unknown().transform((value, context): number => {
-  const read = readNumber(value);
-  if (read === undefined) return refuse(context, "must be a number", value);
-  return Number.isFinite(read) ? unsigned(read) : refuse(context, "must be a finite number", value);
-});
+export const finiteNumber = z
+  .unknown()
+  .transform((value, context): number => {
+    const read = readNumber(value);
+    if (read === undefined) return refuse(context, "must be a number", value);
+    return Number.isFinite(read) ? unsigned(read) : refuse(context, "must be a finite number", value);
+  })
+  .meta({ type: "number" });
 
 /** As `finiteNumber`, and fractions are refused. */
-export const strictInteger = finiteNumber.pipe(z.number().int("must be an integer"));
+export const strictInteger = finiteNumber
+  .pipe(z.number().int("must be an integer"))
+  .meta({ type: "integer" });
 
 /** Fractions are cut off. */
-export const integer = finiteNumber.transform((value) => unsigned(Math.trunc(value)));
+export const integer = finiteNumber
+  .transform((value) => unsigned(Math.trunc(value)))
+  .meta({ type: "integer" });
 
 /** JSON has no negative zero, so a stored request must hold none. */
 function unsigned(value: number): number {
@@ -77,7 +84,12 @@ function readNumber(value: unknown): number | undefined {
 /** A number that the interface's range binds: outside it is refused, or clamped by policy. */
 export function within(number: z.ZodType<number>, min: number, max: number) {
   const message = `must be from ${min} to ${max}`;
-  return number.pipe(z.number().min(min, message).max(max, message));
+  return number.pipe(z.number().min(min, message).max(max, message).meta(typeOf(number)));
+}
+
+/** A pipe shows its end: that it is for integers only its beginning says. */
+function typeOf(number: z.ZodType<number>): { type?: unknown } {
+  return { type: "number", ...z.globalRegistry.get(number) };
 }
 
 /** As `within`, but numbers at or below 0 stand for "decide it yourself" and give null. */
@@ -85,30 +97,36 @@ export function withinOrAuto(number: z.ZodType<number>, min: number, max: number
   const message = `must be from ${min} to ${max}`;
   return number
     .transform((value) => (value <= 0 ? null : value))
-    .pipe(z.number().min(min, message).max(max, message).nullable());
+    .pipe(z.number().min(min, message).max(max, message).meta(typeOf(number)).nullable());
 }
 
 /** True words and numbers other than 0 are true; text that is no such word is false, with a warning. */
-export const flag = z.unknown().transform((value, context): boolean => {
-  if (typeof value === "boolean") return value;
-  if (typeof value === "number") return value !== 0;
-  if (typeof value !== "string") return refuse(context, "must be true or false", value);
-  const word = value.trim().toLowerCase();
-  if (NUMERIC.test(word)) return Number(word) !== 0;
-  if (TRUE_WORDS.has(word)) return true;
-  return FALSE_WORDS.has(word) ? false : instead(context, "must be true or false", value, false);
-});
+export const flag = z
+  .unknown()
+  .transform((value, context): boolean => {
+    if (typeof value === "boolean") return value;
+    if (typeof value === "number") return value !== 0;
+    if (typeof value !== "string") return refuse(context, "must be true or false", value);
+    const word = value.trim().toLowerCase();
+    if (NUMERIC.test(word)) return Number(word) !== 0;
+    if (TRUE_WORDS.has(word)) return true;
+    return FALSE_WORDS.has(word) ? false : instead(context, "must be true or false", value, false);
+  })
+  .meta({ type: "boolean" });
 
 export const text = textUpTo(MAX_TEXT);
 
 export const lyricsText = textUpTo(MAX_LYRICS);
 
 function textUpTo(maxCharacters: number) {
-  return z.unknown().transform((value, context): string => {
-    if (typeof value === "number") return String(value);
-    if (typeof value !== "string") return refuse(context, "must be text", value);
-    return isTooLong(value, maxCharacters, context) ? z.NEVER : value;
-  });
+  return z
+    .unknown()
+    .transform((value, context): string => {
+      if (typeof value === "number") return String(value);
+      if (typeof value !== "string") return refuse(context, "must be text", value);
+      return isTooLong(value, maxCharacters, context) ? z.NEVER : value;
+    })
+    .meta({ type: "string", maxLength: maxCharacters });
 }
 
 /** Reports text of more than `maxCharacters`. */
@@ -118,16 +136,21 @@ export function isTooLong(value: string, maxCharacters: number, context: Context
   return true;
 }
 
+const SHORT_TEXT = { type: "string", maxLength: MAX_TEXT } as const;
+
 /** Text that the client must give. */
-export const requiredText = z.unknown().transform((value, context): string => {
-  if (value === undefined) return refuse(context, "is required", value);
-  if (typeof value !== "string") return refuse(context, "must be text", value);
-  return isTooLong(value, MAX_TEXT, context) ? z.NEVER : value.trim();
-});
+export const requiredText = z
+  .unknown()
+  .transform((value, context): string => {
+    if (value === undefined) return refuse(context, "is required", value);
+    if (typeof value !== "string") return refuse(context, "must be text", value);
+    return isTooLong(value, MAX_TEXT, context) ? z.NEVER : value.trim();
+  })
+  .meta(SHORT_TEXT);
 
-export const trimmed = text.transform((value) => value.trim());
+export const trimmed = text.transform((value) => value.trim()).meta(SHORT_TEXT);
 
-export const textOrNull = trimmed.transform((value) => value || null);
+export const textOrNull = trimmed.transform((value) => value || null).meta(SHORT_TEXT);
 
 /** One of the words, in any case. */
 export function oneOf<const T extends string>(words: readonly [T, ...T[]]) {
@@ -137,10 +160,12 @@ export function oneOf<const T extends string>(words: readonly [T, ...T[]]) {
 
 /** As `oneOf`; any other word means `fallback`. */
 export function oneOfElse<const T extends string>(words: readonly T[], fallback: T) {
-  return trimmed.transform((value, context): T => {
-    const word = words.find((known) => known === value.toLowerCase());
-    return word ?? instead(context, `must be one of ${words.join(", ")}`, value, fallback);
-  });
+  return trimmed
+    .transform((value, context): T => {
+      const word = words.find((known) => known === value.toLowerCase());
+      return word ?? instead(context, `must be one of ${words.join(", ")}`, value, fallback);
+    })
+    .meta({ type: "string", enum: [...words] });
 }
 
 /** Elements of a list, or of comma-separated text; undefined where the value is neither, or nests. */

@@ -7,6 +7,8 @@ import type { SongMetas } from "../../src/music/queue/store.js";
 import type { TaskEvent } from "../../src/music/queue/task-events.js";
 import type { ResultRecord, TaskStatusItem } from "../../src/music/queue/task-status.js";
 
+import { checkAnswer, checkComponent } from "./openapi-check.js";
+
 const POLL_INTERVAL_MS = 20;
 
 /** The quickest song there is. */
@@ -35,11 +37,11 @@ export class Client {
   constructor(readonly url: string) {}
 
   async get(path: string, headers: Record<string, string> = {}): Promise<Answer> {
-    return readAnswer(await fetch(this.url + path, { headers }));
+    return readAnswer("GET", await fetch(this.url + path, { headers }));
   }
 
   async delete(path: string, headers: Record<string, string> = {}): Promise<Answer> {
-    return readAnswer(await fetch(this.url + path, { method: "DELETE", headers }));
+    return readAnswer("DELETE", await fetch(this.url + path, { method: "DELETE", headers }));
   }
 
   /** The events of a task, one by one, until the server ends them. */
@@ -67,6 +69,7 @@ export class Client {
 
   async #send(method: string, path: string, body: unknown, headers: Record<string, string>): Promise<Answer> {
     return readAnswer(
+      method,
       await fetch(this.url + path, {
         method,
         headers: { "Content-Type": "application/json", ...headers },
@@ -83,7 +86,7 @@ export class Client {
         form.append(name, part instanceof File ? part : String(part));
       }
     }
-    return readAnswer(await fetch(this.url + path, { method: "POST", headers, body: form }));
+    return readAnswer("POST", await fetch(this.url + path, { method: "POST", headers, body: form }));
   }
 
   /** The id of an accepted task: sent as JSON, as a form where files are among the parameters. */
@@ -99,7 +102,9 @@ export class Client {
   async query(id: string): Promise<FinishedTask> {
     const { body } = await this.post("/query_result", { task_id_list: [id] });
     const item = body.data[0] as TaskStatusItem;
-    return { item, records: JSON.parse(item.result) };
+    const records = JSON.parse(item.result);
+    for (const record of records) checkComponent("ResultRecord", record);
+    return { item, records };
   }
 
   /** Polls until the task has ended; `onPoll` sees every state on the way. */
@@ -138,10 +143,14 @@ export class Client {
   }
 }
 
-async function readAnswer(response: Response): Promise<Answer> {
+/** Every answer in JSON must be as the OpenAPI document has it. */
+async function readAnswer(method: string, response: Response): Promise<Answer> {
+  const { status, headers, url } = response;
   const text = await response.text();
-  const isJson = response.headers.get("content-type")?.includes("json") ?? false;
-  return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+  if (!headers.get("content-type")?.includes("json")) return { status, headers, body: text };
+  const body = JSON.parse(text);
+  checkAnswer(method, url, status, body);
+  return { status, headers, body };
 }
 
 export interface LiveServer extends MusicServer {

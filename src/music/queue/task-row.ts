@@ -1,65 +1,68 @@
 /** A task as lists and events show it: all that is known of it, plain JSON. */
+import { z } from "zod";
 import type { AudioFiles } from "../audio/audio-files.js";
-import type { Fields } from "../request/json.js";
 import { parametersOf, uploadsOf } from "../request/replay.js";
-import type { TaskType } from "../request/schema.js";
-import type { SongMetas, Task, TaskState } from "./store.js";
-import { type LiveState, resultRecords } from "./task-status.js";
+import { TASK_TYPES } from "../request/schema.js";
+import type { Task } from "./store.js";
+import { type LiveState, resultRecords, songMetasSchema, taskStatusSchema } from "./task-status.js";
 
-/** One song of a task. */
-export interface SongRow {
-  /** Relative URL of the audio. */
-  file: string;
-  /** Of the audio. */
-  bytes: number;
-  /** Makes this song alone, at `batch_size` 1. */
-  seed: number;
-  /** Final words, after sampling and formatting. */
-  prompt: string;
-  lyrics: string;
-  /** What the renderer was told. */
-  caption: string;
-  vocal_language: string;
-  metas: SongMetas | Record<string, never>;
-  generation_info: string;
-  dit_model: string;
-}
+const songSchema = z
+  .object({
+    file: z.string().meta({ description: "relative URL of the audio" }),
+    bytes: z.int().meta({ description: "of the audio" }),
+    seed: z.int().meta({ description: "makes this song alone, at batch_size 1" }),
+    prompt: z.string().meta({ description: "final words, after sampling and formatting" }),
+    lyrics: z.string(),
+    caption: z.string().meta({ description: "what the renderer was told" }),
+    vocal_language: z.string(),
+    metas: songMetasSchema,
+    generation_info: z.string().meta({ description: "text for people" }),
+    dit_model: z.string(),
+  })
+  .meta({ id: "Song" });
 
-export interface TaskRow {
-  task_id: string;
-  task_type: TaskType;
-  state: TaskState;
-  /** As POST /query_result tells it: 0 queued or running, 1 succeeded, 2 failed. */
-  status: 0 | 1 | 2;
-  stage: string;
-  /** 0 to 1. */
-  progress: number;
-  progress_text: string;
-  /** 1 for the next to start; null where the task does not wait. */
-  queue_position: number | null;
-  /** Unix seconds, with a fraction. */
-  create_time: number;
-  start_time: number | null;
-  end_time: number | null;
-  /** What a person calls it; "" where nobody has named it. */
-  title: string;
-  /** Kept whatever its age. */
-  favorite: boolean;
-  /** The client's words. */
-  prompt: string;
-  lyrics: string;
-  /** The body of POST /release_task that makes the same again. */
-  parameters: Fields;
-  /** Files that must be sent beside `parameters`: they were uploaded, and went with the task. */
-  uploads: string[];
-  /** None before the task has succeeded, and of one that makes no music. */
-  songs: SongRow[];
-  /** What a task found out that makes no music. */
-  analysis: Readonly<Record<string, unknown>> | null;
-  lm_model: string;
-  error: string | null;
-  warnings: string[];
-}
+const unixSeconds = z.number().meta({ description: "Unix seconds, with a fraction" });
+
+export const taskRowSchema = z
+  .object({
+    task_id: z.string(),
+    task_type: z.enum(TASK_TYPES),
+    state: z.enum(["queued", "running", "succeeded", "failed"]),
+    status: taskStatusSchema,
+    stage: z.string(),
+    progress: z.number().min(0).max(1),
+    progress_text: z.string(),
+    queue_position: z
+      .int()
+      .nullable()
+      .meta({ description: "1 for the next to start; null: the task does not wait" }),
+    create_time: unixSeconds,
+    start_time: unixSeconds.nullable(),
+    end_time: unixSeconds.nullable(),
+    title: z.string().meta({ description: "what a person calls it" }),
+    favorite: z.boolean().meta({ description: "kept whatever its age" }),
+    prompt: z.string().meta({ description: "the client's words" }),
+    lyrics: z.string(),
+    parameters: z
+      .record(z.string(), z.unknown())
+      .meta({ description: "the body of POST /release_task that makes the same again" }),
+    uploads: z
+      .array(z.string())
+      .meta({ description: "files to send beside parameters: they went with the task that they came with" }),
+    songs: z
+      .array(songSchema)
+      .meta({ description: "none before the task has succeeded, and of one that makes no music" }),
+    analysis: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .meta({ description: "what a task found out that makes no music" }),
+    lm_model: z.string(),
+    error: z.string().nullable(),
+    warnings: z.array(z.string()).meta({ description: "what was not taken literally" }),
+  })
+  .meta({ id: "Task" });
+
+export type TaskRow = z.output<typeof taskRowSchema>;
 
 export function taskRow(task: Task, live: LiveState, audioFiles: AudioFiles): TaskRow {
   const { request, result } = task;

@@ -1,7 +1,8 @@
 /** How a task looks to a client that polls. */
+import { z } from "zod";
 import type { AudioFiles } from "../audio/audio-files.js";
 import type { TaskProgress } from "../song/progress.js";
-import type { SongDescription, SongMetas, Task, TaskState } from "./store.js";
+import type { SongDescription, Task, TaskState } from "./store.js";
 
 const STATUS: Readonly<Record<TaskState, 0 | 1 | 2>> = {
   queued: 0,
@@ -13,42 +14,69 @@ const STATUS: Readonly<Record<TaskState, 0 | 1 | 2>> = {
 /** Clients compare it to nothing; the field is part of the interface. */
 const ENVIRONMENT = "development";
 
-export interface TaskStatusItem {
-  task_id: string;
-  status: 0 | 1 | 2;
-  /** JSON text of an array of `ResultRecord`. */
-  result: string;
-  progress_text?: string;
-  /** "unknown": there is no such task. What there is has its stage in the record. */
-  stage?: "unknown";
-  /** The place of a waiting task: 1 is the next to start. */
-  queue_position?: number;
-  error?: string;
-}
+/** Musical facts as clients read them; empty where only codes were asked for. */
+export const songMetasSchema = z
+  .object({
+    bpm: z.number().nullable(),
+    duration: z.number().nullable().meta({ description: "seconds; null where there is no music" }),
+    genres: z.string(),
+    keyscale: z.string(),
+    timesignature: z.string(),
+    prompt: z.string().meta({ description: "what the client wrote, before any rewriting" }),
+    lyrics: z.string(),
+  })
+  .or(z.strictObject({}));
 
-export interface ResultRecord {
-  file: string;
-  wave: string;
-  status: 0 | 1 | 2;
-  create_time: number;
-  env: string;
-  prompt: string;
-  lyrics: string;
-  /** The caption that the model heard. */
-  caption: string;
-  /** The language that it was told the lyrics are in. */
-  vocal_language: string;
-  metas: SongMetas | Record<string, never>;
-  generation_info: string;
-  seed_value: string;
-  lm_model: string;
-  dit_model: string;
-  progress: number;
-  stage: string;
-  error: string | null;
-  /** What was accepted but not taken literally. */
-  warnings: string[];
-}
+export const taskStatusSchema = z
+  .literal([0, 1, 2])
+  .meta({ description: "0 queued or running, 1 succeeded, 2 failed" });
+
+/** Analyses add what they found. */
+export const resultRecordSchema = z
+  .object({
+    file: z.string().meta({ description: "relative URL of the audio" }),
+    wave: z.string(),
+    status: taskStatusSchema,
+    create_time: z.int().meta({ description: "Unix seconds" }),
+    env: z.string(),
+    prompt: z.string(),
+    lyrics: z.string(),
+    caption: z.string().meta({ description: "the caption that the model heard" }),
+    vocal_language: z.string().meta({ description: "the language that it was told the lyrics are in" }),
+    metas: songMetasSchema,
+    generation_info: z.string(),
+    seed_value: z.string(),
+    lm_model: z.string(),
+    dit_model: z.string(),
+    progress: z.number(),
+    stage: z.string(),
+    error: z.string().nullable(),
+    warnings: z.array(z.string()).meta({ description: "what was accepted but not taken literally" }),
+  })
+  .meta({ id: "ResultRecord", additionalProperties: true });
+
+export type ResultRecord = z.output<typeof resultRecordSchema>;
+
+export const taskStatusItemSchema = z
+  .object({
+    task_id: z.string(),
+    status: taskStatusSchema,
+    result: z.string().meta({
+      description: "JSON text of an array of ResultRecord",
+      contentMediaType: "application/json",
+      contentSchema: { type: "array", items: { $ref: "#/$defs/ResultRecord" } },
+    }),
+    progress_text: z.string().optional(),
+    stage: z
+      .literal("unknown")
+      .optional()
+      .meta({ description: "there is no such task; what there is has its stage in the record" }),
+    queue_position: z.int().optional().meta({ description: "1 is the next to start" }),
+    error: z.string().optional(),
+  })
+  .meta({ id: "TaskStatus" });
+
+export type TaskStatusItem = z.output<typeof taskStatusItemSchema>;
 
 const EMPTY_RECORD = {
   file: "",

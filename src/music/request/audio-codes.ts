@@ -14,10 +14,16 @@ const MAX_CHARACTERS = 120_000;
  * A value per item, unread: what is wrong with codes matters only where they act. Null, as for a list of nothing but
  * blanks: there are none.
  */
-export const codeItems = z.unknown().transform((value): unknown[] | null => {
-  const items = Array.isArray(value) && !isIntegerList(value) ? value : [value];
-  return items.every(isBlank) ? null : items;
-});
+export const codeItems = z
+  .unknown()
+  .transform((value): unknown[] | null => {
+    const items = Array.isArray(value) && !isIntegerList(value) ? value : [value];
+    return items.every(isBlank) ? null : items;
+  })
+  .meta({
+    type: ["string", "array"],
+    items: { type: ["string", "integer", "array"], items: { type: "integer" } },
+  });
 
 /**
  * Codes for every item of the batch, all of one length. An item is text of codes (`<|audio_code_7|>…` or `7,8,9`) or a

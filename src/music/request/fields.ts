@@ -78,10 +78,14 @@ export function parseObject<Shape extends z.ZodRawShape>(
   return Object.fromEntries(values);
 }
 
-/** A parser of bodies in which nothing is clamped or replaced; it throws a RequestError that names the field at fault. */
+/**
+ * A parser of bodies in which nothing is clamped or replaced; it throws a RequestError that names the field at fault.
+ * `shape`: the parameters, for those who describe them.
+ */
 export function strictParser<Shape extends z.ZodRawShape>(shape: Shape) {
   const schema = z.object(shape);
-  return (fields: Fields) => parseObject(schema, new FieldSources(fields), "refuse", []);
+  const parse = (fields: Fields) => parseObject(schema, new FieldSources(fields), "refuse", []);
+  return Object.assign(parse, { shape });
 }
 
 /**

@@ -40,23 +40,26 @@ const MAX_TEXTS = 64;
 const MAX_LISTED_TEXT = 256;
 
 /** `42`, `"42,123"` or `[42, 123]`: a seed per item; -1 and blanks are random. */
-export const seedPositions = z.unknown().transform((value, context): SeedPositions => {
-  const elements = elementsOf(value)?.slice(0, MAX_SEEDS);
-  if (elements?.some(isSeed) !== true) {
-    return refuse(context, "must be an integer or a list of integers", value);
-  }
-  const seeds = elements.map((element) => parseSeed(element));
-  const used = seeds.map((seed) => seed ?? null);
-  if (seeds.every((seed, i) => seed === null || seed === Number(elements[i]))) return used;
-  const isTooLarge = seeds.some((seed, i) => seed === undefined && isSeed(elements[i] as string | number));
-  const report = isTooLarge ? outOfRange : instead;
-  return report(
-    context,
-    "must hold integers from -1 to 9007199254740991",
-    value,
-    used.map((seed) => seed ?? -1),
-  );
-});
+export const seedPositions = z
+  .unknown()
+  .transform((value, context): SeedPositions => {
+    const elements = elementsOf(value)?.slice(0, MAX_SEEDS);
+    if (elements?.some(isSeed) !== true) {
+      return refuse(context, "must be an integer or a list of integers", value);
+    }
+    const seeds = elements.map((element) => parseSeed(element));
+    const used = seeds.map((seed) => seed ?? null);
+    if (seeds.every((seed, i) => seed === null || seed === Number(elements[i]))) return used;
+    const isTooLarge = seeds.some((seed, i) => seed === undefined && isSeed(elements[i] as string | number));
+    const report = isTooLarge ? outOfRange : instead;
+    return report(
+      context,
+      "must hold integers from -1 to 9007199254740991",
+      value,
+      used.map((seed) => seed ?? -1),
+    );
+  })
+  .meta({ type: ["integer", "array", "string"], items: { type: ["integer", "null"], minimum: -1 } });
 
 /** Also a blank, a place that the client leaves open. */
 function isSeed(element: string | number): boolean {
@@ -65,17 +68,24 @@ function isSeed(element: string | number): boolean {
 }
 
 /** Texts: one, a list of them, or JSON text of a list; blank ones are dropped. */
-export const textList = z.unknown().transform((value, context): string[] => {
-  const list = readJsonList(value) ?? (Array.isArray(value) ? value : [value]);
-  const isText = (element: unknown) => typeof element === "string" || typeof element === "number";
-  if (!list.every(isText)) return refuse(context, "must be text or a list of texts", value);
-  if (list.length > MAX_TEXTS) {
-    return refuse(context, `must hold at most ${MAX_TEXTS} texts and holds ${list.length}`, value);
-  }
-  const texts = list.map(String);
-  if (texts.some((text) => isTooLong(text, MAX_LISTED_TEXT, context))) return z.NEVER;
-  return texts.map((text) => text.trim()).filter((text) => text !== "");
-});
+export const textList = z
+  .unknown()
+  .transform((value, context): string[] => {
+    const list = readJsonList(value) ?? (Array.isArray(value) ? value : [value]);
+    const isText = (element: unknown) => typeof element === "string" || typeof element === "number";
+    if (!list.every(isText)) return refuse(context, "must be text or a list of texts", value);
+    if (list.length > MAX_TEXTS) {
+      return refuse(context, `must hold at most ${MAX_TEXTS} texts and holds ${list.length}`, value);
+    }
+    const texts = list.map(String);
+    if (texts.some((text) => isTooLong(text, MAX_LISTED_TEXT, context))) return z.NEVER;
+    return texts.map((text) => text.trim()).filter((text) => text !== "");
+  })
+  .meta({
+    type: ["array", "string"],
+    items: { type: "string", maxLength: MAX_LISTED_TEXT },
+    maxItems: MAX_TEXTS,
+  });
 
 function readJsonList(value: unknown): unknown[] | undefined {
   if (typeof value !== "string" || !value.trim().startsWith("[")) return undefined;
@@ -95,120 +105,273 @@ export const DEFAULT_LANGUAGE = "en";
 const INT32_MAX = 2 ** 31 - 1;
 
 /** `N/A` is how the service's own results once spelled an unknown key. */
-const keyScale = trimmed.transform((key) => (key.toUpperCase() === "N/A" ? "" : key));
+const keyScale = trimmed
+  .transform((key) => (key.toUpperCase() === "N/A" ? "" : key))
+  .meta({ type: "string" });
 
-const timeSignature = trimmed.transform((value, context): string => {
-  const compact = value.replace(/\s/g, "");
-  if (compact.toUpperCase() === "N/A") return "";
-  return TIME_SIGNATURES.get(compact) ?? instead(context, "must be one of 2, 3, 4, 6", value, undefined);
-});
+const timeSignature = trimmed
+  .transform((value, context): string => {
+    const compact = value.replace(/\s/g, "");
+    if (compact.toUpperCase() === "N/A") return "";
+    return TIME_SIGNATURES.get(compact) ?? instead(context, "must be one of 2, 3, 4, 6", value, undefined);
+  })
+  .meta({ type: "string", enum: ["", "2", "3", "4", "6"] });
 
 /** Values of 1 or more turn nucleus sampling off, that is 1; those at or below 0 mean the default. */
 const topP = (fallback: number) =>
-  finiteNumber.transform((value) => (value <= 0 ? fallback : Math.min(value, 1)));
+  finiteNumber
+    .transform((value) => (value <= 0 ? fallback : Math.min(value, 1)))
+    .meta({ type: "number", minimum: 0, maximum: 1 });
 
 const audioDuration = (min: number) =>
   parameter(
     ["audio_duration", "duration", "audioDuration", "target_duration", "targetDuration"],
     withinOrAuto(finiteNumber, min, DURATION_SECONDS_RANGE.max).default(null),
+    "Length in seconds; open or 0: the language model decides, else 30.",
   );
 
 /** What a task is made of. Keys are what the service calls a value; units stand in the names. */
 export const generationSchema = z.object({
-  prompt: parameter(["prompt", "caption"], text.default("")),
-  lyrics: parameter("lyrics", lyricsText.default("")),
-  thinking: parameter("thinking", flag.default(false)),
+  prompt: parameter(
+    ["prompt", "caption"],
+    text.default(""),
+    "What the song should sound like: genre, instruments, mood, voice.",
+  ),
+  lyrics: parameter(
+    "lyrics",
+    lyricsText.default(""),
+    "Words to sing, with section tags such as [Verse] and [Chorus] on lines of their own; none, or [Instrumental], sings nothing.",
+  ),
+  thinking: parameter(
+    "thinking",
+    flag.default(false),
+    "The language model plans the song as audio codes before it is rendered.",
+  ),
   /** Null where the client named none: the language model may then find one, else it is DEFAULT_LANGUAGE. */
   vocalLanguage: parameter(
     ["vocal_language", "vocalLanguage", "language"],
     textOrNull.nullable().default(null),
+    "Language of the lyrics, such as en, ja or de; open: found by the language model or in the words.",
   ),
-  audioFormat: parameter("audio_format", oneOf(AUDIO_FORMATS).default("mp3")),
-  sampleMode: parameter("sample_mode", flag.default(false)),
-  sampleQuery: parameter(["sample_query", "sampleQuery", "description", "desc"], trimmed.default("")),
+  audioFormat: parameter("audio_format", oneOf(AUDIO_FORMATS).default("mp3"), "Format of the audio file."),
+  sampleMode: parameter(
+    "sample_mode",
+    flag.default(false),
+    "The language model writes caption, lyrics and metadata.",
+  ),
+  sampleQuery: parameter(
+    ["sample_query", "sampleQuery", "description", "desc"],
+    trimmed.default(""),
+    "A wish in one sentence, of which the language model makes caption, lyrics and metadata.",
+  ),
   /** `format` is this flag, not the audio format. */
-  useFormat: parameter(["use_format", "useFormat", "format"], flag.default(false)),
+  useFormat: parameter(
+    ["use_format", "useFormat", "format"],
+    flag.default(false),
+    "The language model rewrites caption and lyrics in the form that the models know best.",
+  ),
   /** Null: the default model. */
   model: parameter(
     ["model", "model_name", "modelName", "dit_model", "ditModel"],
     textOrNull.nullable().default(null),
+    "Name of a model of GET /v1/models; open: the default model.",
   ),
 
-  bpm: parameter("bpm", withinOrAuto(integer, BPM_RANGE.min, BPM_RANGE.max).default(null)),
-  keyScale: parameter(["key_scale", "keyscale", "keyScale", "key"], keyScale.default("")),
+  bpm: parameter(
+    "bpm",
+    withinOrAuto(integer, BPM_RANGE.min, BPM_RANGE.max).default(null),
+    "Beats per minute; open or 0: the language model decides, else the model hears it from the caption.",
+  ),
+  keyScale: parameter(
+    ["key_scale", "keyscale", "keyScale", "key"],
+    keyScale.default(""),
+    'Key, such as "F# minor".',
+  ),
   /** "2", "3", "4", "6" for 2/4, 3/4, 4/4, 6/8, or "". */
-  timeSignature: parameter(["time_signature", "timesignature", "timeSignature"], timeSignature.default("")),
+  timeSignature: parameter(
+    ["time_signature", "timesignature", "timeSignature"],
+    timeSignature.default(""),
+    "Beats in a bar: 2, 3, 4, or 6 for 6/8.",
+  ),
   audioDurationSeconds: audioDuration(DURATION_SECONDS_RANGE.min),
   /** Codes as they came, one value per item or one for all. They act with `thinking` or `use_audio_codes`. */
   audioCodes: parameter(
     ["audio_code_string", "audioCodeString", "audio_codes"],
     codeItems.nullable().default(null),
+    "The song as audio codes, five a second: one text of codes for all songs, or one for each. They act with thinking or use_audio_codes.",
   ),
-  useAudioCodes: parameter("use_audio_codes", flag.default(false)),
+  useAudioCodes: parameter(
+    "use_audio_codes",
+    flag.default(false),
+    "Makes the song of audio_code_string without the language model.",
+  ),
 
-  useRandomSeed: parameter("use_random_seed", flag.default(true)),
-  seed: parameter("seed", seedPositions.default([])),
-  batchSize: parameter("batch_size", within(integer, 1, 8).default(2)),
+  useRandomSeed: parameter(
+    "use_random_seed",
+    flag.default(true),
+    "Draws a seed for every song; false takes `seed`.",
+  ),
+  seed: parameter(
+    "seed",
+    seedPositions.default([]),
+    "A seed for each song; -1 or open: a random one. The same seed and settings make the same song.",
+  ),
+  batchSize: parameter(
+    "batch_size",
+    within(integer, 1, 8).default(2),
+    "Songs that are made, each from its own seed.",
+  ),
   ...renderParameters.denoise.shape,
   ...renderParameters.guidance.shape,
   ...renderParameters.edit.shape,
 
-  lmModelPath: parameter("lm_model_path", textOrNull.nullable().default(null)),
+  lmModelPath: parameter(
+    "lm_model_path",
+    textOrNull.nullable().default(null),
+    "Name of the language model; open: the default one.",
+  ),
   /** Clients name backends of other servers; there is one here. */
-  lmBackend: parameter("lm_backend", trimmed.default("vllm")),
-  lmTemperature: parameter("lm_temperature", within(finiteNumber, 0, 2).default(0.85)),
-  lmCfgScale: parameter("lm_cfg_scale", finiteNumber.default(2.5)),
-  lmNegativePrompt: parameter("lm_negative_prompt", text.default("NO USER INPUT")),
+  lmBackend: parameter(
+    "lm_backend",
+    trimmed.default("vllm"),
+    "Accepted for compatibility: there is one built-in backend.",
+  ),
+  lmTemperature: parameter(
+    "lm_temperature",
+    within(finiteNumber, 0, 2).default(0.85),
+    "How freely the language model writes; 0 takes the likeliest.",
+  ),
+  lmCfgScale: parameter(
+    "lm_cfg_scale",
+    finiteNumber.default(2.5),
+    "How strongly audio codes follow the words; 1 or less: no guidance.",
+  ),
+  lmNegativePrompt: parameter(
+    "lm_negative_prompt",
+    text.default("NO USER INPUT"),
+    "What guided audio codes are led away from.",
+  ),
   /** 0: off */
   lmTopK: parameter(
     "lm_top_k",
-    integer.transform((count) => Math.min(Math.max(count, 0), INT32_MAX)).default(0),
+    integer
+      .transform((count) => Math.min(Math.max(count, 0), INT32_MAX))
+      .meta({ type: "integer", minimum: 0 })
+      .default(0),
+    "Tokens that the language model chooses among; 0: all.",
   ),
   /** 1: off */
-  lmTopP: parameter("lm_top_p", topP(0.9).default(0.9)),
+  lmTopP: parameter(
+    "lm_top_p",
+    topP(0.9).default(0.9),
+    "Share of probability that the language model chooses within; 1: all.",
+  ),
   /** 1: off */
   lmRepetitionPenalty: parameter(
     "lm_repetition_penalty",
-    finiteNumber.transform((penalty) => (penalty <= 0 ? 1 : penalty)).default(1),
+    finiteNumber
+      .transform((penalty) => (penalty <= 0 ? 1 : penalty))
+      .meta({ type: "number" })
+      .default(1),
+    "Above 1, the language model repeats itself less.",
   ),
   /** Null: where the language model is able to write. */
-  useCotCaption: parameter(["use_cot_caption", "cot_caption", "cot-caption"], flag.nullable().default(null)),
-  useCotLanguage: parameter(["use_cot_language", "cot_language", "cot-language"], flag.default(true)),
+  useCotCaption: parameter(
+    ["use_cot_caption", "cot_caption", "cot-caption"],
+    flag.nullable().default(null),
+    "The language model rewords the caption while it plans; open: where it is able to write.",
+  ),
+  useCotLanguage: parameter(
+    ["use_cot_language", "cot_language", "cot-language"],
+    flag.default(true),
+    "The language model finds the language of the lyrics where none is named.",
+  ),
   constrainedDecoding: parameter(
     ["constrained_decoding", "constrainedDecoding", "constrained"],
     flag.default(true),
+    "Holds the language model to well-formed metadata.",
   ),
   /** The log tells what the language model was held to and what it wrote. */
-  constrainedDecodingDebug: parameter("constrained_decoding_debug", flag.default(false)),
+  constrainedDecodingDebug: parameter(
+    "constrained_decoding_debug",
+    flag.default(false),
+    "The log tells what the language model was held to and what it wrote.",
+  ),
   /** Accepted, and without effect: the songs of a batch are planned one by one. */
-  allowLmBatch: parameter(["allow_lm_batch", "allowLmBatch", "parallel_thinking"], flag.default(true)),
+  allowLmBatch: parameter(
+    ["allow_lm_batch", "allowLmBatch", "parallel_thinking"],
+    flag.default(true),
+    "Accepted, without effect: the songs of a batch are planned one by one.",
+  ),
 
-  taskType: parameter("task_type", oneOf(TASK_TYPES).default("text2music")),
+  taskType: parameter(
+    "task_type",
+    oneOf(TASK_TYPES).default("text2music"),
+    "What to make. All but text2music work on a source.",
+  ),
   /** Null: derived from the task type. */
-  instruction: parameter("instruction", textOrNull.nullable().default(null)),
+  instruction: parameter(
+    "instruction",
+    textOrNull.nullable().default(null),
+    "What the model is told to do; open: the words of the task type.",
+  ),
   referenceAudioPath: parameter(
     ["reference_audio_path", "ref_audio_path", "referenceAudioPath", "refAudioPath"],
     textOrNull.nullable().default(null),
+    "A recording whose timbre to take: an absolute path on the server, or the file of an earlier song.",
   ),
   srcAudioPath: parameter(
     ["src_audio_path", "ctx_audio_path", "sourceAudioPath", "srcAudioPath", "ctxAudioPath"],
     textOrNull.nullable().default(null),
+    "The recording to work on: an absolute path on the server, or the file of an earlier song. It sets the length.",
   ),
   /** extract and lego: the stem. */
-  trackName: parameter("track_name", trimmed.default("")),
+  trackName: parameter(
+    "track_name",
+    trimmed.default(""),
+    "The stem to extract, or to lay over the source (lego).",
+  ),
   /** complete: the stems to add. */
-  trackClasses: parameter(["track_classes", "trackClasses", "instruments"], textList.default([])),
-  globalCaption: parameter("global_caption", text.default("")),
+  trackClasses: parameter(
+    ["track_classes", "trackClasses", "instruments"],
+    textList.default([]),
+    "The stems to complete the source with.",
+  ),
+  globalCaption: parameter(
+    "global_caption",
+    text.default(""),
+    "What the whole song sounds like, where the prompt tells of one stem.",
+  ),
   /** Below 0: the song begins before the source. */
-  repaintingStartSeconds: parameter("repainting_start", finiteNumber.default(0)),
+  repaintingStartSeconds: parameter(
+    "repainting_start",
+    finiteNumber.default(0),
+    "Where what is made anew begins, in seconds; below 0: ahead of the source.",
+  ),
   /** Null: the end of the audio, which 0 and negative values mean as well. */
   repaintingEndSeconds: parameter(
     "repainting_end",
-    finiteNumber.transform((end) => (end <= 0 ? null : end)).default(null),
+    finiteNumber
+      .transform((end) => (end <= 0 ? null : end))
+      .meta({ type: ["number", "null"] })
+      .default(null),
+    "Where it ends, perhaps beyond the source; open or 0: the end of the source.",
   ),
-  analysisOnly: parameter("analysis_only", flag.default(false)),
-  fullAnalysisOnly: parameter("full_analysis_only", flag.default(false)),
-  extractCodesOnly: parameter("extract_codes_only", flag.default(false)),
+  analysisOnly: parameter(
+    "analysis_only",
+    flag.default(false),
+    "Makes no music: finds metadata for caption and lyrics.",
+  ),
+  fullAnalysisOnly: parameter(
+    "full_analysis_only",
+    flag.default(false),
+    "Makes no music: describes the source.",
+  ),
+  extractCodesOnly: parameter(
+    "extract_codes_only",
+    flag.default(false),
+    "Makes no music: tells the audio codes of the source.",
+  ),
 });
 
 /** Turbo models are distilled to few steps. */

@@ -59,14 +59,14 @@ function readIdText(value: string): string[] | undefined {
 
 const { bpm, audioDurationSeconds, keyScale, timeSignature } = generationSchema.shape;
 
-const formatTextSchema = z.object({
+export const formatTextSchema = z.object({
   prompt: parameter(["prompt", "caption"], text.default("")),
   lyrics: parameter("lyrics", lyricsText.default("")),
   temperature: parameter("temperature", within(finiteNumber, 0, 2).default(0.85)),
 });
 
 /** The metadata of `param_obj`, by the rules of generation requests. */
-const formatMetadataSchema = z.object({
+export const formatMetadataSchema = z.object({
   bpm,
   durationSeconds: audioDurationSeconds,
   keyScale,
@@ -103,7 +103,7 @@ function readParamObj(value: unknown): Fields {
   return parsed;
 }
 
-const sampleWishSchema = z.object({
+export const sampleWishSchema = z.object({
   query: parameter(["query", "sample_query", "description", "desc"], trimmed.default("")),
   instrumental: parameter("instrumental", flag.default(false)),
   /** Null: the model decides. */
@@ -122,7 +122,7 @@ export function parseSampleWish(fields: Fields, policy: RangePolicy): SampleWish
   return { ...parseObject(sampleWishSchema, new FieldSources(fields), policy, warnings), warnings };
 }
 
-const sampleType = parameter("sample_type", trimmed.default("simple_mode"));
+export const sampleType = parameter("sample_type", trimmed.default("simple_mode"));
 
 export type SampleType = "simple_mode" | "custom_mode";
 
@@ -154,7 +154,7 @@ export const parseTaskFilter = strictParser({
 const MAX_TITLE = 200;
 
 /** The body of PATCH /v1/tasks/{id}. What is absent stays; a title of "" takes the name away. */
-const taskMarks = z.strictObject({
+export const taskMarks = z.strictObject({
   title: z
     .string("must be text")
     .trim()

@@ -4,18 +4,20 @@ import { methodNotAllowed } from "../errors.js";
 import { ADAPTER_ENDPOINTS } from "./adapter-endpoints.js";
 import { audio } from "./audio.js";
 import { chatCompletions } from "./chat-completions.js";
+import { DESCRIPTION_ENDPOINTS } from "./description-endpoints.js";
 import { chatModels, MODEL_ENDPOINTS } from "./model-endpoints.js";
 import type { Endpoints, RouteContext } from "./route.js";
 import { TASK_ENDPOINTS } from "./task-endpoints.js";
 import { taskEvents } from "./task-events.js";
 
-const ENDPOINTS: Endpoints = {
+export const ENDPOINTS: Endpoints = {
   ...TASK_ENDPOINTS,
   "GET /v1/tasks/:id/events": taskEvents,
   "GET /v1/audio": audio,
   "POST /v1/chat/completions": chatCompletions,
   ...MODEL_ENDPOINTS,
   ...ADAPTER_ENDPOINTS,
+  ...DESCRIPTION_ENDPOINTS,
 };
 
 /**

@@ -4,7 +4,7 @@ import { parseModelSwitch } from "../request/service-bodies.js";
 import { command, type Endpoints, type Route, reading, sendEnvelope } from "./route.js";
 
 /** The version of the interface, not of the package. */
-const API_VERSION = "1.0";
+export const API_VERSION = "1.0";
 
 /** Needs no key unless configured so, because readiness probes have none; a wrong key is refused. */
 const health: Route =

@@ -1,0 +1,199 @@
+/** What the endpoints answer that tell of no task: the data of the envelope, unless said otherwise. */
+import { z } from "zod";
+import { taskRowSchema } from "../queue/task-row.js";
+
+const text = z.string();
+const warnings = z.array(text).meta({ description: "what was not taken literally" });
+const message = z.object({ message: text });
+
+export const errorAnswer = z
+  .object({
+    detail: text.meta({ description: "one line: what is wrong, and what to do" }),
+    error: z
+      .union([text, z.object({ message: text, type: text, param: z.null(), code: z.int() })])
+      .optional()
+      .meta({ description: "the same again, where some clients look for it" }),
+  })
+  .meta({ id: "Error" });
+
+export const acceptedTask = z
+  .object({
+    task_id: z.uuid(),
+    status: z.literal("queued"),
+    queue_position: z.int().min(1),
+    warnings,
+  })
+  .meta({ id: "AcceptedTask" });
+
+export const taskPage = z
+  .object({
+    tasks: z.array(taskRowSchema),
+    total: z.int().meta({ description: "tasks that the filter fits" }),
+    offset: z.int(),
+  })
+  .meta({ id: "TaskPage" });
+
+export const cancelledTask = z.object({ job_id: text, status: z.literal("cancelled") });
+export const removedTask = z.object({ task_id: text, status: z.enum(["cancelled", "deleted"]) });
+
+const count = z.int().min(0);
+export const statistics = z.object({
+  jobs: z.object({ total: count, queued: count, running: count, succeeded: count, failed: count }),
+  queue_size: count,
+  queue_maxsize: count,
+  avg_job_seconds: z.number(),
+});
+
+const sheet = {
+  caption: text,
+  lyrics: text,
+  bpm: z.number().nullable(),
+  key_scale: text,
+  time_signature: text,
+  duration: z.number().nullable().meta({ description: "seconds" }),
+  vocal_language: text,
+};
+export const songSheet = z.object({ ...sheet, warnings }).meta({ id: "SongSheet" });
+/** Older clients read some of it under other names. */
+export const wishedSheet = z.object({ ...sheet, warnings, keyscale: text, timesignature: text });
+export const randomSample = z.looseObject(sheet);
+
+export const health = z.object({
+  status: z.literal("ok"),
+  service: text,
+  version: text,
+  models_initialized: z.boolean(),
+  llm_initialized: z.boolean(),
+  loaded_model: text.nullable(),
+  loaded_lm_model: text.nullable(),
+});
+
+const model = z.object({ name: text, is_default: z.boolean(), is_loaded: z.boolean() });
+const languageModel = z.object({ name: text, is_loaded: z.boolean() });
+export const modelList = z.object({
+  models: z.array(model.omit({ is_loaded: true })),
+  default_model: text.nullable(),
+});
+export const modelInventory = z.object({
+  models: z.array(model.extend({ supported_task_types: z.array(text) })),
+  default_model: text.nullable(),
+  lm_models: z.array(languageModel),
+  loaded_lm_model: text.nullable(),
+  llm_initialized: z.boolean(),
+});
+export const modelSwitch = z.object({
+  message: text,
+  slot: z.int(),
+  loaded_model: text.nullable(),
+  loaded_lm_model: text.nullable(),
+  models: z.array(model),
+  lm_models: z.array(languageModel),
+  llm_initialized: z.boolean(),
+});
+export const reloadedModels = z.object({ message: text, reloaded: z.array(text) });
+
+/** Without the envelope. */
+export const chatModelList = z.object({
+  object: z.literal("list"),
+  data: z.array(z.looseObject({ id: text, name: text })),
+});
+export const chatCompletion = z.looseObject({
+  id: text,
+  object: z.literal("chat.completion"),
+  created: z.int(),
+  model: text,
+  choices: z.array(
+    z.object({
+      index: z.int(),
+      message: z.object({
+        role: z.literal("assistant"),
+        content: text,
+        audio: z.array(z.object({ type: z.literal("audio_url"), audio_url: z.object({ url: text }) })),
+      }),
+      finish_reason: text,
+    }),
+  ),
+});
+
+export const adapterStatus = z.object({
+  lora_loaded: z.boolean(),
+  use_lora: z.boolean(),
+  lora_scale: z.number(),
+  adapter_type: text.nullable(),
+  scales: z.record(text, z.number()),
+  active_adapter: text.nullable(),
+  adapters: z.array(text),
+  synthetic_default_mode: z.boolean(),
+});
+export const loadedAdapter = message.extend({ lora_path: text, adapter_name: text });
+export const unloadedAdapter = message;
+export const toggledAdapter = message.extend({ use_lora: z.boolean() });
+export const scaledAdapter = message.extend({ scale: z.number(), adapter_name: text.nullable() });
+
+export const startedTraining = message.extend({
+  tensor_dir: text,
+  output_dir: text,
+  config: z.looseObject({}),
+  run_id: text,
+  fp8_enabled: z.boolean().optional(),
+});
+export const stoppedTraining = message;
+export const exportedAdapter = z.looseObject({ message: text });
+const number = z.number().nullable();
+export const trainingStatus = z.object({
+  is_training: z.boolean(),
+  should_stop: z.boolean(),
+  current_step: z.int(),
+  current_loss: number,
+  status: text,
+  config: z.looseObject({}),
+  tensor_dir: text,
+  loss_history: z.array(z.object({ step: z.int(), loss: z.number() })),
+  tensorboard_url: z.null(),
+  tensorboard_logdir: text.nullable(),
+  training_log: text,
+  start_time: number,
+  current_epoch: z.int(),
+  steps_per_second: z.number(),
+  estimated_time_remaining: z.number(),
+  error: text.nullable(),
+  state: z.enum(["idle", "starting", "running", "stopping", "completed", "stopped", "failed"]),
+  run_id: text.nullable(),
+  adapter_type: text.nullable(),
+  total_steps: z.int(),
+  total_epochs: z.int(),
+  learning_rate: number,
+  grad_norm: number,
+  output_path: text.nullable(),
+});
+export const tensorInfo = z.object({
+  dataset_name: text,
+  num_samples: count,
+  custom_tag: text,
+  tensor_dir: text,
+  message: text,
+});
+
+const sample = z.looseObject({ index: count, filename: text, caption: text, labeled: z.boolean() });
+const samples = z.array(sample);
+export const scannedDataSet = message.extend({ num_samples: count, samples });
+export const dataSetContent = z.object({
+  message: text.optional(),
+  dataset_name: text,
+  num_samples: count,
+  labeled_count: count,
+  samples,
+});
+export const savedDataSet = message.extend({ save_path: text });
+export const dataSetSample = sample;
+export const updatedSample = message.extend({ sample });
+export const labeledDataSet = message.extend({ labeled_count: count, samples });
+export const preparedDataSet = message.extend({ output_dir: text, num_tensors: count });
+export const startedWork = z.object({ task_id: text, message: text, total: count });
+export const workStatus = z.looseObject({
+  task_id: text.nullable(),
+  status: z.enum(["idle", "running", "completed", "failed"]),
+  progress: text,
+  current: count,
+  total: count,
+});

@@ -1,0 +1,99 @@
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { expect } from "chai";
+import { OPERATIONS } from "../../../src/music/openapi/operations.js";
+import { generationSchema } from "../../../src/music/request/schema.js";
+import { ENDPOINTS } from "../../../src/music/routes/endpoints.js";
+import { namesOf } from "../../../src/parameters/names.js";
+import { type LiveServer, startLiveServer } from "../live-server.js";
+import { document } from "../openapi-check.js";
+import { temporaryDirectory } from "../tasks.js";
+
+type Schema = Record<string, unknown> & { properties: Record<string, Schema> };
+
+const bodyOf = (path: string) =>
+  document.paths[path]?.post?.requestBody?.content["application/json"]?.schema as Schema;
+
+describe("the OpenAPI document", () => {
+  it("is one by the rules of OpenAPI 3.1", async () => {
+    const { valid, errors } = await new Validator().validate({ ...document });
+    expect(errors).to.equal(undefined);
+    expect(valid).to.equal(true);
+  });
+
+  it("tells of every endpoint, and of no other", () => {
+    expect(Object.keys(OPERATIONS)).to.have.members(Object.keys(ENDPOINTS));
+  });
+
+  it("tells name, aliases, type and meaning of every parameter of a song", () => {
+    const { properties } = bodyOf("/release_task");
+    for (const type of Object.values(generationSchema.shape)) {
+      const [name, ...aliases] = namesOf(type);
+      const property = properties[name] as Schema;
+      expect(property, name).to.include.keys("description", "default");
+      expect(property, name).to.have.any.keys("type", "anyOf", "enum");
+      expect(property["x-aliases"] ?? [], name).to.deep.equal(aliases);
+    }
+    expect(Object.keys(properties)).to.have.length(Object.keys(generationSchema.shape).length);
+    expect(properties.inference_steps).to.deep.include({
+      type: "integer",
+      minimum: 1,
+      maximum: 200,
+      default: 8,
+    });
+    expect(properties.batch_size).to.deep.include({ type: "integer", minimum: 1, maximum: 8, default: 2 });
+    expect(properties.bpm?.anyOf).to.deep.equal([
+      { type: "integer", minimum: 30, maximum: 300 },
+      { type: "null" },
+    ]);
+    expect(properties.audio_format?.enum).to.deep.equal(["flac", "mp3", "opus", "aac", "wav", "wav32"]);
+  });
+
+  it("tells what must be sent, and the files of forms", () => {
+    expect(bodyOf("/v1/lora/load").required).to.deep.equal(["lora_path"]);
+    expect(bodyOf("/v1/training/start").required).to.deep.equal(["tensor_dir"]);
+    const form = document.paths["/release_task"]?.post?.requestBody?.content["multipart/form-data"]?.schema;
+    expect((form as Schema).properties).to.include.keys("src_audio", "reference_audio", "prompt");
+    const parameters = document.paths["/v1/tasks"]?.get?.parameters.map(({ name }) => name);
+    expect(parameters).to.deep.equal(["state", "favorite", "search", "offset", "limit"]);
+  });
+
+  it("gives every operation a name of its own, and every path its parameters", () => {
+    const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.values(methods).map((operation) => ({ path, ...operation })),
+    );
+    const ids = operations.map(({ operationId }) => operationId);
+    expect(new Set(ids).size).to.equal(ids.length);
+    for (const { path, parameters } of operations) {
+      const named = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+      const told = parameters.filter((parameter) => parameter.in === "path").map(({ name }) => name);
+      expect(told, path).to.deep.equal(named);
+    }
+  });
+});
+
+describe("a server's description of itself", () => {
+  let server: LiveServer;
+
+  before(async () => {
+    server = await startLiveServer(temporaryDirectory(), { SVC_API_KEY: "k1" });
+  });
+
+  after(() => server.close());
+
+  it("is there for programs, without a key", async () => {
+    const { status, body } = await server.client.get("/openapi.json");
+    expect(status).to.equal(200);
+    expect(body).to.include({ openapi: "3.1.1" });
+    expect(body.paths).to.deep.equal(JSON.parse(JSON.stringify(document.paths)));
+  });
+
+  it("is there for people, and asks nothing of another host", async () => {
+    const { status, body, headers } = await server.client.get("/docs");
+    expect(status).to.equal(200);
+    expect(headers.get("content-type")).to.include("text/html");
+    expect(body).to.include("POST /release_task").and.include("slow bossa nova");
+    expect(body).to.not.match(/(src|href)="(https?:)?\/\//);
+    const anchors = [...body.matchAll(/href="#([^"]+)"/g)].map(([, anchor]) => anchor);
+    for (const anchor of anchors) expect(body).to.include(`id="${anchor}"`);
+  });
+});
