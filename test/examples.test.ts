@@ -18,7 +18,7 @@ async function run(example: string, ...args: string[]): Promise<string> {
 describe("examples", () => {
   it("are all run here", () => {
     const names = readdirSync(examples).filter((name) => name !== "README.md");
-    expect(names).to.have.members(["build-town.mjs", "client.mjs", "embed.mjs"]);
+    expect(names).to.have.members(["build-town.mjs", "client.mjs", "embed.mjs", "follow.mjs"]);
   });
 
   it("make a song without a server", async () => {
@@ -41,6 +41,9 @@ describe("examples", () => {
       () => city.state("/state/summary"),
       ({ citizens }) => citizens.count > 0,
     );
+    const followed = await run("follow.mjs", "a slow waltz", file, server.client.url);
+    expect(followed).to.match(/DiT|Generating music.*%[\s\S]*seed \d+, \d+ bpm/);
+    expect((await server.client.get("/v1/tasks")).body.data.total).to.equal(1);
     await server.end("SIGTERM");
   });
 });

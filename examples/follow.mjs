@@ -1,0 +1,20 @@
+/**
+ * A song by the typed client, which browsers take too: submits, shows the progress as the server tells it, keeps the
+ * audio and removes the task.
+ *
+ *   node examples/follow.mjs "slow bossa nova, nylon guitar" song.mp3 [http://127.0.0.1:8001]
+ */
+import { writeFile } from "node:fs/promises";
+import { Carillon } from "carillon/client";
+
+const [prompt, file, url] = process.argv.slice(2);
+const carillon = new Carillon({ url });
+
+const parameters = { prompt, audio_duration: 20, batch_size: 1 };
+const task = await carillon.make(parameters, {
+  onProgress: ({ stage, progress }) => console.log(`${stage} ${Math.round(progress * 100)} %`),
+});
+const [song] = task.songs;
+await writeFile(file, Buffer.from(await (await carillon.download(song)).arrayBuffer()));
+console.log(`seed ${song.seed}, ${song.metas.bpm} bpm, ${song.metas.keyscale}`);
+await carillon.delete(task.task_id);

@@ -1,0 +1,128 @@
+import { readFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect } from "chai";
+import { Carillon, CarillonError, TaskFailedError, type TaskProgress } from "../../src/client/index.js";
+import { ServedProcess } from "../e2e/served-process.js";
+import { shortSong } from "../music/live-server.js";
+import { temporaryDirectory } from "../music/tasks.js";
+
+const fails = async (work: Promise<unknown>): Promise<Error> => {
+  const outcome = await work.catch((error: unknown) => error);
+  expect(outcome).to.be.instanceOf(Error);
+  return outcome as Error;
+};
+
+describe("the client", () => {
+  const directory = temporaryDirectory();
+  let server: ServedProcess;
+  let carillon: Carillon;
+  const start = async (settings: Record<string, string> = {}) => {
+    server = await ServedProcess.startStub(directory, 300, { SVC_API_KEY: "k1", ...settings });
+    carillon = new Carillon({ url: server.client.url, key: "k1" });
+  };
+
+  before(() => start());
+  after(() => server.end("SIGTERM"));
+
+  it("takes nothing of the server but types, so that a browser can load it", () => {
+    const source = readFileSync(new URL("../../src/client/index.ts", import.meta.url), "utf8");
+    const imports = source.match(/^import .*/gm) as string[];
+    expect(imports).to.not.be.empty;
+    for (const line of imports) expect(line).to.match(/^import type /);
+    expect(source).to.not.match(/\bimport\(|\brequire\(|^export .* from /m);
+  });
+
+  it("makes a song, tells how far it is, downloads, names, lists and deletes it", async () => {
+    const seen: TaskProgress[] = [];
+    const task = await carillon.make(
+      { ...shortSong, prompt: "a waltz", seed: 5, use_random_seed: false },
+      {
+        onProgress: (progress) => seen.push(progress),
+      },
+    );
+    expect(seen[0]).to.deep.include({ stage: "queued", position: 1 });
+    expect(seen.map(({ stage }) => stage)).to.include("Preparing inputs...");
+    const [song] = task.songs;
+    expect(song?.seed).to.equal(5);
+    const audio = await carillon.download(song as { file: string });
+    expect(audio.size).to.equal(song?.bytes);
+    expect((await fetch(carillon.audioUrl(song as { file: string }))).status).to.equal(200);
+    expect((await carillon.mark(task.task_id, { title: "Waltz" })).title).to.equal("Waltz");
+    const page = await carillon.list({ search: "waltz", state: "succeeded", limit: 5 });
+    expect(page.tasks.map(({ task_id }) => task_id)).to.deep.equal([task.task_id]);
+    expect(await carillon.delete(task.task_id)).to.deep.equal({ task_id: task.task_id, status: "deleted" });
+    expect(await fails(carillon.task(task.task_id))).to.include({ status: 404 });
+  });
+
+  it("says what is wrong with a request, and with a key", async () => {
+    const error = await fails(carillon.submit({ task_type: "cover" }));
+    expect(error).to.be.instanceOf(CarillonError).and.include({ status: 400 });
+    expect(error.message).to.include("task_type cover needs a source");
+    const stranger = new Carillon({ url: server.client.url, key: "k2" });
+    expect(await fails(stranger.list())).to.include({ status: 401, message: "Invalid API key" });
+  });
+
+  it("sends recordings as files, beside lists", async () => {
+    const parameters = { ...shortSong, task_type: "complete" as const, track_classes: ["drums", "bass"] };
+    const error = await fails(carillon.submit({ ...parameters, src_audio: new Blob(["no audio"]) }));
+    expect(error.message).to.match(/^src_audio/);
+  });
+
+  it("makes one task of a submission that is repeated under a key", async () => {
+    const idempotencyKey = "the-only-one";
+    const [first, second] = await Promise.all(
+      [1, 2].map(() => carillon.submit(shortSong, { idempotencyKey })),
+    );
+    expect(second).to.deep.equal(first);
+  });
+
+  it("cancels what it waits for, and tells of a task that somebody else cancelled", async () => {
+    const giveUp = new AbortController();
+    const given = carillon.make(shortSong, {
+      signal: giveUp.signal,
+      onProgress: () => giveUp.abort(new Error("enough")),
+    });
+    expect((await fails(given)).message).to.equal("enough");
+    const [latest] = (await carillon.list({ limit: 1 })).tasks;
+    expect(latest).to.include({ state: "failed", error: "Cancelled by user" });
+    const { task_id: id } = await carillon.submit(shortSong);
+    const waiting = fails(carillon.wait(id));
+    await carillon.cancel(id);
+    expect(await waiting)
+      .to.be.instanceOf(TaskFailedError)
+      .and.include({ message: "Cancelled by user" });
+    expect(await fails(carillon.wait("no-such-task"))).to.include({ status: 404 });
+  });
+
+  it("waits on where the service is killed and started again", async () => {
+    const { task_id: id } = await carillon.submit({ ...shortSong, prompt: "through the night" });
+    const { port } = new URL(server.client.url);
+    const waiting = carillon.wait(id);
+    await server.end("SIGKILL");
+    await start({ SVC_API_PORT: port });
+    expect(await waiting).to.include({ state: "succeeded", prompt: "through the night" });
+  });
+
+  it("polls where a proxy keeps the events to itself", async () => {
+    const proxy: Server = createServer((request, response) => {
+      if (request.url?.endsWith("/events")) return;
+      void fetch(server.client.url + request.url, { headers: { "X-API-Key": "k1" } }).then(async (answer) => {
+        response.writeHead(answer.status).end(await answer.text());
+      });
+    });
+    proxy.on("error", () => {});
+    await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+    const url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    const behind = new Carillon({ url, key: "k1", silenceSeconds: 0.2 });
+    const { task_id: id } = await carillon.submit(shortSong);
+    expect(await behind.wait(id)).to.include({ state: "succeeded" });
+    proxy.closeAllConnections();
+    await new Promise((resolve) => proxy.close(resolve));
+  });
+
+  it("gives up where nobody answers for too long", async () => {
+    const nobody = new Carillon({ url: "http://127.0.0.1:9", patienceSeconds: 0 });
+    expect((await fails(nobody.wait("any"))).message).to.include("fetch failed");
+  });
+});
