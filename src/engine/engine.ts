@@ -12,7 +12,7 @@ import type {
 } from "./addon.js";
 import { type Checkpoint, Checkpoints } from "./checkpoints.js";
 import { EngineError } from "./errors.js";
-import { chooseDevices, type Gpu, listGpus } from "./gpus.js";
+import { chooseDevices, type Gpu, listGpus, readGpus } from "./gpus.js";
 import { LanguageModel, TextContext } from "./language-model.js";
 import { loadAddon } from "./native.js";
 import * as planner from "./planner.js";
@@ -111,6 +111,10 @@ export class Engine implements MusicEngine {
       return gpu === undefined ? device : { ...device, description: gpu.name, memoryBytes: gpu.totalBytes };
     });
     return { ...info, devices };
+  }
+
+  async gpus(): Promise<readonly Gpu[]> {
+    return this.#gpus.length === 0 ? [] : readGpus();
   }
 
   slots(): SlotState[] {

@@ -1,5 +1,6 @@
 /** The GPUs of this machine, by NVIDIA's own tool: asking CUDA would take memory on each of them. */
-import { execFileSync } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
+import { promisify } from "node:util";
 
 export interface Gpu {
   /** As libtorch knows it: cuda:0, ... */
@@ -9,7 +10,9 @@ export interface Gpu {
   totalBytes: number;
 }
 
-const QUERY = "index,uuid,memory.free,memory.total,name";
+const TOOL = "nvidia-smi";
+const QUERY = ["--query-gpu=index,uuid,memory.free,memory.total,name", "--format=csv,noheader,nounits"];
+const TIMEOUT_MS = 10_000;
 const MEGABYTE = 2 ** 20;
 
 /** The GPUs that CUDA shows this process; none where there is no driver. */
@@ -17,20 +20,27 @@ export function listGpus(): Gpu[] {
   // The order that nvidia-smi has, unless the user wants another: then a number does not tell which GPU it is.
   process.env.CUDA_DEVICE_ORDER ??= "PCI_BUS_ID";
   if (process.env.CUDA_DEVICE_ORDER !== "PCI_BUS_ID") return [];
-  let rows: string[][];
   try {
-    const output = execFileSync("nvidia-smi", [`--query-gpu=${QUERY}`, "--format=csv,noheader,nounits"], {
-      encoding: "utf8",
-      stdio: ["ignore", "pipe", "ignore"],
-      timeout: 10_000,
-    });
-    rows = output
-      .trim()
-      .split("\n")
-      .map((line) => line.split(", "));
+    return gpusOf(
+      execFileSync(TOOL, QUERY, {
+        encoding: "utf8",
+        stdio: ["ignore", "pipe", "ignore"],
+        timeout: TIMEOUT_MS,
+      }),
+    );
   } catch {
     return []; // No driver, no GPU: libtorch says so where one was asked for.
   }
+}
+
+/** The same while the process does other things, for what changes: how much of their memory is free. */
+export async function readGpus(): Promise<Gpu[]> {
+  return gpusOf((await promisify(execFile)(TOOL, QUERY, { timeout: TIMEOUT_MS })).stdout);
+}
+
+function gpusOf(table: string): Gpu[] {
+  const lines = table.trim().split("\n");
+  const rows = lines.map((line) => line.split(", "));
   return visible(rows, process.env.CUDA_VISIBLE_DEVICES).map(([, , free, total, ...name], position) => ({
     device: `cuda:${position}`,
     name: name.join(", "),

@@ -16,6 +16,7 @@ import type {
   TrainingOptions,
   TrainingResult,
 } from "./addon.js";
+import type { Gpu } from "./gpus.js";
 import type { RenderParameters } from "./render-parameters.js";
 
 /** Musical facts of a song. Null or "" where unknown. */
@@ -262,6 +263,8 @@ export interface MusicEngine {
   readonly usesEmbeddedModel: boolean;
   /** The machine's devices, as the addon sees them. */
   runtimeInfo(): RuntimeInfo;
+  /** The GPUs that it may compute on, and what of their memory is free just now. */
+  gpus(): Promise<readonly Gpu[]>;
   slots(): SlotState[];
   /** Loaded slots first, then what the checkpoint directory holds. */
   models(): ModelEntry[];

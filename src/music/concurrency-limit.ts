@@ -6,6 +6,8 @@ export interface Caller {
   address: string;
   /** Fires when the caller has gone. */
   signal: AbortSignal;
+  /** Of the request, as the log names it. */
+  requestId?: string | undefined;
 }
 
 export interface ConcurrencyOptions {

@@ -31,6 +31,7 @@ import type { SubmissionKey } from "./request/idempotency.js";
 import type { GenerationRequest } from "./request/schema.js";
 import type { FormatInput, SampleWish } from "./request/service-bodies.js";
 import { checkWords, plansUnasked } from "./song/job-context.js";
+import { Telemetry } from "./telemetry.js";
 import { AdapterTrainer } from "./training/trainer.js";
 import { refusalOf, TextWriter, type WrittenText } from "./words/text-writer.js";
 
@@ -59,6 +60,7 @@ export class MusicService {
   readonly dataSet: DataSetEditor;
   readonly labeling: LabelTasks;
   readonly preparations: PreparationTasks;
+  readonly telemetry: Telemetry;
   /** Files that came with tasks that have not ended. */
   readonly uploadsDirectory: string;
   /** Settled once: what is loaded meanwhile does not change what a request means. */
@@ -131,6 +133,15 @@ export class MusicService {
       log,
     );
     this.#events = new TaskEvents(this.#queue);
+    this.telemetry = new Telemetry(
+      {
+        queue: this.#queue,
+        statistics: this.#statistics,
+        engine,
+        audioBytes: () => this.#retention.audioBytes,
+      },
+      log,
+    );
   }
 
   /** Takes up stored tasks and lets expired ones go. Requests may come from then on; jobs wait for `start`. */
@@ -234,7 +245,10 @@ export class MusicService {
       if (refusal instanceof RequestError) throw refusal;
     });
     const admitted = await this.#inputs.admit(request, this.#whileServing(caller));
-    const { task, position } = await this.#queue.submit(admitted, key);
+    const { task, position } = await this.#queue.submit(admitted, {
+      submission: key,
+      requestId: caller.requestId,
+    });
     return { task_id: task.id, status: "queued", queue_position: position, warnings: request.warnings };
   }
 

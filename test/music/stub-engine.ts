@@ -10,6 +10,7 @@ export function stubEngine(renderMs: () => number): MusicEngine {
   const engine: Partial<MusicEngine> = {
     usesEmbeddedModel: false,
     runtimeInfo: () => ({ libtorchVersion: "", devices: [], cpuDtype: "float32" }),
+    gpus: async () => [{ device: "cuda:0", name: "stub", freeBytes: 3e9, totalBytes: 4e9 }],
     slots: () => [SLOT],
     models: () => [],
     languageModels: () => [],

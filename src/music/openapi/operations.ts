@@ -365,6 +365,11 @@ const SERVICE: Record<string, Operation> = {
     answer: { media: "application/json", description: "OpenAPI 3.1" },
     isOpen: true,
   },
+  "GET /metrics": {
+    tag: "Service",
+    summary: "Counters and times for Prometheus",
+    answer: { media: "text/plain", description: "Prometheus' text format" },
+  },
   "GET /docs": {
     tag: "Service",
     summary: "This description, for people",

@@ -72,13 +72,23 @@ interface QueueEvents {
   /** Positions of waiting tasks have changed. */
   moved: [];
   /** A running task has begun or has come further. */
-  progress: [id: string, progress: TaskProgress];
+  progress: [id: string, progress: TaskProgress, requestId: string | undefined];
+  /** A task has ended, however. */
+  ended: [task: Task];
+}
+
+/** What brought a task, beside its request. */
+export interface Origin {
+  submission?: SubmissionKey | null;
+  /** Of the HTTP request, as log lines name it. */
+  requestId?: string | undefined;
 }
 
 interface WaitingTask {
   id: string;
   sequence: number;
   interruptions: number;
+  requestId: string | undefined;
   /** How often a full disk took its song in this life of the process. */
   diskFailures: number;
   /** Lets others go first for a while, as it may be what ended the process or what does not fit on the disk. */
@@ -128,10 +138,10 @@ export class TaskQueue {
   ) {}
 
   /** Takes up a task that the store holds; for the start, before `recover`. */
-  takeUp({ id, sequence, interruptions, state }: Task): void {
+  takeUp({ id, sequence, interruptions, requestId, state }: Task): void {
     this.#nextSequence = Math.max(this.#nextSequence, sequence + 1);
     if (state === "queued" || state === "running") {
-      this.#enqueue({ id, sequence, interruptions, diskFailures: 0, isHeld: false });
+      this.#enqueue({ id, sequence, interruptions, requestId, diskFailures: 0, isHeld: false });
     }
     if (state === "running") this.#interrupted.push(id);
     this.statistics.moved(null, state === "running" ? "queued" : state);
@@ -142,7 +152,7 @@ export class TaskQueue {
     for (const id of this.#interrupted.splice(0)) {
       const task = this.#waiting.find((waiting) => waiting.id === id) as WaitingTask;
       task.interruptions++;
-      this.log.warn({ task: id, interruptions: task.interruptions }, "task was interrupted");
+      this.log.warn({ ...named(task), interruptions: task.interruptions }, "task was interrupted");
       try {
         await this.#recordInterruption(task);
       } catch (err) {
@@ -199,7 +209,7 @@ export class TaskQueue {
   /** Accepts a task. `position` counts the waiting tasks, this one included. */
   async submit(
     request: GenerationRequest,
-    key: SubmissionKey | null = null,
+    { submission = null, requestId }: Origin = {},
   ): Promise<{ task: Task; position: number }> {
     this.assertRoom();
     this.#admitting++;
@@ -212,7 +222,8 @@ export class TaskQueue {
       finishedAtMs: null,
       interruptions: 0,
       request,
-      ...(key === null ? {} : { submission: { ...key, position } }),
+      ...(submission && { submission: { ...submission, position } }),
+      ...(requestId && { requestId }),
       result: null,
       error: null,
       progress: 0,
@@ -223,6 +234,7 @@ export class TaskQueue {
       this.#admitting--;
     }
     this.takeUp(task);
+    this.log.info({ task: task.id, request: requestId, position }, "task accepted");
     this.events.emit("queued", task.id);
     this.#startNext();
     return { task, position };
@@ -280,7 +292,7 @@ export class TaskQueue {
     for (const job of this.#running.values()) {
       job.isAbandoned = true;
       await this.#recordAborted(job, job.controller.signal.reason).catch((err: unknown) => {
-        this.log.error({ task: job.task.id, err }, "the end of a task could not be recorded");
+        this.log.error({ ...named(job.task), err }, "the end of a task could not be recorded");
       });
     }
   }
@@ -367,7 +379,8 @@ export class TaskQueue {
         state: "running",
         startedAtMs,
       }));
-      this.events.emit("progress", task.id, job.progress);
+      this.log.info(named(job.task), "task begins");
+      this.events.emit("progress", task.id, job.progress, task.requestId);
       if (this.#beginFailures > 0) this.log.info("the store can be written again");
       this.#beginFailures = 0;
       return task;
@@ -377,7 +390,7 @@ export class TaskQueue {
         this.#enqueue(job.task);
         this.#pause(error);
       } else {
-        this.log.error({ task: job.task.id, err: error }, "a task could not begin and is left out");
+        this.log.error({ ...named(job.task), err: error }, "a task could not begin and is left out");
       }
       return null;
     }
@@ -393,14 +406,14 @@ export class TaskQueue {
       signal.throwIfAborted();
       const report = (progress: TaskProgress) => {
         job.progress = progress;
-        this.events.emit("progress", task.id, progress);
+        this.events.emit("progress", task.id, progress, task.requestId);
       };
       const result = await this.jobs.run(task, { signal, report });
       return { state: "succeeded", result, progress: 1 };
     } catch (error) {
       const cause: unknown = signal.aborted ? signal.reason : error;
-      if (signal.aborted) this.log.info({ task: job.task.id, reason: oneLine(cause) }, "task stopped");
-      else this.log.error({ task: job.task.id, err: cause }, "task failed");
+      if (signal.aborted) this.log.info({ ...named(job.task), reason: oneLine(cause) }, "task stopped");
+      else this.log.error({ ...named(job.task), err: cause }, "task failed");
       if (isShutdown(cause)) return { state: "queued" };
       if (hasCode(cause, "DEVICE_LOST")) {
         this.#started = false;
@@ -420,7 +433,7 @@ export class TaskQueue {
         return;
       } catch (error) {
         if (attempt === 0)
-          this.log.error({ task: job.task.id, err: error }, "the end of a task cannot be recorded");
+          this.log.error({ ...named(job.task), err: error }, "the end of a task cannot be recorded");
         if (!(error instanceof StoreError)) return;
         job.failure = error;
         for (const tell of job.onFailure.splice(0)) tell();
@@ -458,10 +471,16 @@ export class TaskQueue {
     const endedAtMs = Date.now();
     const task = await this.#change(id, (current) => ({ ...current, ...change, finishedAtMs, endedAtMs }));
     this.statistics.moved(from, change.state);
+    this.events.emit("ended", task);
     await this.jobs.ended(task).catch((err: unknown) => {
       this.log.error({ task: id, err }, "what belonged to a task could not be removed");
     });
   }
+}
+
+/** A task as log lines name it. */
+function named({ id, requestId }: WaitingTask): { task: string; request: string | undefined } {
+  return { task: id, request: requestId };
 }
 
 function isShutdown(cause: unknown): boolean {

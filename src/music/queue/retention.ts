@@ -56,6 +56,11 @@ export class Retention {
     return this.#oldestFirst().at(-1)?.finishedAtMs ?? null;
   }
 
+  /** Of all songs. */
+  get audioBytes(): number {
+    return [...this.#finished.values()].reduce((sum, task) => sum + task.audioBytes, 0);
+  }
+
   /** The audio that a finished task names; undefined where there is no such task. */
   audioOf(id: string): readonly string[] | undefined {
     return this.#finished.get(id)?.audioNames;

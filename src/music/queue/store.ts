@@ -72,6 +72,8 @@ export interface Task {
   request: GenerationRequest;
   /** The client's key of the submission, the digest of its body, and the position that was told. */
   submission?: { key: string; digest: string; position: number };
+  /** The HTTP request that brought it, as the log names it. */
+  requestId?: string;
   /** What a person calls it. */
   title?: string;
   /** Kept until a person removes it, whatever its age. */

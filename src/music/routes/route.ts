@@ -83,5 +83,6 @@ export function whileHeld(
 export function callerOf(request: Request, response: Response): Caller {
   const gone = new AbortController();
   response.on("close", () => gone.abort());
-  return { address: request.socket.remoteAddress ?? "", signal: gone.signal };
+  const requestId = response.get("X-Request-Id");
+  return { address: request.socket.remoteAddress ?? "", signal: gone.signal, requestId };
 }

@@ -1,0 +1,146 @@
+/** What a server tells of its work to those who watch it: Prometheus metrics, and log lines of every task's way. */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { MusicEngine } from "../engine/types.js";
+import type { Logger } from "../log.js";
+import type { TaskQueue } from "./queue/queue.js";
+import type { JobStatistics } from "./queue/statistics.js";
+import type { Task, TaskState } from "./queue/store.js";
+
+/** From a token's time to the longest songs on a slow machine. */
+const SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800];
+const STATES: readonly TaskState[] = ["queued", "running", "succeeded", "failed"];
+
+export interface Measured {
+  queue: TaskQueue;
+  statistics: JobStatistics;
+  engine: MusicEngine;
+  /** Of all songs that are kept. */
+  audioBytes: () => number;
+}
+
+interface StageUnderWay {
+  stage: string;
+  startedMs: number;
+}
+
+/** A task, and the request that brought it, as every line of the log names them. */
+interface TaskNames {
+  task: string;
+  request: string | undefined;
+}
+
+export class Telemetry {
+  readonly #registry = new Registry();
+  /** By task. */
+  readonly #stages = new Map<string, StageUnderWay>();
+  readonly #stageSeconds: Histogram<"stage">;
+  readonly #jobSeconds: Histogram<"task_type">;
+  readonly #ended: Counter<"task_type" | "outcome">;
+  #hasProcessMetrics = false;
+
+  constructor(
+    { queue, statistics, engine, audioBytes }: Measured,
+    private readonly log: Logger,
+  ) {
+    const registers = [this.#registry];
+    const buckets = SECONDS;
+    this.#stageSeconds = new Histogram({
+      name: "carillon_stage_seconds",
+      help: "Time that a stage of a task took",
+      labelNames: ["stage"],
+      buckets,
+      registers,
+    });
+    this.#jobSeconds = new Histogram({
+      name: "carillon_job_seconds",
+      help: "Time from the begin of a task to its end",
+      labelNames: ["task_type"],
+      buckets,
+      registers,
+    });
+    this.#ended = new Counter({
+      name: "carillon_tasks_ended_total",
+      help: "Tasks that ended since the process started",
+      labelNames: ["task_type", "outcome"],
+      registers,
+    });
+    new Gauge({
+      name: "carillon_tasks",
+      help: "Tasks that are kept, by state",
+      labelNames: ["state"],
+      registers,
+      collect() {
+        for (const state of STATES) this.set({ state }, statistics.counts[state]);
+      },
+    });
+    this.#gauge("carillon_queue_length", "Tasks that wait", () => queue.waitingCount);
+    this.#gauge("carillon_audio_bytes", "Size of all songs that are kept", audioBytes);
+    new Gauge({
+      name: "carillon_gpu_memory_bytes",
+      help: "Memory of a GPU, by all processes on it",
+      labelNames: ["device", "state"],
+      registers,
+      async collect() {
+        this.reset();
+        const gpus = await engine.gpus().catch((err: unknown) => {
+          log.warn({ err }, "the memory of the GPUs cannot be read");
+          return [];
+        });
+        for (const { device, freeBytes, totalBytes } of gpus) {
+          this.set({ device, state: "free" }, freeBytes);
+          this.set({ device, state: "used" }, totalBytes - freeBytes);
+        }
+      },
+    });
+    queue.events.on("progress", (task, { stage }, request) => this.#enter({ task, request }, stage));
+    queue.events.on("ended", (task) => this.#end(task));
+  }
+
+  /** In Prometheus' text format. What the process itself is like is measured once somebody asks. */
+  async metrics(): Promise<{ type: string; text: string }> {
+    if (!this.#hasProcessMetrics) collectDefaultMetrics({ register: this.#registry });
+    this.#hasProcessMetrics = true;
+    return { type: this.#registry.contentType, text: await this.#registry.metrics() };
+  }
+
+  #gauge(name: string, help: string, value: () => number): void {
+    const registers = [this.#registry];
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(value());
+      },
+    });
+  }
+
+  /** Stages of the songs of a batch count as one kind each. */
+  #enter(names: TaskNames, text: string): void {
+    const stage = text.replace(/ \(.*\)|\.{3}$/g, "");
+    if (this.#stages.get(names.task)?.stage === stage) return;
+    this.#leave(names);
+    this.#stages.set(names.task, { stage, startedMs: performance.now() });
+    this.log.debug({ ...names, stage }, "stage begins");
+  }
+
+  #leave(names: TaskNames): void {
+    const current = this.#stages.get(names.task);
+    if (current === undefined) return;
+    this.#stages.delete(names.task);
+    const { stage, startedMs } = current;
+    const seconds = (performance.now() - startedMs) / 1000;
+    this.#stageSeconds.observe({ stage }, seconds);
+    this.log.debug({ ...names, stage, seconds }, "stage ended");
+  }
+
+  #end({ id, request, requestId, state, startedAtMs, endedAtMs = Date.now() }: Task): void {
+    const names = { task: id, request: requestId };
+    this.#leave(names);
+    const labels = { task_type: request.taskType };
+    this.#ended.inc({ ...labels, outcome: state });
+    const seconds = startedAtMs === undefined ? 0 : (endedAtMs - startedAtMs) / 1000;
+    if (startedAtMs !== undefined) this.#jobSeconds.observe(labels, Math.max(seconds, 0));
+    this.log.info({ ...names, state, seconds }, "task ended");
+  }
+}
