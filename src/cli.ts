@@ -128,6 +128,15 @@ program
     preprocess(directory, options, interruptSignal()),
   );
 
+program
+  .command("doctor")
+  .description("look for all that a server needs, and say how to mend what is not there")
+  .action(async () => {
+    // Loaded here, for no other command needs it.
+    const { doctor } = await import("./doctor.js");
+    if (!(await doctor())) process.exitCode = 1;
+  });
+
 const models = program.command("models").description("list models, or download one");
 
 models

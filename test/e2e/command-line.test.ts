@@ -1,6 +1,7 @@
 import { type ChildProcess, execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
@@ -222,6 +223,36 @@ describe("the command line", () => {
     const { code, stdout } = await carillon(["models"]);
     expect(code).to.equal(0);
     expect(stdout).to.include("carillon-nano");
+  });
+
+  it("finds nothing in the way of a server on this machine, and the embedded model", async () => {
+    const { code, stdout } = await carillon(["doctor"], { SVC_HOME: directory, SVC_API_PORT: "0" });
+    expect(code, stdout).to.equal(0);
+    expect(stdout).to.match(/^ok {3}ffmpeg: ffmpeg version/m);
+    expect(stdout).to.match(/^ok {3}native core: libtorch 2\.\d+/m);
+    expect(stdout).to.match(/^note models: carillon-nano.*\n {5}-> npx carillon models pull/m);
+    expect(stdout).to.match(/^ok {3}songs and tasks: .* GiB free in /m);
+    expect(stdout.trim().split("\n").at(-1)).to.equal("Nothing is in the way.");
+  });
+
+  it("says what is in the way, and a line that mends each", async () => {
+    const taken = createServer().listen(0, "127.0.0.1");
+    await once(taken, "listening");
+    const { port } = taken.address() as AddressInfo;
+    const here = { SVC_HOME: directory, SVC_API_PORT: String(port) };
+    const poor = { ...here, PATH: directory, CARILLON_ADDON: join(directory, "absent.node") };
+    const { code, stdout } = await carillon(["doctor"], poor);
+    taken.close();
+    expect(code).to.equal(1);
+    expect(stdout).to.match(/^BAD {2}ffmpeg: .*\n {5}-> install it/m);
+    expect(stdout).to.match(/^BAD {2}native core: .*\n {5}-> npm run setup/m);
+    expect(stdout).to.match(
+      /^note port of the music: \d+ of 127\.0\.0\.1 is taken.*\n {5}-> .*SVC_API_PORT/m,
+    );
+    expect(stdout).to.include("2 of ");
+    const unread = await carillon(["doctor"], { ...here, SVC_QUEUE_MAXSIZE: "many" });
+    expect(unread.code).to.equal(1);
+    expect(unread.stdout).to.match(/^BAD {2}settings: SVC_QUEUE_MAXSIZE.*\n {5}-> set SVC_QUEUE_MAXSIZE/m);
   });
 
   it("names the setting that it cannot read", async () => {
