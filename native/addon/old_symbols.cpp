@@ -1,0 +1,121 @@
+// One binary for every Linux from glibc 2.28 and GCC 8 on: what newer C and C++ libraries offer under newer symbol
+// versions only, made of what the old ones have. The linker sends calls here (--wrap, see CMakeLists.txt);
+// scripts/release refuses a binary that asks for newer versions, whichever compiler made it.
+#if defined(__linux__) && defined(__GLIBC__)
+#include <locale.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <condition_variable>
+#include <cstdio>
+#include <mutex>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+// The version that every symbol of glibc had on the first system of its kind.
+#if defined(__x86_64__)
+#define OLDEST_GLIBC "GLIBC_2.2.5"
+#else
+#define OLDEST_GLIBC "GLIBC_2.17"
+#endif
+
+__asm__(".symver carillon_old_exp, exp@" OLDEST_GLIBC);
+__asm__(".symver carillon_old_pthread_once, pthread_once@" OLDEST_GLIBC);
+__asm__(".symver carillon_old_wait, _ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE@GLIBCXX_3.4.11");
+
+namespace {
+
+constexpr long kNanosecondsPerSecond = 1'000'000'000;
+
+/// Numbers are written with a point in every locale of the process.
+locale_t c_locale() {
+  static const locale_t locale = newlocale(LC_ALL_MASK, "C", nullptr);
+  return locale;
+}
+
+}  // namespace
+
+extern "C" {
+
+double carillon_old_exp(double);
+int carillon_old_pthread_once(pthread_once_t*, void (*)());
+void carillon_old_wait(std::condition_variable*, std::unique_lock<std::mutex>*);
+
+/// Whether reference counts may do without atomic operations: they may not.
+__attribute__((visibility("hidden"))) char __libc_single_threaded = 0;
+
+double __wrap_exp(double x) { return carillon_old_exp(x); }
+
+int __wrap_pthread_once(pthread_once_t* once, void (*routine)()) { return carillon_old_pthread_once(once, routine); }
+
+int __wrap_fstat(int descriptor, struct stat* status) {
+  return static_cast<int>(syscall(SYS_fstat, descriptor, status));
+}
+
+/// On the clock of pthread_cond_timedwait; whoever waits asks again where the system's time was set meanwhile.
+int __wrap_pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
+                                  const timespec* until) {
+  timespec now{}, system{};
+  clock_gettime(clock, &now);
+  clock_gettime(CLOCK_REALTIME, &system);
+  long nanoseconds = system.tv_nsec + until->tv_nsec - now.tv_nsec;
+  timespec limit{system.tv_sec + until->tv_sec - now.tv_sec, nanoseconds};
+  for (; limit.tv_nsec < 0; limit.tv_sec--) limit.tv_nsec += kNanosecondsPerSecond;
+  for (; limit.tv_nsec >= kNanosecondsPerSecond; limit.tv_sec++) limit.tv_nsec -= kNanosecondsPerSecond;
+  return pthread_cond_timedwait(condition, mutex, &limit);
+}
+
+void __wrap__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(std::condition_variable* self,
+                                                                       std::unique_lock<std::mutex>* lock) {
+  carillon_old_wait(self, lock);
+}
+
+// Moved as they were before moving was told apart: by a copy of a counted text.
+void __wrap__ZNSt13runtime_errorC2EOS_(std::runtime_error* self, const std::runtime_error* other) {
+  new (self) std::runtime_error(*other);
+}
+void __wrap__ZNSt13runtime_errorC1EOS_(std::runtime_error* self, const std::runtime_error* other) {
+  new (self) std::runtime_error(*other);
+}
+std::runtime_error* __wrap__ZNSt13runtime_erroraSEOS_(std::runtime_error* self, const std::runtime_error* other) {
+  return &(*self = *other);
+}
+
+/// A number as JSON spells it, which the caller has made sure of.
+std::from_chars_result __wrap__ZSt10from_charsPKcS0_RdSt12chars_format(const char* first, const char* last,
+                                                                       double* value, std::chars_format) {
+  const std::string text(first, last);
+  char* end = nullptr;
+  errno = 0;
+  const double read = strtod_l(text.c_str(), &end, c_locale());
+  if (end == text.c_str()) return {first, std::errc::invalid_argument};
+  const char* const stop = first + (end - text.c_str());
+  if (errno == ERANGE && (read == 0 || std::isinf(read))) return {stop, std::errc::result_out_of_range};
+  *value = read;
+  return {stop, {}};
+}
+
+/// The fewest of 15 to 17 digits that read back as the same number.
+std::to_chars_result __wrap__ZSt8to_charsPcS_d(char* first, char* last, double value) {
+  char text[32];
+  const locale_t before = uselocale(c_locale());
+  int length = 0;
+  for (int digits = 15; digits <= 17; digits++) {
+    length = std::snprintf(text, sizeof text, "%.*g", digits, value);
+    if (strtod_l(text, nullptr, c_locale()) == value) break;
+  }
+  uselocale(before);
+  if (length > last - first) return {last, std::errc::value_too_large};
+  return {std::char_traits<char>::copy(first, text, length) + length, {}};
+}
+
+}  // extern "C"
+#endif
