@@ -1,16 +1,18 @@
 /**
  * The engine inside another program, without any server: one song to one file. In an application of your own the
- * package is installed by `npm install carillon`; here `npm start` or `npm run setup` has built it.
+ * package is installed by `npm install carillon`; here `npm start` or `npm run setup` has built it. embed.cjs is the same
+ * for CommonJS.
  *
  *   node examples/embed.mjs "slow bossa nova, nylon guitar" song.mp3
  */
+import { extname } from "node:path";
 import { createEngine, loadConfig, makeSongs, parseGenerationRequest } from "carillon";
 
 const [prompt, file] = process.argv.slice(2);
 const config = loadConfig(process.env);
 const engine = createEngine(config, console.error);
 try {
-  const parameters = { prompt, audio_duration: 10, batch_size: 1, audio_format: "mp3" };
+  const parameters = { prompt, audio_duration: 10, batch_size: 1, audio_format: extname(file).slice(1) };
   const song = await makeSongs(engine, parseGenerationRequest(parameters, engine), {
     destination: () => ({ name: file, path: file }),
     maxSourceSeconds: config.sourceMaxSeconds,

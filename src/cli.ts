@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** The command line. */
 import { access, constants, stat } from "node:fs/promises";
+import { createRequire } from "node:module";
 import { basename, dirname, extname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Command, Option } from "commander";
@@ -62,9 +63,11 @@ interface GenerateOptions {
 /** What shells expect of a program that SIGINT ended. */
 const EXIT_INTERRUPTED = 130;
 
-const program = new Command("carillon").description(
-  "Music generation server, and a bridge to a city-building game",
-);
+const { version } = createRequire(import.meta.url)("../package.json") as { version: string };
+
+const program = new Command("carillon")
+  .description("Music generation server, and a bridge to a city-building game")
+  .version(version);
 
 program
   .command("serve")

@@ -18,7 +18,8 @@ async function run(example: string, ...args: string[]): Promise<string> {
 describe("examples", () => {
   it("are all run here", () => {
     const names = readdirSync(examples).filter((name) => name !== "README.md");
-    expect(names).to.have.members(["build-town.mjs", "client.mjs", "embed.mjs", "follow.mjs"]);
+    // embed.cjs: test/package.test.ts
+    expect(names).to.have.members(["build-town.mjs", "client.mjs", "embed.cjs", "embed.mjs", "follow.mjs"]);
   });
 
   it("make a song without a server", async () => {

@@ -14,7 +14,12 @@ const NEWEST_MINOR = 14;
 
 /** Returns { directory, version } of a libtorch with headers and libraries. */
 export function provideLibtorch() {
-  return fromEnvironment() ?? fromPython() ?? fromCache() ?? install();
+  return findLibtorch() ?? install();
+}
+
+/** The same, or null where none is on this machine. */
+export function findLibtorch() {
+  return fromEnvironment() ?? fromPython() ?? fromCache();
 }
 
 function fromEnvironment() {

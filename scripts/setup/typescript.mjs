@@ -1,7 +1,8 @@
 /** dist/ from src/. An installed package has dist/ and no src/. */
-import { cpSync, existsSync } from "node:fs";
+import { cpSync, existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { installPackages } from "./packages.mjs";
 import { projectRoot, run, say } from "./run.mjs";
 import { fingerprint, isDone, markDone } from "./stamp.mjs";
 
@@ -12,7 +13,9 @@ export function buildTypeScript() {
   if (!existsSync(join(projectRoot, "src"))) return;
   const print = fingerprint(["src", "tsconfig.json", "tsconfig.build.json", "package-lock.json"]);
   if (isDone("typescript", print) && existsSync(join(projectRoot, "dist/web/index.html"))) return;
+  if (!existsSync(join(projectRoot, "node_modules/typescript"))) installPackages();
   say("compiling TypeScript");
+  rmSync(join(projectRoot, "dist"), { recursive: true, force: true });
   compile("tsconfig.build.json");
   compile("src/web");
   for (const file of PAGE_FILES)

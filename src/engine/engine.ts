@@ -79,7 +79,7 @@ export class Engine implements MusicEngine {
    */
   constructor(options: EngineOptions, log: (message: string) => void) {
     const gpus = listGpus(); // before libtorch, which numbers them as this settles
-    this.#addon = loadAddon();
+    this.#addon = loadAddon(log, () => gpus.length > 0);
     this.#addon.useFlashAttention(options.flashAttention);
     const { slotModels, languageModel } = options;
     const configured = [...slotModels, languageModel].flatMap((name) => name ?? []);

@@ -1,10 +1,15 @@
-/** Finds and loads the native addon. */
+/** Finds and loads the native addon: `CARILLON_ADDON`, else the one built from the sources here, else this platform's package. */
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { NativeAddon } from "./addon.js";
 import { EngineError } from "./errors.js";
+import { listGpus } from "./gpus.js";
+import { findPrebuilt, openLibraries, PLATFORM_PACKAGE } from "./prebuilt.js";
+
+export type * from "./addon.js";
+export { EngineError } from "./errors.js";
 
 /** Where the build leaves the addon. This file is two folders below the package root, in src/ as in dist/. */
 const BUILT_ADDON = fileURLToPath(new URL("../../build/Release/carillon.node", import.meta.url));
@@ -14,33 +19,53 @@ const SETUP_COMMAND = BUILT_ADDON.includes(`${sep}node_modules${sep}`)
   ? "npm explore carillon -- npm run setup"
   : "npm run setup";
 
-/** The file that is loaded: `CARILLON_ADDON`, for embedding in another package layout, else the built one. */
-export function addonPath(): string {
-  return process.env.CARILLON_ADDON || BUILT_ADDON;
-}
-
 /**
  * Loads the addon; Node keeps one instance however often it is asked.
- * @throws EngineError ADDON_MISSING: says what to run.
+ * @param log is told which libtorch is used in place of the package's own, and which is not and why
+ * @param hasGpu whether a libtorch for CUDA is to be looked for
+ * @throws EngineError ADDON_MISSING: says what is needed, what was found, what to run.
  */
-export function loadAddon(path = addonPath()): NativeAddon {
+export function loadAddon(
+  log: (message: string) => void = () => {},
+  hasGpu = () => listGpus().length > 0,
+): NativeAddon {
+  const path = process.env.CARILLON_ADDON || (existsSync(BUILT_ADDON) ? BUILT_ADDON : null);
+  if (path !== null) return load(path);
+  const prebuilt = findPrebuilt(log, hasGpu);
+  if (prebuilt === null) {
+    throw new EngineError(
+      "ADDON_MISSING",
+      `There is no native addon: ${PLATFORM_PACKAGE} is not installed (an optional dependency: --omit=optional leaves it out, and there is none for every platform) and none is built here. Install it, or build one with "${SETUP_COMMAND}", or set CARILLON_ADDON to one.`,
+    );
+  }
+  openLibraries(prebuilt.libraries);
+  return load(prebuilt.addon);
+}
+
+function load(path: string): NativeAddon {
   if (!existsSync(path)) {
     throw new EngineError(
       "ADDON_MISSING",
-      `The native addon is not built: ${path} does not exist. Run "${SETUP_COMMAND}", or set CARILLON_ADDON to one.`,
+      `The native addon ${path} does not exist. Run "${SETUP_COMMAND}", or set CARILLON_ADDON to one that does.`,
     );
   }
   try {
     return createRequire(import.meta.url)(path) as NativeAddon;
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    const advice = /lib(torch|c10)/.test(reason)
-      ? "libtorch was not found where the addon was built against it. Set LIBTORCH to a libtorch 2.11 to 2.14 and"
-      : "It may have been built for another platform.";
     throw new EngineError(
       "ADDON_MISSING",
-      `The native addon ${path} cannot be loaded (${reason}). ${advice} Run "${SETUP_COMMAND}" to build it again.`,
+      `The native addon ${path} cannot be loaded (${reason}). ${adviceFor(reason)} Run "${SETUP_COMMAND}" to build it here.`,
       { cause: error },
     );
   }
+}
+
+function adviceFor(reason: string): string {
+  const symbols = /version `(GLIBC(?:XX)?)_([\d.]+)' not found/.exec(reason);
+  if (symbols !== null)
+    return `It needs ${symbols[1]} ${symbols[2]} or later, which this system is older than.`;
+  if (/lib(torch|c10)/.test(reason))
+    return "libtorch was not found where the addon was built against it. Set LIBTORCH to a libtorch 2.11 to 2.14 and";
+  return "It may have been built for another platform.";
 }

@@ -7,11 +7,16 @@ import { loadAddon } from "../../src/engine/native.js";
 
 describe("native addon", () => {
   function failureOf(path: string): string {
+    const before = process.env.CARILLON_ADDON;
+    process.env.CARILLON_ADDON = path;
     try {
-      loadAddon(path);
+      loadAddon();
     } catch (error) {
       expect(error).to.be.instanceOf(EngineError).and.include({ code: "ADDON_MISSING" });
       return (error as Error).message;
+    } finally {
+      if (before === undefined) delete process.env.CARILLON_ADDON;
+      else process.env.CARILLON_ADDON = before;
     }
     throw new Error("nothing was refused");
   }

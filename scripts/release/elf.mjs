@@ -1,0 +1,43 @@
+/** What a shared library asks of the system it is loaded on, as binutils tell it. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { basename } from "node:path";
+import { run, SetupError } from "../setup/run.mjs";
+
+/** The newest symbol versions that a package may ask for: those of Debian 10, RHEL 8, Ubuntu 20.04 and all later. */
+const NEWEST = { GLIBC: "2.28", GLIBCXX: "3.4.25", CXXABI: "1.3.11" };
+
+export function librariesNeeded(path) {
+  return [...run("readelf", ["-dW", path]).matchAll(/\(NEEDED\).*\[(.+)\]/g)].map(([, name]) => name);
+}
+
+/** @throws SetupError naming the newest version that is too new, and a symbol that asks for it */
+export function checkSymbolVersions(path) {
+  for (const [line, family, version] of run("readelf", ["--dyn-syms", "-W", path]).matchAll(
+    /^.*\bUND\b.*@(GLIBC|GLIBCXX|CXXABI)_([\d.]+).*$/gm,
+  )) {
+    if (compareVersions(version, NEWEST[family]) <= 0) continue;
+    const symbol = line.trim().split(/\s+/)[7];
+    throw new SetupError(
+      `${basename(path)} asks for ${symbol}, beyond ${family}_${NEWEST[family]}: add it to native/addon/old_symbols.cpp, or build where glibc and the compiler are older`,
+    );
+  }
+}
+
+function compareVersions(a, b) {
+  const [left, right] = [a, b].map((version) => version.split(".").map(Number));
+  const index = left.findIndex((part, i) => part !== (right[i] ?? 0));
+  return index < 0 ? left.length - right.length : left[index] - (right[index] ?? 0);
+}
+
+/** Has it look for libraries in its own folder and nowhere else: the path is overwritten where it stands. */
+export function findBesideItself(path) {
+  const runPath = /\((?:RUNPATH|RPATH)\).*\[(.*)\]/.exec(run("readelf", ["-dW", path]))?.[1];
+  if (runPath === undefined || runPath === "$ORIGIN") return;
+  const bytes = readFileSync(path);
+  const at = bytes.indexOf(`${runPath}\0`);
+  const origin = Buffer.alloc(runPath.length);
+  if (at < 0 || origin.write("$ORIGIN") < "$ORIGIN".length)
+    throw new SetupError(`the run path ${runPath} of ${path} cannot be changed`);
+  origin.copy(bytes, at);
+  writeFileSync(path, bytes);
+}

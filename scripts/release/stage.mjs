@@ -1,0 +1,37 @@
+/** A package as it is packed: a folder with its files and a package.json of its own. */
+import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { projectRoot, run, say } from "../setup/run.mjs";
+
+export const manifest = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8"));
+
+const BYTES_PER_MEGABYTE = 1e6;
+
+/** What all packages of one version share; the place of the sources is that of the clone they are packed in. */
+export function commonFields() {
+  const { version, license, engines } = manifest;
+  const { GITHUB_SERVER_URL, GITHUB_REPOSITORY } = process.env;
+  const url = GITHUB_REPOSITORY ? `git+${GITHUB_SERVER_URL}/${GITHUB_REPOSITORY}.git` : null;
+  return { version, license, engines, ...(url === null ? {} : { repository: { type: "git", url } }) };
+}
+
+export function emptyFolder(directory) {
+  rmSync(directory, { recursive: true, force: true });
+  return directory;
+}
+
+export function writeManifest(directory, fields) {
+  writeFileSync(join(directory, "package.json"), `${JSON.stringify(fields, null, 2)}\n`);
+}
+
+/** Packs a staged folder; returns the path of the tarball. */
+export function pack(directory, destination) {
+  const output = run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", destination], {
+    cwd: directory,
+  });
+  const [{ name, filename, unpackedSize }] = Object.values(JSON.parse(output));
+  const path = join(destination, filename);
+  const inMegabytes = (bytes) => `${(bytes / BYTES_PER_MEGABYTE).toFixed(1)} MB`;
+  say(`${name}: ${path}, ${inMegabytes(statSync(path).size)}, ${inMegabytes(unpackedSize)} unpacked`);
+  return path;
+}
