@@ -28,6 +28,7 @@ function setting<S extends z.ZodType>(
 const TRUE_WORDS = ["1", "true", "yes", "y", "on"];
 const FALSE_WORDS = ["0", "false", "no", "n", "off"];
 const BYTES_PER_MEGABYTE = 2 ** 20;
+const SECONDS_PER_MINUTE = 60;
 const SECONDS_PER_HOUR = 3600;
 
 const isTrueWord = (text: string) => TRUE_WORDS.includes(text.toLowerCase());
@@ -66,6 +67,11 @@ const amount = (fallback: number, min: number) =>
   numberText.pipe(z.number().min(min, `must be ${min} or more`)).default(fallback);
 const megabytes = (fallback: number) =>
   amount(fallback, 0).transform((count) => Math.floor(count * BYTES_PER_MEGABYTE));
+/** In seconds; null for auto. */
+const minutesOrAuto = z
+  .preprocess(lowerCase, z.string().regex(/^(auto|\d+(\.\d+)?)$/, "must be auto, or minutes from 0"))
+  .transform((word) => (word === "auto" ? null : Number(word) * SECONDS_PER_MINUTE))
+  .prefault("auto");
 const device = z.preprocess(
   lowerCase,
   z.string().regex(/^(auto|cpu|cuda(:\d+)?)$/, "must be auto, cpu, cuda or cuda:N"),
@@ -164,6 +170,12 @@ const SETTINGS = {
     switchedOn(false),
     "false",
     "keep the idle DiT in main memory",
+  ),
+  modelIdleSeconds: setting(
+    "SVC_MODEL_IDLE_MINUTES",
+    minutesOrAuto,
+    "auto",
+    "a model that nobody used for so long leaves memory, and loads again when it is next used; 0: it stays. auto: 10 on a graphics card of less than 32 GiB, which has other uses too, 0 elsewhere. One with adapters stays in any case",
   ),
   initLanguageModel: setting(
     "SVC_INIT_LLM",

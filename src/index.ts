@@ -98,6 +98,7 @@ export function createEngine(
       offload: config.offloadToCpu,
       offloadModel: config.offloadDitToCpu,
       offloadLanguageModel: config.offloadLanguageModelToCpu,
+      idleSeconds: config.modelIdleSeconds,
       onDeviceLost,
     },
     log,

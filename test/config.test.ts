@@ -61,6 +61,14 @@ describe("configuration", () => {
     }
   });
 
+  it("reads how long unused models stay, in minutes, or leaves it to their device", () => {
+    expect(loadConfig({}).modelIdleSeconds).to.equal(null);
+    expect(loadConfig({ SVC_MODEL_IDLE_MINUTES: "Auto" }).modelIdleSeconds).to.equal(null);
+    expect(loadConfig({ SVC_MODEL_IDLE_MINUTES: "0" }).modelIdleSeconds).to.equal(0);
+    expect(loadConfig({ SVC_MODEL_IDLE_MINUTES: "2.5" }).modelIdleSeconds).to.equal(150);
+    expect(refusal({ SVC_MODEL_IDLE_MINUTES: "-1" }).message).to.include("SVC_MODEL_IDLE_MINUTES");
+  });
+
   it("takes blank variables as unset", () => {
     expect(loadConfig({ SVC_API_PORT: "", SVC_CONFIG_PATH2: "  ", SVC_API_KEY: " " })).to.deep.equal(
       loadConfig({}),

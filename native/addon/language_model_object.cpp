@@ -137,6 +137,7 @@ class LanguageModelObject : public Napi::ObjectWrap<LanguageModelObject> {
     return Call::start(info.Env(), Lane::language(), info.Env().Undefined(),
                        [loaded = std::move(loaded_)](const Control&) mutable {
                          loaded.reset();
+                         release_cached_memory();
                          return [](Napi::Env env) { return env.Undefined(); };
                        });
   }

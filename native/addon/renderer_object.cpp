@@ -299,6 +299,7 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
     return Call::start(info.Env(), *lane_, info.Env().Undefined(),
                        [renderer = std::move(renderer_)](const Control&) mutable {
                          renderer.reset();
+                         release_cached_memory();
                          return [](Napi::Env env) { return env.Undefined(); };
                        });
   }

@@ -12,7 +12,7 @@ import type {
 } from "./addon.js";
 import { type Checkpoint, Checkpoints } from "./checkpoints.js";
 import { EngineError } from "./errors.js";
-import { chooseDevices, type Gpu, listGpus, readGpus } from "./gpus.js";
+import { chooseDevices, defaultIdleSeconds, type Gpu, listGpus, readGpus } from "./gpus.js";
 import { LanguageModel, TextContext } from "./language-model.js";
 import { loadAddon } from "./native.js";
 import * as planner from "./planner.js";
@@ -49,6 +49,10 @@ interface Slot {
   resting: Pick<Renderer, "name" | "isTurbo"> | null;
 }
 
+/** How often it is looked for models that nobody used: within the time that they have for it, and at least. */
+const IDLE_CHECKS = 4;
+const MAX_IDLE_CHECK_MS = 60_000;
+
 export class Engine implements MusicEngine {
   readonly #addon: NativeAddon;
   readonly #checkpoints: Checkpoints;
@@ -59,6 +63,8 @@ export class Engine implements MusicEngine {
   /** Slots 1 to 3; null where not configured. */
   readonly #slots: (Slot | null)[];
   #languageModel: LanguageModel | null = null;
+  /** The name of one that left while nobody used it. */
+  #restingLanguageModel: string | null = null;
   /** What requests get that name none: as configured, until another is made the default. */
   #defaultLanguageModel: string | null = null;
   /** By the checkpoint's name. */
@@ -68,6 +74,9 @@ export class Engine implements MusicEngine {
   /** Runs in progress, and what ends them when the engine closes. */
   readonly #training = new Set<Promise<unknown>>();
   readonly #stopTraining = new AbortController();
+  /** When models were last used, by `performance.now`. */
+  readonly #lastUsedMs = new WeakMap<Renderer | LanguageModel, number>();
+  #idleTimer: NodeJS.Timeout | undefined;
   /** The tail of the queue of loads: two at once would need the memory of both. */
   #loads: Promise<unknown> = Promise.resolve();
   #closed = false;
@@ -95,6 +104,7 @@ export class Engine implements MusicEngine {
     this.#slots = slotModels.map((model, i) =>
       model ? { configured: model, device: chosen[i] as string, renderer: null, resting: null } : null,
     );
+    this.#watchIdle();
   }
 
   get usesEmbeddedModel(): boolean {
@@ -140,11 +150,11 @@ export class Engine implements MusicEngine {
   languageModels(): { name: string; isLoaded: boolean }[] {
     const loaded = this.loadedLanguageModel();
     const names = new Set([...(loaded === null ? [] : [loaded]), ...this.#checkpoints.languageModelNames()]);
-    return [...names].map((name) => ({ name, isLoaded: name === loaded }));
+    return [...names].map((name) => ({ name, isLoaded: name === this.#languageModel?.name }));
   }
 
   loadedLanguageModel(): string | null {
-    return this.#languageModel?.name ?? null;
+    return this.#languageModel?.name ?? this.#restingLanguageModel;
   }
 
   async loadSlot(slotNumber: number, model: string | null, call: CallOptions = {}): Promise<SlotState> {
@@ -251,6 +261,7 @@ export class Engine implements MusicEngine {
   /** Stops training, waits for the other calls already made; later ones reject with CLOSED. */
   async close(): Promise<void> {
     this.#closed = true;
+    clearInterval(this.#idleTimer);
     this.#stopTraining.abort();
     await Promise.allSettled(this.#training);
     await this.#loads;
@@ -351,13 +362,18 @@ export class Engine implements MusicEngine {
     return this.#oneLoad(async () => {
       const checkpoint = this.#languageCheckpoint(name);
       const old = this.#languageModel;
-      if (old?.name === checkpoint.name) return old;
+      if (old?.name === checkpoint.name) {
+        this.#touch(old);
+        return old;
+      }
       this.#announce(name ?? this.#options.languageModel, checkpoint.name);
       const { dtype, quantization, offloadLanguageModel: offload } = this.#options;
       const placement = { device: this.#languageModelDevice, dtype, quantization, offload };
       this.#languageModel = await this.#compute(old, () =>
         LanguageModel.load(this.#addon, checkpoint, placement, codebookSize, call),
       );
+      this.#restingLanguageModel = null;
+      this.#touch(this.#languageModel);
       this.#reportUnused(this.#languageModel);
       await Promise.allSettled(this.#languageWork);
       await old?.close();
@@ -373,6 +389,7 @@ export class Engine implements MusicEngine {
     const placement = { ...this.#options, device: slot.device };
     slot.renderer = await this.#compute(old, () => Renderer.load(this.#addon, checkpoint, placement, call));
     slot.resting = null;
+    this.#touch(slot.renderer);
     this.#reportUnused(slot.renderer);
     await old?.close();
     return slot.renderer;
@@ -384,11 +401,41 @@ export class Engine implements MusicEngine {
       return await this.#watch(work);
     } catch (error) {
       if (!hasCode(error, "OUT_OF_MEMORY")) throw error;
-      const left = await this.#dropIdle(used);
+      const left = await this.#dropIdle((model) => model !== used);
       const without = left.length > 0 ? ` without ${left.join(", ")}` : "";
       this.#log(`${error.message}; trying once more${without}`);
       return await this.#watch(work);
+    } finally {
+      if (used !== null) this.#touch(used);
     }
+  }
+
+  #touch(model: Renderer | LanguageModel): void {
+    this.#lastUsedMs.set(model, performance.now());
+  }
+
+  /** Lets models go that nobody used for as long as their device has patience. */
+  #watchIdle(): void {
+    const patienceMs = (device: string) => {
+      const name = device === "cuda" ? "cuda:0" : device;
+      const gpu = this.#gpus.find((candidate) => candidate.device === name);
+      return 1000 * (this.#options.idleSeconds ?? defaultIdleSeconds(gpu)) || Number.POSITIVE_INFINITY;
+    };
+    const devices = [...this.#slots.flatMap((slot) => slot?.device ?? []), this.#languageModelDevice];
+    const shortest = Math.min(...devices.map(patienceMs));
+    if (shortest === Number.POSITIVE_INFINITY) return;
+    const isUnused = (model: Renderer | LanguageModel, device: string) =>
+      performance.now() - (this.#lastUsedMs.get(model) ?? 0) >= patienceMs(device);
+    const drop = async () => {
+      const left = await this.#dropIdle(isUnused);
+      if (left.length > 0) this.#log(`nobody used ${left.join(", ")}: unloaded until the next use`);
+    };
+    // A turn among the loads, so that none of them counts on a model that leaves.
+    const check = () =>
+      this.#oneLoad(drop).catch((error: Error) => {
+        if (!this.#closed) this.#log(error.message);
+      });
+    this.#idleTimer = setInterval(check, Math.min(shortest / IDLE_CHECKS, MAX_IDLE_CHECK_MS)).unref();
   }
 
   /** Tells the process of a device that is lost to it. */
@@ -401,18 +448,19 @@ export class Engine implements MusicEngine {
     }
   }
 
-  /** Lets go of loaded models that nobody uses; those with adapters stay, for these would be lost. */
-  async #dropIdle(used: Renderer | LanguageModel | null): Promise<string[]> {
+  /** Lets go of loaded models that nobody uses and `isSpare` names; those with adapters stay, for these would be lost. */
+  async #dropIdle(isSpare: (model: Renderer | LanguageModel, device: string) => boolean): Promise<string[]> {
     const idle: (Renderer | LanguageModel)[] = [];
     for (const slot of this.#slots) {
       const renderer = slot?.renderer ?? null;
-      if (slot === null || renderer === null || renderer === used || !renderer.isIdle) continue;
+      if (slot === null || renderer === null || !renderer.isIdle || !isSpare(renderer, slot.device)) continue;
       slot.resting = { name: renderer.name, isTurbo: renderer.isTurbo };
       slot.renderer = null;
       idle.push(renderer);
     }
     const lm = this.#languageModel;
-    if (lm !== null && lm !== used && this.#languageWork.size === 0) {
+    if (lm !== null && this.#languageWork.size === 0 && isSpare(lm, this.#languageModelDevice)) {
+      this.#restingLanguageModel = lm.name;
       this.#languageModel = null;
       idle.push(lm);
     }

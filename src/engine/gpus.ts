@@ -73,3 +73,12 @@ export function chooseDevices(gpus: readonly Gpu[], wanted: readonly string[]): 
     return (freest[chosen++ % freest.length] as Gpu).device;
   });
 }
+
+/** Cards with less are in machines that people also work at. */
+const LARGE_GPU_BYTES = 32 * 2 ** 30;
+const SMALL_GPU_IDLE_SECONDS = 600;
+
+/** For how long an unused model stays on the device if nobody says; `gpu` undefined: on the processor. 0: for good. */
+export function defaultIdleSeconds(gpu: Gpu | undefined): number {
+  return gpu !== undefined && gpu.totalBytes < LARGE_GPU_BYTES ? SMALL_GPU_IDLE_SECONDS : 0;
+}

@@ -250,6 +250,8 @@ export interface EngineOptions {
   offloadModel: boolean;
   /** The same for the language model. */
   offloadLanguageModel: boolean;
+  /** A model that nobody used for so long leaves memory until it is next used; 0: never, null: by its device. */
+  idleSeconds: number | null;
   /** Told once a GPU has failed for good: only a new process computes again. */
   onDeviceLost?: ((error: Error) => void) | undefined;
 }
@@ -269,7 +271,7 @@ export interface MusicEngine {
   /** Loaded slots first, then what the checkpoint directory holds. */
   models(): ModelEntry[];
   languageModels(): { name: string; isLoaded: boolean }[];
-  /** Name of the loaded language model, or null. */
+  /** Name of the language model, also where it left memory until it is next used; null where none was loaded. */
   loadedLanguageModel(): string | null;
   /** Loads `model` (null: the slot's own) into the slot; the old model stays until the new one is ready. */
   loadSlot(slot: number, model: string | null, call?: CallOptions): Promise<SlotState>;

@@ -49,9 +49,10 @@ export function supportedTaskTypes(engine: MusicEngine, name: string): readonly 
 /** The models that a task can select, the default first; while that loads for the first time, it stands there alone. */
 export function listModels(engine: MusicEngine) {
   const defaultModel = defaultModelName(engine);
+  const inSlots = engine.slots().map(({ model }) => model);
   const models = engine
     .models()
-    .filter((model) => model.isLoaded || model.name === defaultModel)
+    .filter(({ name }) => inSlots.includes(name) || name === defaultModel)
     .map(({ name }) => ({ name, is_default: name === defaultModel }))
     .sort((a, b) => Number(b.is_default) - Number(a.is_default));
   return { models, default_model: defaultModel };

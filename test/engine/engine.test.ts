@@ -1,12 +1,14 @@
 import { cp, mkdir, mkdtemp, rm, truncate } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { Progress } from "../../src/engine/addon.js";
 import { Checkpoints } from "../../src/engine/checkpoints.js";
 import { Engine } from "../../src/engine/engine.js";
 import { KEY_MODES } from "../../src/engine/metadata.js";
 import type { EngineOptions, Metadata, Plan, PlanRequest, SamplingOptions } from "../../src/engine/types.js";
+import { writeLora } from "../music/adapter-files.js";
 import { testDevice } from "./device.js";
 import { plainSong, plainSongOf } from "./plain-song.js";
 
@@ -56,6 +58,7 @@ describe("engine on the embedded model", () => {
       offload: false,
       offloadModel: false,
       offloadLanguageModel: false,
+      idleSeconds: 0,
     };
     engine = new Engine(options, (message) => messages.push(message));
   });
@@ -299,6 +302,33 @@ describe("engine on the embedded model", () => {
     expect(await codeOf(engine.render(plainSongOf(100_000), {}))).to.equal("SONG_TOO_LONG");
     const endless = { ...planRequest, lyrics: "la ".repeat(20_000) };
     expect(await codeOf(engine.plan(endless, {}))).to.equal("PROMPT_TOO_LONG");
+  });
+
+  it("lets models go that nobody uses, names them still, and loads them again", async () => {
+    const idle = new Engine({ ...options, idleSeconds: 0.2 }, (message) => messages.push(message));
+    const loaded = () => [...idle.models(), ...idle.languageModels()].filter(({ isLoaded }) => isLoaded);
+    await idle.loadSlot(1, "mine");
+    await idle.loadLanguageModel(null);
+    while (loaded().length > 0) await sleep(20);
+    expect(idle.slots()[0]).to.deep.equal({ slot: 1, model: "mine", isTurbo: true });
+    expect(idle.loadedLanguageModel()).to.equal("carillon-nano/lm");
+    expect(messages.join("\n"))
+      .to.match(/nobody used .*mine/)
+      .and.match(/nobody used .*carillon-nano\/lm/);
+    expect((await idle.render(plainSong, {})).model).to.equal("mine");
+    expect((await idle.plan(planRequest, {})).audioCodes).to.have.length(2);
+    await idle.close();
+  });
+
+  it("keeps a model with adapters, however long nobody uses it", async () => {
+    const idle = new Engine({ ...options, idleSeconds: 0.2 }, () => undefined);
+    await idle.loadSlot(1, null);
+    const path = writeLora(join(directory, "style"));
+    await idle.loadAdapter({ name: "style", path, doraEpsilon: "float32" });
+    await idle.loadLanguageModel(null);
+    while (idle.languageModels().some(({ isLoaded }) => isLoaded)) await sleep(20);
+    expect(idle.adapters().adapters.map(({ name }) => name)).to.deep.equal(["style"]);
+    await idle.close();
   });
 
   it("refuses everything once closed", async () => {

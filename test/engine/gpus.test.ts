@@ -1,7 +1,7 @@
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { listGpus, readGpus } from "../../src/engine/gpus.js";
+import { defaultIdleSeconds, listGpus, readGpus } from "../../src/engine/gpus.js";
 import { temporaryDirectory } from "../music/tasks.js";
 
 const MEBIBYTE = 2 ** 20;
@@ -40,6 +40,14 @@ describe("the GPUs of a machine", () => {
     expect(await readGpus()).to.deep.equal([
       { device: "cuda:0", name: "Test GPU", freeBytes: 400 * MEBIBYTE, totalBytes: 24576 * MEBIBYTE },
     ]);
+  });
+
+  it("keep an unused model where they are large, and for a while where they are not", () => {
+    const card = (gib: number) => ({
+      ...{ device: "cuda:0", name: "card", freeBytes: 0 },
+      totalBytes: gib * 1024 * MEBIBYTE,
+    });
+    expect([undefined, card(80), card(24), card(8)].map(defaultIdleSeconds)).to.deep.equal([0, 0, 600, 600]);
   });
 
   it("are none without the tool", () => {

@@ -65,6 +65,7 @@ describe("tasks on the embedded model", () => {
         offload: false,
         offloadModel: false,
         offloadLanguageModel: false,
+        idleSeconds: 0,
       },
       () => {},
     );

@@ -14,6 +14,7 @@ export const engineOptions: EngineOptions = {
   offload: false,
   offloadModel: false,
   offloadLanguageModel: false,
+  idleSeconds: 0,
 };
 
 export function trainingRequest(samples: string[], outputDirectory: string): TrainingRequest {

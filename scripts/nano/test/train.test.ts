@@ -48,6 +48,7 @@ describe("training carillon-nano", () => {
         offload: false,
         offloadModel: false,
         offloadLanguageModel: false,
+        idleSeconds: 0,
       },
       (message) => expect(message).to.not.contain("nothing reads"),
     );
