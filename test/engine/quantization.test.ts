@@ -1,0 +1,121 @@
+import { cp, mkdtemp, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import type { Quantization } from "../../src/engine/addon.js";
+import { Checkpoints } from "../../src/engine/checkpoints.js";
+import { Engine } from "../../src/engine/engine.js";
+import type { Plan } from "../../src/engine/types.js";
+import { testDevice } from "./device.js";
+import { writeGguf } from "./gguf.js";
+import { plainSong, plainSongOf } from "./plain-song.js";
+
+describe("weights in codes", () => {
+  let directory: string;
+  const engines: Engine[] = [];
+
+  function engineWith(quantization: Quantization, languageModel = "acestep-5Hz-lm-0.6B"): Engine {
+    const engine = new Engine(
+      {
+        checkpointsDirectory: directory,
+        slotModels: ["acestep-v15-turbo", null, null],
+        languageModel,
+        devices: [testDevice],
+        languageModelDevice: testDevice,
+        dtype: "float32",
+        quantization,
+        flashAttention: true,
+        offload: false,
+        offloadModel: false,
+        offloadLanguageModel: false,
+      },
+      () => {},
+    );
+    engines.push(engine);
+    return engine;
+  }
+
+  const planOf = (engine: Engine): Promise<Plan> =>
+    engine.plan(
+      {
+        caption: "calm piano",
+        lyrics: "[Instrumental]",
+        metadata: { bpm: null, keyScale: "", timeSignature: "", durationSeconds: 4 },
+        fillMetadata: true,
+        rewriteCaption: false,
+        detectLanguage: true,
+        writeCodes: true,
+        cfgScale: 2,
+        negativePrompt: "NO USER INPUT",
+        sampling: { temperature: 0.85, topK: 0, topP: 0.9, repetitionPenalty: 1, constrained: true },
+        seeds: [1],
+      },
+      {},
+    );
+
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), "carillon-quantization-"));
+  });
+
+  after(async () => {
+    await Promise.all(engines.map((engine) => engine.close()));
+    await rm(directory, { recursive: true });
+  });
+
+  it("make the song of whole weights, nearly so with 8 bits and less so with 4", async () => {
+    const songOf = async (quantization: Quantization): Promise<Float32Array> =>
+      (await engineWith(quantization).render(plainSongOf(2), {})).audio[0] as Float32Array;
+    const whole = await songOf("none");
+    const likeness = [correlation(whole, await songOf("int8")), correlation(whole, await songOf("int4"))];
+    expect(likeness[0]).to.be.within(0.99, 0.9999999);
+    expect(likeness[1]).to.be.within(0.9, likeness[0] as number);
+  });
+
+  it("are read from a .gguf file as they are made out of the file that it was made of", async () => {
+    const { directory: nano } = new Checkpoints(directory).languageModel("carillon-nano/lm");
+    const copy = join(directory, "acestep-5Hz-lm-gguf");
+    await cp(nano, copy, { recursive: true });
+    await writeGguf(join(copy, "model.gguf"), await readFile(join(nano, "model.safetensors")));
+    await rm(join(copy, "model.safetensors"));
+
+    const made = await planOf(engineWith("int8"));
+    const read = await planOf(engineWith("none", "acestep-5Hz-lm-gguf"));
+    expect(read.audioCodes).to.deep.equal(made.audioCodes);
+    expect(read.metadata).to.deep.equal(made.metadata);
+  });
+
+  it("of a damaged file, or of another model's, are refused", async () => {
+    const copy = join(directory, "acestep-5Hz-lm-gguf");
+    const { directory: renderer } = new Checkpoints(directory).renderer("carillon-nano");
+    const refusal = async (): Promise<string> =>
+      planOf(engineWith("none", "acestep-5Hz-lm-gguf")).then(
+        () => "",
+        (error) => `${error.code}: ${error.message}`,
+      );
+    await truncate(join(copy, "model.gguf"), 100_000);
+    expect(await refusal()).to.match(/^BAD_CHECKPOINT: .*model\.gguf: .*truncated/);
+    await writeGguf(
+      join(copy, "model.gguf"),
+      await readFile(join(renderer, "vae/diffusion_pytorch_model.safetensors")),
+    );
+    expect(await refusal()).to.match(/^BAD_CHECKPOINT: .*gguf: tensor '[\w.]+' is missing/);
+    await writeFile(join(copy, "model.gguf"), "no model");
+    expect(await refusal()).to.match(/^BAD_CHECKPOINT: .*not a GGUF file/);
+  });
+
+  it("are of no other kind", async () => {
+    const wrong = engineWith("int5" as Quantization);
+    const code = await wrong.render(plainSong, {}).then(
+      () => "",
+      (error) => error.code,
+    );
+    expect(code).to.equal("BAD_ARGUMENT");
+  });
+});
+
+function correlation(a: Float32Array, b: Float32Array): number {
+  const sum = (product: (i: number) => number): number => a.reduce((total, _, i) => total + product(i), 0);
+  const at = (samples: Float32Array, i: number): number => samples[i] as number;
+  const power = sum((i) => at(a, i) ** 2) * sum((i) => at(b, i) ** 2);
+  return sum((i) => at(a, i) * at(b, i)) / Math.sqrt(power);
+}
