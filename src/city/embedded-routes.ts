@@ -12,6 +12,7 @@ import {
 import { save, setSimulationSpeed, setTaxRate } from "./commands/rules.js";
 import { repairZoneClusters, repairZonesToGrowables, setZone } from "./commands/zones.js";
 import type { City, Game } from "./game.js";
+import { showMetrics } from "./metrics.js";
 import { type Overlay, showOverlay, streamOverlay } from "./overlay.js";
 import type { CommandRoute, ReadRoute } from "./route.js";
 import { buildingAnomalies, roadAnomalies, zoneAnomalies } from "./state/anomalies.js";
@@ -73,6 +74,7 @@ export const COMMAND_ROUTES: readonly CommandRoute[] = [
 export function embeddedRoutes(game: Game, overlay: Overlay, closing: AbortSignal): Router {
   const router = Router({ caseSensitive: true, strict: true });
   router.get("/health", health(game));
+  router.get("/metrics", showMetrics(game));
   router.get("/overlay", showOverlay(overlay));
   router.get("/overlay/events", streamOverlay(overlay, closing));
   for (const { path, label, read } of READ_ROUTES) {

@@ -5,6 +5,7 @@ import { expect } from "chai";
 import { COMMAND_ROUTES, READ_ROUTES } from "../../src/city/embedded-routes.js";
 import { startGameBridge } from "../../src/city/index.js";
 import { EmbeddedGame } from "../../src/city/simulation/embedded-game.js";
+import { tick } from "../../src/city/simulation/tick.js";
 import { bridgeForEach, SILENT } from "./bridge.js";
 import { fingerprint } from "./simulation/towns.js";
 
@@ -50,6 +51,24 @@ describe("the city bridge over HTTP", () => {
     expect((await bridge.client.get("/health")).body).to.deep.equal(health);
     bridge.game.unloadCity();
     expect((await bridge.client.get("/health")).body).to.deep.equal({ ...health, levelLoaded: false });
+  });
+
+  it("tells Prometheus of its clock, its size and its process, and of no city where there is none", async () => {
+    const { url } = bridge.client;
+    await bridge.client.road(0, 0, 96, 0);
+    const time = /^carillon_city_time_seconds (\d+(?:\.\d+)?)$/m;
+    const before = await ask(`${url}/metrics`, {});
+    expect(before.headers).to.include({ "access-control-allow-origin": "*" });
+    expect(before.body).to.match(
+      new RegExp(`^carillon_city_segments ${bridge.city.segments().length}$`, "m"),
+    );
+    expect(before.body).to.match(/^process_resident_memory_bytes \d{7,}/m);
+    tick(bridge.city.world);
+    const after = await ask(`${url}/metrics`, {});
+    expect(Number(time.exec(after.body)?.[1])).to.be.above(Number(time.exec(before.body)?.[1]));
+    bridge.game.unloadCity();
+    const without = await ask(`${url}/metrics`, {});
+    expect([without.status, without.body.match(/^carillon_city_\w+ /m)]).to.deep.equal([200, null]);
   });
 
   it("puts the same headers on every answer", async () => {

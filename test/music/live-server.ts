@@ -6,7 +6,6 @@ import { createLogger } from "../../src/log.js";
 import type { SongMetas } from "../../src/music/queue/store.js";
 import type { TaskEvent } from "../../src/music/queue/task-events.js";
 import type { ResultRecord, TaskStatusItem } from "../../src/music/queue/task-status.js";
-
 import { checkAnswer, checkComponent } from "./openapi-check.js";
 
 const POLL_INTERVAL_MS = 20;
@@ -54,7 +53,10 @@ export class Client {
       text = blocks.pop() as string;
       for (const block of blocks) {
         const fields = Object.fromEntries(block.split("\n").map((line) => line.split(/: (.*)/s)));
-        if ("event" in fields) yield { ...fields, data: JSON.parse(fields.data) } as TaskEvent;
+        if (!("event" in fields)) continue;
+        const event = { ...fields, data: JSON.parse(fields.data) } as TaskEvent;
+        if (event.event === "done" || event.event === "failed") checkComponent("Task", event.data);
+        yield event;
       }
     }
   }
