@@ -28,6 +28,7 @@ describe("weights in codes", () => {
         offload: false,
         offloadModel: false,
         offloadLanguageModel: false,
+        idleSeconds: 0,
       },
       () => {},
     );
