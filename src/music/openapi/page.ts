@@ -11,7 +11,12 @@ pre { overflow-x: auto; padding: 0.75rem; background: color-mix(in srgb, current
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: 0.25rem 0.75rem 0.25rem 0; border-top: 1px solid color-mix(in srgb, currentColor 20%, transparent); }
 summary { cursor: pointer; padding: 0.25rem 0; }
+th { font-weight: inherit; }
 nav ul { columns: 20rem; padding: 0; list-style: none; }
+@media (max-width: 40rem) {
+  tr, th, td { display: block; border: 0; padding: 0; }
+  tr { padding: 0.5rem 0; border-top: 1px solid color-mix(in srgb, currentColor 20%, transparent); }
+}
 `;
 
 export function openApiPage({ info, paths, components }: OpenApiDocument): string {
@@ -37,7 +42,7 @@ export function openApiPage({ info, paths, components }: OpenApiDocument): strin
 </head>
 <body>
 <h1>${html(info.title)} ${html(info.version)}</h1>
-<p>${html(info.description)}</p>
+<p>${prose(info.description)}</p>
 <p>For programs: <a href="openapi.json">openapi.json</a></p>
 <nav aria-label="Sections"><ul>${links.join("")}</ul></nav>
 <main>${sections.join("")}
@@ -68,13 +73,13 @@ function answer([status, { description, content = {} }]: [string, OpenApiOperati
     const data = (schema.properties as Record<string, JsonSchema> | undefined)?.data;
     return `${html(type)} ${shown(data ?? schema)}`;
   });
-  return `<tr><td>${status}</td><td>${html(description)}</td><td>${shapes.join("<br>")}</td></tr>`;
+  return `<tr><th scope="row">${status}</th><td>${prose(description)}</td><td>${shapes.join("<br>")}</td></tr>`;
 }
 
 function properties(schema: JsonSchema): string {
   const fields = Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>);
   const required = (schema.required ?? []) as string[];
-  const description = schema.description ? `<p>${html(String(schema.description))}</p>` : "";
+  const description = schema.description ? `<p>${prose(String(schema.description))}</p>` : "";
   if (fields.length === 0) return description;
   return (
     description +
@@ -84,9 +89,9 @@ function properties(schema: JsonSchema): string {
 
 function row(name: string, schema: JsonSchema, note: string): string {
   const aliases = ((schema["x-aliases"] ?? []) as string[]).map((alias) => `<code>${html(alias)}</code>`);
-  const help = [String(schema.description ?? ""), note].filter(Boolean).map(html);
+  const help = [String(schema.description ?? ""), note].filter(Boolean).map(prose);
   const also = aliases.length > 0 ? [`also ${aliases.join(" ")}`] : [];
-  return `<tr><td><code>${html(name)}</code></td><td>${shown(schema)}</td><td>${[...help, ...also].join("<br>")}</td></tr>`;
+  return `<tr><th scope="row"><code>${html(name)}</code></th><td>${shown(schema)}</td><td>${[...help, ...also].join("<br>")}</td></tr>`;
 }
 
 function table(rows: readonly string[]): string {
@@ -113,6 +118,11 @@ function shown(schema: JsonSchema): string {
 
 function anchor(tag: string): string {
   return tag.toLowerCase().replaceAll(" ", "-");
+}
+
+/** Names stand between backticks. */
+function prose(text: string): string {
+  return html(text).replace(/`([^`]*)`/g, "<code>$1</code>");
 }
 
 function html(text: string): string {

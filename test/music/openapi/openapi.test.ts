@@ -93,6 +93,7 @@ describe("a server's description of itself", () => {
     expect(headers.get("content-type")).to.include("text/html");
     expect(body).to.include("POST /release_task").and.include("slow bossa nova");
     expect(body).to.not.match(/(src|href)="(https?:)?\/\//);
+    expect(body).to.include('<th scope="row"><code>prompt</code></th>').and.not.include("`");
     const anchors = [...body.matchAll(/href="#([^"]+)"/g)].map(([, anchor]) => anchor);
     for (const anchor of anchors) expect(body).to.include(`id="${anchor}"`);
   });
