@@ -7,12 +7,13 @@
  *   npm run release -- --main         ours alone, once those of all platforms have been brought to release/
  *   npm run release -- --stage        the folders release/stage/ that they are packed from, of this platform and ours
  */
-import { mkdirSync, readdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { stageMain } from "./release/main-package.mjs";
 import { platformName, stagePlatform } from "./release/platform-package.mjs";
 import { manifest, pack } from "./release/stage.mjs";
 import { buildNative } from "./setup/native.mjs";
+import { installPackages } from "./setup/packages.mjs";
 import { projectRoot, SetupError } from "./setup/run.mjs";
 import { buildTypeScript } from "./setup/typescript.mjs";
 import { main } from "./setup.mjs";
@@ -22,6 +23,7 @@ const TARBALL = new RegExp(`^carillon-(\\w+-\\w+)-${manifest.version.replaceAll(
 
 function release(only) {
   mkdirSync(RELEASE, { recursive: true });
+  if (!existsSync(join(projectRoot, "node_modules"))) installPackages();
   if (only !== "--main") {
     buildNative();
     const folder = stagePlatform(join(RELEASE, "stage", platformName));

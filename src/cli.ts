@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { Command, Option } from "commander";
 import { startCity } from "./city/index.js";
 import { serveParent, startCityProcess } from "./city/process.js";
+import { installCudaLibtorch } from "./engine/prebuilt.js";
 import {
   type Config,
   createEngine,
@@ -156,6 +157,13 @@ models
     const { pull } = await import("./pull.js");
     await pull(name, interruptSignal());
   });
+
+program
+  .command("cuda")
+  .description("libtorch for the GPU of this machine")
+  .command("install")
+  .description("install it into the cache by pip, some gigabytes, unless it is there")
+  .action(() => console.log(installCudaLibtorch()));
 
 async function serve(options: ServeOptions): Promise<void> {
   const given = {

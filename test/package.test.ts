@@ -24,6 +24,14 @@ const stage = join(root, "release/stage");
 const platform = `${process.platform}-${process.arch}`;
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
 
+/** The version that set-up installs. */
+const PINNED = "2.13.0";
+
+/** Loads the addon and tells which libtorch is in the process. */
+const LOAD = `require("carillon/native").loadAddon(console.log);
+  const maps = require("fs").readFileSync("/proc/self/maps", "utf8");
+  console.log(new Set(maps.match(/\\/.*libtorch_cpu\\.so$/gm)))`;
+
 describe("packages", () => {
   const directory = temporaryDirectory();
   const programs = join(directory, "bin");
@@ -48,6 +56,16 @@ describe("packages", () => {
   }
 
   const carillon = (...args: string[]) => run([join(installed, "dist/cli.js"), ...args]);
+
+  /** A libtorch of the user's own: the package's, somewhere else. */
+  function layLibtorch(at: string, libtorch: string) {
+    mkdirSync(join(at, "include/ATen"), { recursive: true });
+    mkdirSync(join(at, "lib"));
+    writeFileSync(join(at, "include/ATen/ATen.h"), "");
+    writeFileSync(join(at, "build-version"), libtorch);
+    for (const name of readdirSync(prebuilt).filter((file) => file.includes(".so")))
+      linkSync(join(prebuilt, name), join(at, "lib", name));
+  }
 
   /** Runs a test while a file of the installed packages is another one. */
   function replaced(path: string, by: (path: string) => void, test: () => void) {
@@ -102,17 +120,26 @@ describe("packages", () => {
       expect(readFileSync(join(installed, name), "utf8"), name).to.not.contain("sourceMappingURL");
     const binaries = readdirSync(prebuilt).filter((name) => /\.(so|node)/.test(name));
     expect(binaries).to.include.members(["carillon.node", "libtorch_cpu.so"]);
-    for (const name of binaries)
-      expect(
-        readFileSync(join(prebuilt, name)).includes("/.cache/"),
-        `${name} names a folder of this machine`,
-      ).to.equal(false);
+    for (const name of binaries) {
+      const { stdout } = spawnSync("readelf", ["-dW", join(prebuilt, name)], { encoding: "utf8" });
+      expect(stdout, name)
+        .to.contain("SONAME")
+        .and.to.not.match(/R(UN)?PATH.*\[(?!\$ORIGIN\])/);
+    }
   });
 
-  it("make a song from an ES module and from CommonJS, and leave themselves as they are", () => {
+  it("make a song from an ES module and from CommonJS, also without vector instructions, and leave themselves as they are", () => {
     const before = readdirSync(join(application, "node_modules"), { recursive: true }).length;
-    for (const example of ["embed.mjs", "embed.cjs"]) {
-      const { stdout, stderr } = run([example, "a slow waltz", `${example}.wav`]);
+    const oldest = {
+      CARILLON_CPU_KERNELS: "none",
+      ATEN_CPU_CAPABILITY: "default",
+      ONEDNN_MAX_CPU_ISA: "SSE41",
+    };
+    for (const [example, settings] of [
+      ["embed.mjs", {}],
+      ["embed.cjs", oldest],
+    ] as const) {
+      const { stdout, stderr } = run([example, "a slow waltz", `${example}.wav`], settings);
       expect(stdout, stderr).to.match(/seed \d+, \d+ bpm/);
       expect(statSync(join(application, `${example}.wav`)).size).to.be.above(1_000_000);
     }
@@ -124,16 +151,6 @@ describe("packages", () => {
     const song = carillon("generate", "a slow waltz", "--duration", "10", "--out", "cli.wav");
     expect(song.status, song.stderr).to.equal(0);
     expect(statSync(join(application, "cli.wav")).size).to.be.above(1_000_000);
-  });
-
-  it("make a song on a machine without vector instructions beyond the oldest", () => {
-    const caps = {
-      CARILLON_CPU_KERNELS: "none",
-      ATEN_CPU_CAPABILITY: "default",
-      ONEDNN_MAX_CPU_ISA: "SSE41",
-    };
-    const { stdout, stderr } = run(["embed.mjs", "a slow waltz", "plain.wav"], caps);
-    expect(stdout, stderr).to.match(/seed \d+, \d+ bpm/);
   });
 
   it("offer the native addon alone", () => {
@@ -168,24 +185,43 @@ describe("packages", () => {
 
   it("run with the libtorch that LIBTORCH names, where it is of the same minor version", () => {
     const other = join(directory, "libtorch");
-    mkdirSync(join(other, "include/ATen"), { recursive: true });
-    mkdirSync(join(other, "lib"));
-    writeFileSync(join(other, "include/ATen/ATen.h"), "");
-    for (const name of readdirSync(prebuilt).filter((file) => file.includes(".so")))
-      linkSync(join(prebuilt, name), join(other, "lib", name));
     const libtorch = JSON.parse(readFileSync(join(prebuilt, "package.json"), "utf8")).carillon
       .libtorch as string;
-    const program = `require("carillon/native").loadAddon(console.log);
-      const maps = require("fs").readFileSync("/proc/self/maps", "utf8");
-      console.log(new Set(maps.match(/\\/.*libtorch_cpu\\.so$/gm)))`;
-    writeFileSync(join(other, "build-version"), libtorch);
-    expect(run(["-e", program], { LIBTORCH: other }).stdout)
+    layLibtorch(other, libtorch);
+    expect(run(["-e", LOAD], { LIBTORCH: other }).stdout)
       .to.contain(`libtorch ${libtorch} of ${other}`)
       .and.contain(`{ '${realpathSync(other)}/lib/libtorch_cpu.so' }`);
     writeFileSync(join(other, "build-version"), "2.11.0");
-    expect(run(["-e", program], { LIBTORCH: other }).stderr).to.match(
-      /libtorch 2\.\d+ is needed, and \S+ is 2\.11\.0/,
+    expect(run(["-e", LOAD], { LIBTORCH: other }).stderr).to.match(
+      /LIBTORCH=\S+ is no libtorch 2\.\d+, which/,
     );
+  });
+
+  it("run with a libtorch for CUDA where there is a GPU, and say how to get one where there is none", () => {
+    const machine = join(directory, "with a GPU");
+    const cache = join(machine, "cache");
+    const torch = join(cache, `libtorch/torch-${PINNED}/torch`);
+    mkdirSync(machine);
+    symlinkSync(join(programs, "node"), join(machine, "node"));
+    writeFileSync(
+      join(machine, "nvidia-smi"),
+      `#!/bin/sh\ncase "$*" in *driver*) echo '580.65.06, 9.0, NVIDIA H100' ;; *) echo '0, GPU-1, 80000, 81559, NVIDIA H100' ;; esac\n`,
+      { mode: 0o755 },
+    );
+    const settings = { PATH: `${machine}:${programs}`, CARILLON_CACHE: cache };
+    const load = () => run(["-e", LOAD], settings).stdout;
+    expect(load())
+      .to.match(/^the GPU is not used: .* Run "npx carillon cuda install"$/m)
+      .and.contain(`${realpathSync(prebuilt)}/libtorch_cpu.so`);
+    layLibtorch(torch, PINNED);
+    linkSync(join(prebuilt, "libc10.so"), join(torch, "lib/libtorch_cuda.so"));
+    expect(load())
+      .to.contain(`${realpathSync(torch)}/lib/libtorch_cpu.so`)
+      .and.not.contain("not used");
+    const install = (path: string) =>
+      run([join(installed, "dist/cli.js"), "cuda", "install"], { ...settings, PATH: path });
+    expect(install(settings.PATH).stdout.trim()).to.equal(torch);
+    expect(install(programs).stderr).to.match(/nvidia-smi names no GPU here: install NVIDIA's driver/);
   });
 
   it("say in one line what is wrong with an installation", () => {
@@ -214,6 +250,13 @@ describe("packages", () => {
       (path) => writeFileSync(path, readFileSync(`${path}.whole`, "utf8").replace(`"${version}"`, '"9.9.9"')),
       () => expect(failure()).to.contain(`is version 9.9.9, this is carillon ${version}`),
     );
+  });
+
+  it("are found in the layout of pnpm, where an application sees its own dependencies alone", () => {
+    const other = join(directory, "isolated");
+    mkdirSync(join(other, "node_modules"), { recursive: true });
+    symlinkSync(installed, join(other, "node_modules/carillon"));
+    expect(run(["-e", LOAD], {}, other).stdout).to.contain("libtorch_cpu.so");
   });
 
   it("are gone when they are removed", () => {

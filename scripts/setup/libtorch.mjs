@@ -14,17 +14,20 @@ const NEWEST_MINOR = 14;
 
 /** Returns { directory, version } of a libtorch with headers and libraries. */
 export function provideLibtorch() {
-  return findLibtorch() ?? install();
+  return findLibtorch() ?? installLibtorch();
 }
 
-/** The same, or null where none is on this machine. */
-export function findLibtorch() {
-  return fromEnvironment() ?? fromPython() ?? fromCache();
+/** The same, or null where this machine has none that `fits`; where LIBTORCH names one, no other is looked for. */
+export function findLibtorch(fits = () => true) {
+  for (const find of process.env.LIBTORCH ? [fromEnvironment] : [fromPython, fromCache]) {
+    const found = find();
+    if (found && fits(found)) return found;
+  }
+  return null;
 }
 
 function fromEnvironment() {
   const directory = process.env.LIBTORCH;
-  if (!directory) return null;
   const found = inspect(directory);
   if (!found)
     throw new SetupError(
@@ -95,7 +98,8 @@ const cachedDirectory = () =>
 
 const fromCache = () => inspect(join(cachedDirectory(), "torch"));
 
-function install() {
+/** Installs the pinned libtorch into the cache, in the build for this machine. */
+export function installLibtorch() {
   installPip();
   const build = wheelBuild();
   const target = cachedDirectory();

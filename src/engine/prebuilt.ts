@@ -7,6 +7,7 @@ import { createRequire } from "node:module";
 import { constants } from "node:os";
 import { dirname, join } from "node:path";
 import { EngineError } from "./errors.js";
+import { listGpus } from "./gpus.js";
 
 export const PLATFORM_PACKAGE = `@carillon/${process.platform}-${process.arch}`;
 
@@ -27,9 +28,15 @@ interface Manifest {
   };
 }
 
-/** The part of scripts/setup/libtorch.mjs that finds and installs nothing. */
+interface Libtorch {
+  directory: string;
+  version: string;
+}
+
+/** Of scripts/setup/libtorch.mjs, which knows where libtorch lies and which build a GPU runs. */
 interface SetUp {
-  findLibtorch(): { directory: string; version: string } | null;
+  findLibtorch(fits: (found: Libtorch) => boolean): Libtorch | null;
+  installLibtorch(): Libtorch;
 }
 
 const require = createRequire(import.meta.url);
@@ -43,13 +50,9 @@ const RTLD_NODELETE = 0x1000;
  */
 export function findPrebuilt(log: (message: string) => void, hasGpu: () => boolean): Prebuilt | null {
   const own = require("../../package.json") as { version: string };
-  let directory: string;
-  try {
-    directory = dirname(require.resolve(`${PLATFORM_PACKAGE}/package.json`));
-  } catch {
-    return null;
-  }
-  const { version, carillon } = JSON.parse(readFileSync(join(directory, "package.json"), "utf8")) as Manifest;
+  const found = findPackage();
+  if (found === null) return null;
+  const { directory, version, carillon } = found;
   if (version !== own.version) {
     throw refusal(
       `${PLATFORM_PACKAGE} is version ${version}, this is carillon ${own.version}. Run "npm install ${PLATFORM_PACKAGE}@${own.version}".`,
@@ -60,6 +63,18 @@ export function findPrebuilt(log: (message: string) => void, hasGpu: () => boole
   refuseSecond(libtorch);
   return { addon: join(directory, "carillon.node"), libraries: librariesOf(libtorch) };
 }
+
+function findPackage(): (Manifest & { directory: string }) | null {
+  let path: string;
+  try {
+    path = require.resolve(`${PLATFORM_PACKAGE}/package.json`);
+  } catch {
+    return null; // Not installed: the caller says what to do.
+  }
+  return { ...(JSON.parse(readFileSync(path, "utf8")) as Manifest), directory: dirname(path) };
+}
+
+const setUp = () => require("../../scripts/setup/libtorch.mjs") as SetUp;
 
 function refusal(message: string): EngineError {
   return new EngineError("ADDON_MISSING", message);
@@ -85,31 +100,45 @@ function chooseLibtorch(
 ): string {
   const isAsked = Boolean(process.env.LIBTORCH);
   if (!isAsked && !hasGpu()) return own;
-  const { findLibtorch } = require("../../scripts/setup/libtorch.mjs") as SetUp;
-  let found: ReturnType<typeof findLibtorch>;
+  const minor = minorOf(builtAgainst);
+  let found: Libtorch | null;
   try {
-    found = findLibtorch();
+    found = setUp().findLibtorch(
+      ({ directory, version }) =>
+        minorOf(version) === minor && (isAsked || existsSync(join(directory, "lib/libtorch_cuda.so"))),
+    );
   } catch (error) {
     throw refusal((error as Error).message);
   }
-  const fault = faultOf(found, builtAgainst, isAsked);
-  if (found !== null && fault === null) {
+  if (found !== null) {
     log(`libtorch ${found.version} of ${found.directory}`);
     return join(found.directory, "lib");
   }
-  if (isAsked) throw refusal(`LIBTORCH=${process.env.LIBTORCH}: ${fault}.`);
-  log(`the GPU is not used: ${fault}. Run "npx carillon cuda install"`);
+  if (isAsked)
+    throw refusal(
+      `LIBTORCH=${process.env.LIBTORCH} is no libtorch ${minor}, which the addon of ${PLATFORM_PACKAGE} is built for: name one, or none.`,
+    );
+  log(
+    `the GPU is not used: neither python3 nor the cache has a libtorch ${minor} for CUDA. Run "npx carillon cuda install"`,
+  );
   return own;
 }
 
-function faultOf(found: { directory: string; version: string } | null, needed: string, isAsked: boolean) {
-  const minor = minorOf(needed);
-  if (found === null) return `there is no libtorch ${minor} for CUDA`;
-  if (minorOf(found.version) !== minor)
-    return `libtorch ${minor} is needed, and ${found.directory} is ${found.version}`;
-  if (!isAsked && !existsSync(join(found.directory, "lib/libtorch_cuda.so")))
-    return `libtorch for CUDA is needed, and ${found.directory} is for the CPU`;
-  return null;
+/**
+ * Installs libtorch for the GPU of this machine into the cache, by pip.
+ * @returns its folder, or that of one that is already there
+ */
+export function installCudaLibtorch(): string {
+  if (listGpus().length === 0)
+    throw refusal("nvidia-smi names no GPU here: install NVIDIA's driver first, then run this again.");
+  const own = findPackage();
+  const minor = own === null ? null : minorOf(own.carillon.libtorch);
+  const { findLibtorch, installLibtorch } = setUp();
+  const found = findLibtorch(
+    ({ directory, version }) =>
+      (minor === null || minorOf(version) === minor) && existsSync(join(directory, "lib/libtorch_cuda.so")),
+  );
+  return (found ?? installLibtorch()).directory;
 }
 
 const minorOf = (version: string) => version.split(".").slice(0, 2).join(".");
