@@ -1,30 +1,53 @@
 /** dist/ from src/. An installed package has dist/ and no src/. */
 import { cpSync, existsSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { installPackages } from "./packages.mjs";
 import { projectRoot, run, say } from "./run.mjs";
 import { fingerprint, isDone, markDone } from "./stamp.mjs";
 
-/** Files of the page that go as they are; its scripts are a project of their own, for the browser. */
+/** Files of the pages that go as they are; their scripts are projects of their own, for the browser. */
 const PAGE_FILES = ["index.html", "page.css", "icon.svg"];
+const STUDIO_FILES = ["studio/index.html", "studio/studio.css", "studio/icon.svg"];
 
 export function buildTypeScript() {
   if (!existsSync(join(projectRoot, "src"))) return;
   const print = fingerprint(["src", "tsconfig.json", "tsconfig.build.json", "package-lock.json"]);
-  if (isDone("typescript", print) && existsSync(join(projectRoot, "dist/web/index.html"))) return;
-  if (!existsSync(join(projectRoot, "node_modules/typescript"))) installPackages();
+  const pages = ["dist/web/index.html", "dist/web/studio/main.js"];
+  if (isDone("typescript", print) && pages.every(isThere)) return;
+  if (!["node_modules/typescript", "node_modules/preact"].every(isThere)) installPackages();
   say("compiling TypeScript");
   rmSync(join(projectRoot, "dist"), { recursive: true, force: true });
   compile("tsconfig.build.json");
   compile("src/web");
-  for (const file of PAGE_FILES)
+  bundleStudio();
+  for (const file of [...PAGE_FILES, ...STUDIO_FILES])
     cpSync(join(projectRoot, "src/web", file), join(projectRoot, "dist/web", file));
   markDone("typescript", print);
 }
 
+function isThere(path) {
+  return existsSync(join(projectRoot, path));
+}
+
 function compile(project) {
   run(process.execPath, [join(projectRoot, "node_modules/typescript/bin/tsc"), "-p", project]);
+}
+
+/** One script with the libraries in it: the page asks no other host. An installed package has no bundler. */
+function bundleStudio() {
+  createRequire(import.meta.url)("esbuild").buildSync({
+    absWorkingDir: projectRoot,
+    entryPoints: ["src/web/studio/main.tsx"],
+    outfile: "dist/web/studio/main.js",
+    tsconfig: "src/web/studio/tsconfig.json",
+    bundle: true,
+    minify: true,
+    format: "esm",
+    target: "es2023",
+    logLevel: "warning",
+  });
 }
 
 // npm run build enters here.

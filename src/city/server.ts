@@ -5,10 +5,10 @@
  */
 import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
-import express, { type ErrorRequestHandler, type Express, type RequestHandler, Router } from "express";
+import express, { type ErrorRequestHandler, type Express, type RequestHandler, type Router } from "express";
 import { ConfigError } from "../config.js";
 import { hostName, isLoopbackName, isLoopbackOrigin, isOwnPage, SAFE_METHODS } from "../http/origins.js";
+import { pageRoutes } from "../http/page.js";
 import { answerUnread, type Listener, listen, logRequests } from "../http/server.js";
 import type { Logger } from "../log.js";
 import { BridgeError, sendJson, toBridgeError, writeJson } from "./wire/answers.js";
@@ -71,7 +71,7 @@ function buildApp(routes: Router, { allowedOrigins, log }: BridgeServerOptions):
   app.use(requireLoopbackHost);
   app.use(express.raw({ type: () => true, limit: MAX_BODY_BYTES }));
   app.use(onlyGetAndPost);
-  app.use(pageRoutes());
+  app.use(pageRoutes({ folder: "", path: "/page" }));
   app.use(routes);
   app.use(notFound);
   app.use(errorHandler(log));
@@ -174,44 +174,3 @@ function refuseUnreadable(error: Error, socket: Duplex): void {
     writeJson({ ok: false, error: `The request could not be read: ${error.message}` }),
   );
 }
-
-/**
- * The files of the page at GET / are built from src/web/ into dist/web/, which lies in the same place seen from src/city/
- * and from dist/city/. The page is a client like any other: it uses the public endpoints alone.
- */
-const PAGE_FILES = fileURLToPath(new URL("../../dist/web", import.meta.url));
-
-/** Nothing from elsewhere, nothing inline, and no other page may frame this one. */
-const PAGE_HEADERS = {
-  "Content-Security-Policy": [
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self'",
-    "img-src 'self'",
-    "connect-src 'self'",
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join("; "),
-  "X-Content-Type-Options": "nosniff",
-  "Referrer-Policy": "no-referrer",
-  "Cache-Control": "no-cache",
-};
-
-function pageRoutes(): Router {
-  const router = Router({ caseSensitive: true, strict: true });
-  router.get("/", secure, (_request, response) =>
-    response.sendFile("index.html", { root: PAGE_FILES, cacheControl: false }),
-  );
-  router.use(
-    "/page",
-    secure,
-    express.static(PAGE_FILES, { index: false, redirect: false, cacheControl: false }),
-  );
-  return router;
-}
-
-const secure: RequestHandler = (_request, response, next) => {
-  response.set(PAGE_HEADERS);
-  next();
-};

@@ -6,6 +6,7 @@ import express, { type Express, type RequestHandler } from "express";
 import { type Config, ConfigError } from "../config.js";
 import type { MusicEngine } from "../engine/types.js";
 import { CONNECTION_TIMEOUTS, connectionLimits, limitConnections } from "../http/connections.js";
+import { type Page, pageRoutes } from "../http/page.js";
 import { type Listener, listen, logRequests } from "../http/server.js";
 import type { Logger } from "../log.js";
 import { Authenticator, checkHost, checkOrigin, requireProtection } from "./access.js";
@@ -18,6 +19,18 @@ import { RandomSamples } from "./words/random-samples.js";
 
 /** How long a running job may go on once the server is told to stop. */
 const SHUTDOWN_GRACE_SECONDS = 4;
+
+/** Waveforms are styled from within their library, and recordings of this machine are played before they are sent. */
+const STUDIO: Page = {
+  folder: "studio",
+  path: "/studio",
+  policy: {
+    "style-src": "'self' 'unsafe-inline'",
+    "img-src": "'self' data:",
+    "connect-src": "'self' blob:",
+    "media-src": "'self' blob:",
+  },
+};
 
 export interface MusicServerOptions {
   config: Config;
@@ -108,6 +121,7 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
   );
   if (config.isLocal) app.use(checkHost(config.allowedHosts));
   app.use(checkOrigin(config.allowedOrigins));
+  app.use(pageRoutes(STUDIO));
   app.use(endpoints({ config, service, authenticator, bodies, samples: RandomSamples.load() }));
   app.use(notFound);
   app.use(errorHandler((message, err) => log.error({ err }, message), detailFor(config)));

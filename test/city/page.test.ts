@@ -1,24 +1,14 @@
 /** The page in a real browser, before a real bridge with a small town. */
-import { existsSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
-import { type Browser, chromium, type Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { startCity } from "../../src/city/index.js";
 import { loadConfig } from "../../src/config.js";
+import { launchBrowser } from "../browser.js";
 import { bridgeForEach, eventually, SILENT } from "./bridge.js";
 import { advance, smallTown } from "./simulation/towns.js";
 
-const CHROMIUM = "/usr/bin/chromium";
-const FLAGS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
 const TWO_WEEKS_FRAMES = 8192;
 /** As the page paints them in the light scheme. */
 const SMALL_ROAD = [0xa3, 0xa6, 0xa3];
@@ -41,10 +31,7 @@ describe("the page of the city", function () {
   const bridge = bridgeForEach({ map: "highway" });
 
   before(async () => {
-    if (!existsSync(CHROMIUM)) {
-      throw new Error(`this test needs ${CHROMIUM}: install it with apt-get install chromium`);
-    }
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+    browser = await launchBrowser();
   });
   after(() => browser?.close());
 

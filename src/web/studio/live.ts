@@ -1,0 +1,128 @@
+/** The tasks under way, and the library, as they stand now. */
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { ApiError, listTasks, type Task, withKey } from "./api.js";
+
+/** Other tabs and programs submit too. */
+const POLL_MS = 5000;
+const PAGE_SIZE = 40;
+const FAILURES_SHOWN = 5;
+/** A browser opens six connections to a server: more streams would hold up all else. */
+const STREAMS = 2;
+
+export type Connection = "connecting" | "online" | "offline" | "locked";
+
+export interface LibraryQuery {
+  search: string;
+  favorite: boolean;
+}
+
+export interface Live {
+  connection: Connection;
+  /** In the order in which they will be done. */
+  active: Task[];
+  failed: Task[];
+  library: Task[];
+  total: number;
+  refresh: () => Promise<void>;
+  more: () => void;
+}
+
+export function useLive(query: LibraryQuery): Live {
+  const [connection, setConnection] = useState<Connection>("connecting");
+  const [active, setActive] = useState<Task[]>([]);
+  const [failed, setFailed] = useState<Task[]>([]);
+  const [library, setLibrary] = useState<Task[]>([]);
+  const [total, setTotal] = useState(0);
+  const [size, setSize] = useState(PAGE_SIZE);
+  const latest = useRef(0);
+
+  const refresh = useCallback(async () => {
+    const turn = ++latest.current;
+    const wish: Record<string, string | number> = { state: "succeeded", limit: PAGE_SIZE };
+    if (query.search !== "") wish.search = query.search;
+    if (query.favorite) wish.favorite = "true";
+    try {
+      const [running, queued, failures, songs] = await Promise.all([
+        listTasks({ state: "running", limit: 20 }),
+        listTasks({ state: "queued", limit: 100 }),
+        listTasks({ state: "failed", limit: FAILURES_SHOWN }),
+        listSongs(wish, size),
+      ]);
+      if (turn !== latest.current) return;
+      setActive([...running.tasks.toReversed(), ...queued.tasks.toReversed()]);
+      setFailed(failures.tasks);
+      setLibrary(songs.tasks);
+      setTotal(songs.total);
+      setConnection("online");
+    } catch (error) {
+      if (turn !== latest.current) return;
+      setConnection(error instanceof ApiError && error.status === 401 ? "locked" : "offline");
+    }
+  }, [query.search, query.favorite, size]);
+
+  useEffect(() => {
+    void refresh();
+    const timer = setInterval(() => document.hidden || void refresh(), POLL_MS);
+    return () => clearInterval(timer);
+  }, [refresh]);
+
+  const followed = active.slice(0, STREAMS).map((task) => task.task_id);
+  useFollow(followed, refresh, (id, change) =>
+    setActive((tasks) => tasks.map((task) => (task.task_id === id ? { ...task, ...change } : task))),
+  );
+
+  return { connection, active, failed, library, total, refresh, more: () => setSize((n) => n + PAGE_SIZE) };
+}
+
+/** A page of answers may end early, and holds 200 rows at most. */
+async function listSongs(
+  wish: Record<string, string | number>,
+  size: number,
+): Promise<{ tasks: Task[]; total: number }> {
+  const tasks: Task[] = [];
+  for (;;) {
+    const page = await listTasks({
+      ...wish,
+      offset: tasks.length,
+      limit: Math.min(200, size - tasks.length),
+    });
+    tasks.push(...page.tasks);
+    if (tasks.length >= Math.min(size, page.total) || page.tasks.length === 0)
+      return { tasks, total: page.total };
+  }
+}
+
+/** An event source comes back by itself after a restart of the server. */
+function useFollow(
+  ids: readonly string[],
+  refresh: () => Promise<void>,
+  change: (id: string, change: Partial<Task>) => void,
+): void {
+  const told = useRef({ refresh, change });
+  told.current = { refresh, change };
+  useEffect(() => {
+    const sources = ids.map((id) => {
+      const source = new EventSource(withKey(`/v1/tasks/${id}/events`));
+      const on = (name: string, take: (data: Task & { position: number; text: string }) => void) =>
+        source.addEventListener(name, (event) => take(JSON.parse((event as MessageEvent<string>).data)));
+      on("position", ({ position }) => told.current.change(id, { queue_position: position }));
+      on("stage", ({ stage }) => {
+        told.current.change(id, { stage, state: "running", start_time: Date.now() / 1000 });
+        void told.current.refresh();
+      });
+      on("progress", ({ progress, stage, text }) =>
+        told.current.change(id, { progress, stage, progress_text: text, state: "running" }),
+      );
+      for (const name of ["done", "failed"]) {
+        on(name, () => {
+          source.close();
+          void told.current.refresh();
+        });
+      }
+      return source;
+    });
+    return () => {
+      for (const source of sources) source.close();
+    };
+  }, [ids.join(" ")]);
+}

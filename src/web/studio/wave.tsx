@@ -1,0 +1,113 @@
+/** A waveform that is looked at, played and, where a window is given, selected on. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import WaveSurfer from "wavesurfer.js";
+import RegionsPlugin from "wavesurfer.js/dist/plugins/regions.js";
+import { clock } from "./words.js";
+
+/** Seconds; an end of 0 is the end of the recording. */
+export interface Window {
+  start: number;
+  end: number;
+}
+
+interface WaveProps {
+  url: string;
+  label: string;
+  window?: Window;
+  onWindow?: (window: Window) => void;
+}
+
+export function waveColors() {
+  const style = getComputedStyle(document.documentElement);
+  const color = (name: string) => {
+    const probe = document.createElement("i");
+    probe.style.color = style.getPropertyValue(name);
+    document.body.append(probe);
+    const { color: seen } = getComputedStyle(probe);
+    probe.remove();
+    return seen;
+  };
+  return { waveColor: color("--wave"), progressColor: color("--accent"), cursorColor: color("--text") };
+}
+
+export function Wave({ url, label, window, onWindow }: WaveProps) {
+  const container = useRef<HTMLDivElement>(null);
+  const [wave, setWave] = useState<WaveSurfer | null>(null);
+  const [regions, setRegions] = useState<ReturnType<typeof RegionsPlugin.create> | null>(null);
+  const [length, setLength] = useState(0);
+  const [isPlaying, setPlaying] = useState(false);
+  const [failure, setFailure] = useState("");
+  const selected = useRef(onWindow);
+  selected.current = onWindow;
+
+  useEffect(() => {
+    const plugin = RegionsPlugin.create();
+    const made = WaveSurfer.create({
+      container: container.current as HTMLDivElement,
+      height: 64,
+      barWidth: 2,
+      barGap: 1,
+      barRadius: 1,
+      normalize: true,
+      url,
+      plugins: [plugin],
+      ...waveColors(),
+    });
+    made.on("ready", setLength);
+    made.on("play", () => setPlaying(true));
+    made.on("pause", () => setPlaying(false));
+    made.on("error", () =>
+      setFailure("The browser cannot show this recording; the server may still read it."),
+    );
+    const tell = (region: { start: number; end: number }) =>
+      selected.current?.({ start: round(region.start), end: round(region.end) });
+    plugin.on("region-created", (region) => {
+      for (const other of plugin.getRegions()) if (other !== region) other.remove();
+    });
+    plugin.on("region-updated", tell);
+    setWave(made);
+    setRegions(plugin);
+    setFailure("");
+    return () => made.destroy();
+  }, [url]);
+
+  const hasWindow = window !== undefined;
+  useEffect(() => {
+    if (regions === null || length === 0 || !hasWindow) return;
+    const stop = regions.enableDragSelection({ color: "rgb(224 145 58 / 30%)" });
+    return () => {
+      stop();
+      regions.clearRegions();
+    };
+  }, [regions, length, hasWindow]);
+
+  useEffect(() => {
+    if (regions === null || length === 0 || window === undefined) return;
+    const start = Math.max(0, window.start);
+    const end = window.end > 0 ? Math.min(window.end, length) : length;
+    const [region] = regions.getRegions();
+    if (region === undefined) regions.addRegion({ start, end, color: "rgb(224 145 58 / 30%)" });
+    else if (round(region.start) !== round(start) || round(region.end) !== round(end))
+      region.setOptions({ start, end });
+  }, [regions, length, window?.start, window?.end]);
+
+  return (
+    <div class="wave">
+      <button
+        type="button"
+        class="play small"
+        aria-label={isPlaying ? `Pause ${label}` : `Play ${label}`}
+        onClick={() => void wave?.playPause()}
+      >
+        {isPlaying ? "❚❚" : "▶"}
+      </button>
+      <div ref={container} class="canvas" />
+      <span class="faint time">{length > 0 ? clock(length) : ""}</span>
+      {failure !== "" && <p class="faint">{failure}</p>}
+    </div>
+  );
+}
+
+function round(seconds: number): number {
+  return Math.round(seconds * 10) / 10;
+}
