@@ -187,7 +187,11 @@ function propertiesOf(parameters: Parameters): Record<string, JsonSchema> {
     const { $schema, ...schema } = toJsonSchema(type);
     return [name, { ...schema, ...(aliases.length > 0 && { "x-aliases": aliases }) }];
   });
-  return Object.fromEntries(entries);
+  const objects = Object.entries(parameters.objects ?? {}).map(([name, inner]) => [
+    name,
+    schemaOfBody(inner),
+  ]);
+  return Object.fromEntries([...entries, ...objects]);
 }
 
 function requiredOf(parameters: Parameters): string[] {

@@ -19,8 +19,13 @@ import {
 import * as answers from "./answers.js";
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
-/** Parameters of a body or a query by the service's names, or JSON Schema where they are no flat list. */
-export type Parameters = { shape: Readonly<Record<string, z.ZodType>> } | { json: JsonSchema };
+/**
+ * Parameters of a body or a query by the service's names, and objects of such; or JSON Schema where they are no list at
+ * all.
+ */
+export type Parameters =
+  | { shape: Readonly<Record<string, z.ZodType>>; objects?: Readonly<Record<string, Parameters>> }
+  | { json: JsonSchema };
 
 export interface Operation {
   tag: "Tasks" | "Words" | "Chat" | "Models" | "Adapters" | "Training" | "Data sets" | "Service";
@@ -42,12 +47,23 @@ export interface Operation {
 }
 
 const taskId = {
-  json: { type: "object", properties: { task_id: { type: "string" } }, required: ["task_id"] },
+  json: {
+    type: "object",
+    properties: { task_id: { type: "string", description: "Id of the task." } },
+    required: ["task_id"],
+  },
 };
 const taskIds = {
   json: {
     type: "object",
-    properties: { task_id_list: { type: "array", items: { type: "string" }, maxItems: 1000 } },
+    properties: {
+      task_id_list: {
+        type: "array",
+        items: { type: "string" },
+        maxItems: 1000,
+        description: "Ids of tasks, also as JSON text or comma-separated.",
+      },
+    },
     required: ["task_id_list"],
   },
 };
@@ -56,7 +72,14 @@ const conversation = {
     type: "object",
     description:
       "The last message of the user holds the words, and recordings as input_audio; all parameters of POST /release_task may stand beside it.",
-    properties: { messages: { type: "array", items: { type: "object" } }, stream: { type: "boolean" } },
+    properties: {
+      messages: {
+        type: "array",
+        items: { type: "object" },
+        description: "The conversation as chat models take it.",
+      },
+      stream: { type: "boolean", description: "Whether the answer comes in parts, as server-sent events." },
+    },
     required: ["messages"],
   },
 };
@@ -137,7 +160,7 @@ const WORDS: Record<string, Operation> = {
   "POST /format_input": {
     tag: "Words",
     summary: "Rewrite a caption and lyrics",
-    body: { shape: { ...formatTextSchema.shape, ...formatMetadataSchema.shape } },
+    body: { shape: formatTextSchema.shape, objects: { param_obj: formatMetadataSchema } },
     answer: answers.songSheet,
     errors: [415, 429],
     example: { prompt: "jazz", lyrics: "", param_obj: { bpm: 90 } },

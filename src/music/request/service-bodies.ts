@@ -60,9 +60,13 @@ function readIdText(value: string): string[] | undefined {
 const { bpm, audioDurationSeconds, keyScale, timeSignature } = generationSchema.shape;
 
 export const formatTextSchema = z.object({
-  prompt: parameter(["prompt", "caption"], text.default("")),
-  lyrics: parameter("lyrics", lyricsText.default("")),
-  temperature: parameter("temperature", within(finiteNumber, 0, 2).default(0.85)),
+  prompt: parameter(["prompt", "caption"], text.default(""), "The caption to rewrite."),
+  lyrics: parameter("lyrics", lyricsText.default(""), "The lyrics to rewrite."),
+  temperature: parameter(
+    "temperature",
+    within(finiteNumber, 0, 2).default(0.85),
+    "How freely the language model writes; 0 takes the likeliest.",
+  ),
 });
 
 /** The metadata of `param_obj`, by the rules of generation requests. */
@@ -71,8 +75,11 @@ export const formatMetadataSchema = z.object({
   durationSeconds: audioDurationSeconds,
   keyScale,
   timeSignature,
-  /** Null: the model decides. */
-  language: parameter(["language", "vocal_language"], textOrNull.nullable().default(null)),
+  language: parameter(
+    ["language", "vocal_language"],
+    textOrNull.nullable().default(null),
+    "Language of the lyrics; open: the model decides.",
+  ),
 });
 
 export type FormatInput = z.output<typeof formatTextSchema> &
@@ -104,11 +111,22 @@ function readParamObj(value: unknown): Fields {
 }
 
 export const sampleWishSchema = z.object({
-  query: parameter(["query", "sample_query", "description", "desc"], trimmed.default("")),
-  instrumental: parameter("instrumental", flag.default(false)),
-  /** Null: the model decides. */
-  language: parameter(["vocal_language", "language"], textOrNull.nullable().default(null)),
-  temperature: parameter("temperature", within(finiteNumber, 0, 2).default(0.85)),
+  query: parameter(
+    ["query", "sample_query", "description", "desc"],
+    trimmed.default(""),
+    "What the song should be, in a sentence or a few words.",
+  ),
+  instrumental: parameter("instrumental", flag.default(false), "Whether nobody sings."),
+  language: parameter(
+    ["vocal_language", "language"],
+    textOrNull.nullable().default(null),
+    "Language of the lyrics; open: the model decides.",
+  ),
+  temperature: parameter(
+    "temperature",
+    within(finiteNumber, 0, 2).default(0.85),
+    "How freely the language model writes; 0 takes the likeliest.",
+  ),
 });
 
 export type SampleWish = z.output<typeof sampleWishSchema> & { warnings: string[] };
@@ -122,7 +140,11 @@ export function parseSampleWish(fields: Fields, policy: RangePolicy): SampleWish
   return { ...parseObject(sampleWishSchema, new FieldSources(fields), policy, warnings), warnings };
 }
 
-export const sampleType = parameter("sample_type", trimmed.default("simple_mode"));
+export const sampleType = parameter(
+  "sample_type",
+  trimmed.default("simple_mode"),
+  "simple_mode: an example in a sentence; any other word: a whole sheet.",
+);
 
 export type SampleType = "simple_mode" | "custom_mode";
 
@@ -140,15 +162,31 @@ const MAX_LISTED_TASKS = 200;
 
 /** The query of GET /v1/tasks. */
 export const parseTaskFilter = strictParser({
-  /** Null: tasks in any. */
-  state: parameter("state", oneOf(["queued", "running", "succeeded", "failed"]).nullable().default(null)),
-  /** True: favourites alone; false: all others. */
-  favorite: parameter("favorite", flag.nullable().default(null)),
-  /** Words that all stand in the title, the prompt or the lyrics. */
-  search: parameter(["search", "q"], trimmed.default("")),
-  /** Newer tasks to pass over. */
-  offset: parameter("offset", within(strictInteger, 0, Number.MAX_SAFE_INTEGER).default(0)),
-  limit: parameter("limit", within(strictInteger, 1, MAX_LISTED_TASKS).default(50)),
+  state: parameter(
+    "state",
+    oneOf(["queued", "running", "succeeded", "failed"]).nullable().default(null),
+    "Tasks in this state alone.",
+  ),
+  favorite: parameter(
+    "favorite",
+    flag.nullable().default(null),
+    "true: favourites alone; false: all others.",
+  ),
+  search: parameter(
+    ["search", "q"],
+    trimmed.default(""),
+    "Words that all stand in the title, the prompt or the lyrics.",
+  ),
+  offset: parameter(
+    "offset",
+    within(strictInteger, 0, Number.MAX_SAFE_INTEGER).default(0),
+    "Newer tasks to pass over.",
+  ),
+  limit: parameter(
+    "limit",
+    within(strictInteger, 1, MAX_LISTED_TASKS).default(50),
+    "Tasks in the answer; it may hold fewer.",
+  ),
 });
 
 const MAX_TITLE = 200;
@@ -159,8 +197,12 @@ export const taskMarks = z.strictObject({
     .string("must be text")
     .trim()
     .max(MAX_TITLE, `must be at most ${MAX_TITLE} characters long`)
-    .optional(),
-  favorite: z.boolean("must be true or false").optional(),
+    .optional()
+    .meta({ description: "What a person calls it; blank takes the name away." }),
+  favorite: z
+    .boolean("must be true or false")
+    .optional()
+    .meta({ description: "Whether its songs are kept whatever their age." }),
 });
 
 /** @throws RequestError naming the field at fault */
@@ -177,11 +219,18 @@ export function parseTaskMarks(fields: Fields) {
 
 /** The body of POST /v1/init. */
 export const parseModelSwitch = strictParser({
-  /** Null: the slot's current model. */
-  model: parameter("model", textOrNull.nullable().default(null)),
-  slot: parameter("slot", within(strictInteger, 1, 3).default(1)),
-  initLanguageModel: parameter(["init_llm"], flag.default(false)),
-  languageModel: parameter(["lm_model_path"], textOrNull.nullable().default(null)),
+  model: parameter("model", textOrNull.nullable().default(null), "Name of the model; open: the slot's own."),
+  slot: parameter("slot", within(strictInteger, 1, 3).default(1), "The slot to load it into."),
+  initLanguageModel: parameter(
+    ["init_llm"],
+    flag.default(false),
+    "Whether the language model is loaded, too.",
+  ),
+  languageModel: parameter(
+    ["lm_model_path"],
+    textOrNull.nullable().default(null),
+    "Name of the language model; open: the default one.",
+  ),
 });
 
 export type ModelSwitch = ReturnType<typeof parseModelSwitch>;

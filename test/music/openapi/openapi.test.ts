@@ -48,6 +48,25 @@ describe("the OpenAPI document", () => {
     expect(properties.audio_format?.enum).to.deep.equal(["flac", "mp3", "opus", "aac", "wav", "wav32"]);
   });
 
+  it("tells what every parameter of every endpoint means", () => {
+    const untold: string[] = [];
+    const look = (place: string, name: string, schema: Schema) => {
+      if (schema.description === undefined && schema.properties === undefined)
+        untold.push(`${place} ${name}`);
+      for (const [key, inner] of Object.entries(schema.properties ?? {})) look(place, key, inner);
+    };
+    for (const [path, methods] of Object.entries(document.paths)) {
+      for (const { requestBody, parameters } of Object.values(methods)) {
+        for (const { schema } of Object.values(requestBody?.content ?? {}))
+          look(path, "body", schema as Schema);
+        for (const { name, schema } of parameters.filter((parameter) => parameter.in === "query"))
+          look(path, name, schema as Schema);
+      }
+    }
+    expect(untold).to.deep.equal([]);
+    expect(bodyOf("/format_input").properties.param_obj?.properties).to.include.keys("bpm", "key_scale");
+  });
+
   it("tells what must be sent, and the files of forms", () => {
     expect(bodyOf("/v1/lora/load").required).to.deep.equal(["lora_path"]);
     expect(bodyOf("/v1/training/start").required).to.deep.equal(["tensor_dir"]);
