@@ -29,6 +29,8 @@ export function loadAddon(
   log: (message: string) => void = () => {},
   hasGpu = () => listGpus().length > 0,
 ): NativeAddon {
+  // Large pages for libtorch's memory: a process of gigabytes that starts ffmpeg copies the table of its pages meanwhile.
+  process.env.THP_MEM_ALLOC_ENABLE ??= "1";
   const path = process.env.CARILLON_ADDON || (existsSync(BUILT_ADDON) ? BUILT_ADDON : null);
   if (path !== null) return load(path);
   const prebuilt = findPrebuilt(log, hasGpu);
