@@ -25,6 +25,7 @@
  * });
  * ```
  */
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Config } from "./config.js";
 import { lockDirectory } from "./directory-lock.js";
 import { Engine } from "./engine/engine.js";
@@ -36,7 +37,12 @@ import type { TaskStore } from "./music/queue/store.js";
 import { openTaskStore } from "./music/queue/store-recovery.js";
 import { parseGenerationRequest as parseFields } from "./music/request/parse.js";
 import type { GenerationRequest } from "./music/request/schema.js";
-import { type MusicServer, startMusicServer } from "./music/server.js";
+import {
+  type MusicServer,
+  type MusicServerOptions,
+  startMusicApplication,
+  startMusicServer,
+} from "./music/server.js";
 import { drawSeed } from "./music/song/seeds.js";
 
 export { type Config, ConfigError, loadConfig } from "./config.js";
@@ -121,7 +127,49 @@ export interface MusicServerParts {
  * Starts the music service; resolves once the models are loaded and jobs run.
  * @throws DirectoryInUseError where another server works on the temporary directory
  */
-export async function createMusicServer(parts: MusicServerParts): Promise<MusicServer> {
+export function createMusicServer(parts: MusicServerParts): Promise<MusicServer> {
+  return startOnStore(parts, startMusicServer);
+}
+
+/** The service as a part of another server: `app.use("/music", router({ config, engine }))`. */
+export interface MusicRouter {
+  (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void): void;
+  /** Resolves once the models are loaded, which requests wait for; rejects as createMusicServer does. */
+  ready: Promise<void>;
+  close(graceSeconds?: number): Promise<void>;
+}
+
+/**
+ * The music service under a path of an Express application, or of any server with handlers like Express's. It reads the
+ * bodies of its requests, and stands before whatever else reads them. The key, the origins and the names of hosts are
+ * checked as `config` says; limits on connections are the host's.
+ */
+export function router(parts: MusicServerParts): MusicRouter {
+  const started = startOnStore(parts, startMusicApplication);
+  const handle = (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => {
+    if (request.readableDidRead) {
+      next(
+        new Error("the body has been read already: use carillon's router before express.json() and its like"),
+      );
+      return;
+    }
+    started.then(({ handle }) => handle(request, response), next);
+  };
+  return Object.assign(handle, {
+    ready: started.then(() => {}),
+    close: (graceSeconds?: number) =>
+      started.then(
+        ({ close }) => close(graceSeconds),
+        () => {}, // told by `ready`
+      ),
+  });
+}
+
+/** Starts what works on the tasks of the temporary directory; to close it closes them as well. */
+async function startOnStore<T extends Pick<MusicServer, "close">>(
+  parts: MusicServerParts,
+  start: (options: MusicServerOptions) => Promise<T>,
+): Promise<T> {
   const { config, engine, log = createLogger("warn") } = parts;
   const lock = await lockDirectory(config.temporaryDirectory, "SVC_TMPDIR");
   let own: Awaited<ReturnType<typeof openTaskStore>> | undefined;
@@ -133,12 +181,12 @@ export async function createMusicServer(parts: MusicServerParts): Promise<MusicS
   try {
     own = parts.store === undefined ? await openTaskStore(config.temporaryDirectory, log) : undefined;
     const store = own?.store ?? (parts.store as TaskStore);
-    const server = await startMusicServer({ config, engine, store, log });
+    const service = await start({ config, engine, store, log });
     const close = async (graceSeconds?: number) => {
       const closingSinceMs = performance.now();
-      await server.close(graceSeconds).finally(() => release(closingSinceMs));
+      await service.close(graceSeconds).finally(() => release(closingSinceMs));
     };
-    return { ...server, close };
+    return { ...service, close };
   } catch (error) {
     await release(performance.now());
     throw error;

@@ -1,6 +1,8 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect } from "chai";
@@ -19,7 +21,8 @@ describe("examples", () => {
   it("are all run here", () => {
     const names = readdirSync(examples).filter((name) => name !== "README.md");
     // embed.cjs: test/package.test.ts
-    expect(names).to.have.members(["build-town.mjs", "client.mjs", "embed.cjs", "embed.mjs", "follow.mjs"]);
+    const embedding = ["embed.cjs", "embed.mjs", "router.mjs", "worker.mjs"];
+    expect(names).to.have.members(["build-town.mjs", "client.mjs", "follow.mjs", ...embedding]);
   });
 
   it("make a song without a server", async () => {
@@ -27,6 +30,25 @@ describe("examples", () => {
     expect(await run("embed.mjs", "a slow waltz", file)).to.match(/seed \d+, \d+ bpm/);
     expect(statSync(file).size).to.be.above(100_000);
   });
+
+  for (const example of ["router.mjs", "worker.mjs"]) {
+    it(`make a song within ${example}, which ends with nothing left to do`, async () => {
+      const directory = temporaryDirectory();
+      const host = spawn(process.execPath, [join(examples, example), "0"], {
+        env: { ...process.env, SVC_DEVICE: "cpu", SVC_HOME: directory },
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      const [line] = await once(createInterface(host.stdout), "line");
+      const file = join(directory, "song.mp3");
+      expect(await run("client.mjs", "a slow waltz", file, line.replace("music on ", ""))).to.contain(
+        "100 %",
+      );
+      expect(statSync(file).size).to.be.above(100_000);
+      const ended = once(host, "exit");
+      host.kill("SIGTERM");
+      expect(await ended).to.deep.equal([0, null]);
+    });
+  }
 
   it("make a song with one, and build a town that people live in", async () => {
     const directory = temporaryDirectory();

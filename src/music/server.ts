@@ -1,7 +1,7 @@
 /** The music service over HTTP: builds the application and listens. */
 import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import express, { type Express, type RequestHandler } from "express";
 import { type Config, ConfigError } from "../config.js";
 import type { MusicEngine } from "../engine/types.js";
@@ -77,11 +77,7 @@ export async function startMusicServer(options: MusicServerOptions): Promise<Mus
         () => response.destroy(),
       );
     });
-    await opened;
-    await mkdir(config.trainingRoot, { recursive: true }).catch((err: unknown) =>
-      log.warn({ err }, "SVC_TRAINING_ROOT cannot be made, so nothing can be trained"),
-    );
-    await service.start();
+    await start(service, opened, options);
   } catch (error) {
     const stopped = service.stop(0);
     void listener?.close(stopped);
@@ -97,6 +93,38 @@ export async function startMusicServer(options: MusicServerOptions): Promise<Mus
       await Promise.all([close(stopped), stopped]);
     },
   };
+}
+
+/** The service as a part of another's HTTP server: a handler of what the host leaves of the path. */
+export interface MusicApplication extends Pick<MusicServer, "service" | "close"> {
+  handle(request: IncomingMessage, response: ServerResponse): void;
+}
+
+/** As startMusicServer, without an address of its own. The connections and their limits are the host's. */
+export async function startMusicApplication(options: MusicServerOptions): Promise<MusicApplication> {
+  const { config, engine, store, log } = options;
+  requireProtection(config);
+  const service = new MusicService(config, engine, store, log);
+  const app = buildApp(service, config, log);
+  try {
+    await start(service, service.open(), options);
+  } catch (error) {
+    await service.stop(0);
+    throw error;
+  }
+  return {
+    service,
+    handle: (request, response) => app(request, response),
+    close: (graceSeconds = SHUTDOWN_GRACE_SECONDS) => service.stop(graceSeconds),
+  };
+}
+
+async function start(service: MusicService, opened: Promise<void>, { config, log }: MusicServerOptions) {
+  await opened;
+  await mkdir(config.trainingRoot, { recursive: true }).catch((err: unknown) =>
+    log.warn({ err }, "SVC_TRAINING_ROOT cannot be made, so nothing can be trained"),
+  );
+  await service.start();
 }
 
 function buildApp(service: MusicService, config: Config, log: Logger): Express {

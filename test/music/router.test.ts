@@ -1,0 +1,73 @@
+import { once } from "node:events";
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { expect } from "chai";
+import express, { type Express } from "express";
+import { Carillon, type Song } from "../../src/client/index.js";
+import { createEngine, DirectoryInUseError, loadConfig, type MusicEngine, router } from "../../src/index.js";
+import { shortSong } from "./live-server.js";
+import { temporaryDirectory } from "./tasks.js";
+
+describe("router", () => {
+  const directory = temporaryDirectory();
+  const configOf = (home: string) => loadConfig({ SVC_HOME: join(directory, home), SVC_DEVICE: "cpu" });
+  const engines: MusicEngine[] = [];
+  const servers: Server[] = [];
+
+  function routerAt(home: string) {
+    const config = configOf(home);
+    const engine = createEngine(config);
+    engines.push(engine);
+    return router({ config, engine });
+  }
+
+  async function listen(app: Express) {
+    const server = app.listen(0, "127.0.0.1");
+    servers.push(server);
+    await once(server, "listening");
+    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  }
+
+  after(async () => {
+    for (const server of servers) server.close().closeAllConnections();
+    await Promise.all(engines.map((engine) => engine.close()));
+  });
+
+  it("serves under the paths of an application, two of them side by side", async () => {
+    const [quiet, loud] = [routerAt("quiet"), routerAt("loud")];
+    const app = express();
+    app.use("/quiet", quiet).use("/loud", loud);
+    app.get("/health", (_request, response) => void response.send("the application's own"));
+    const { url } = await listen(app);
+    const clients = [`${url}/quiet`, `${url}/loud`].map((at) => new Carillon({ url: at }));
+    const tasks = await Promise.all(clients.map((client) => client.make(shortSong)));
+    expect(tasks.map(({ songs }) => songs.length)).to.deep.equal([1, 1]);
+    const [client] = clients as [Carillon];
+    const audio = await client.download((tasks[0] as (typeof tasks)[0]).songs[0] as Song);
+    expect((await audio.arrayBuffer()).byteLength).to.be.above(100_000);
+    expect(await (await fetch(`${url}/health`)).text()).to.equal("the application's own");
+    const refused = await fetch(`${url}/loud/nowhere`);
+    expect(refused.status).to.equal(404);
+    expect(await refused.json()).to.have.property("detail");
+    await Promise.all([quiet.close(), loud.close()]);
+  });
+
+  it("says what is wrong: a body that was read before, a directory in use", async () => {
+    const first = routerAt("one");
+    const { url } = await listen(express().use(express.json()).use("/music", first));
+    const answer = await fetch(`${url}/music/release_task`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(shortSong),
+    });
+    expect(answer.status).to.equal(500);
+    expect(await answer.text()).to.contain("before express.json()");
+    await first.ready;
+    const second = routerAt("one");
+    const failure = await second.ready.catch((error: unknown) => error);
+    expect(failure).to.be.instanceOf(DirectoryInUseError);
+    await second.close();
+    await first.close();
+  });
+});
