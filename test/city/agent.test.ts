@@ -9,11 +9,14 @@ const WEST = 160;
 const SOUTH = -160;
 const COLUMNS = 5;
 const ROWS = 5;
-const MAX_STEPS = 40;
+const MAX_STEPS = 100;
 const FRAMES_PER_WEEK = 4096;
 
-/** What to build when a problem shows, along the eastern street. */
+/** What to build when a problem shows or citizens wish for it, along the eastern and the southern street. */
 const REMEDIES = {
+  CHIRP_NO_SCHOOLS: { buildingPrefab: "Elementary School", position: { x: 300, z: -195 } },
+  CHIRP_NO_HEALTHCARE: { buildingPrefab: "Medical Clinic", position: { x: 220, z: -195 } },
+  CHIRP_NEED_MORE_PARKS: { buildingPrefab: "Regular Park", position: { x: 400, z: -195 } },
   Garbage: { buildingPrefab: "Landfill Site", position: { x: 524, z: -80 }, angleDegrees: 90 },
   Death: { buildingPrefab: "Cemetery", position: { x: 524, z: 20 }, angleDegrees: 90 },
   Crime: { buildingPrefab: "Police Station", position: { x: 514, z: 90 }, angleDegrees: 90 },
@@ -95,7 +98,9 @@ describe("an agent with nothing but the interface", () => {
     for (let step = 0; step < MAX_STEPS; step++) {
       if ((await settle()).citizens.count >= 500) return;
       const { countsByProblem } = await client.state("/state/problems");
-      const problem = [...remedies.keys()].find((name) => name in countsByProblem);
+      const { chirps } = await client.state("/state/chirps?limit=200");
+      const said = new Set(chirps.map(({ messageId }: Answer) => messageId));
+      const problem = [...remedies.keys()].find((name) => name in countsByProblem || said.has(name));
       if (problem !== undefined) {
         await client.run("place-building", remedies.get(problem));
         remedies.delete(problem);

@@ -35,7 +35,7 @@ describe("a bridge in front of a running game", () => {
     for (const { id, prefab } of game.city.buildings()) {
       if (prefab.service === "Electricity") await client.run("bulldoze", { entityType: "building", id });
     }
-    advance(game.city, 6000);
+    advance(game.city, 40_000);
     for (const path of [
       "/health",
       "/state/summary",

@@ -21,6 +21,7 @@ import { complain, praise, reportAbandoned, reportBurnedDown, reportCity, wish }
 import { updateResidents } from "./life/residents.js";
 import { rollServiceLoad, survey } from "./life/services.js";
 import { payTaxes, payUpkeep, updateTaxUnrest } from "./life/taxes.js";
+import { spanOf } from "./life/temper.js";
 import { FRAMES_PER_CYCLE, FRAMES_PER_WEEK } from "./state/calendar.js";
 import { NO_PROBLEMS, type SimBuilding } from "./state/entities.js";
 import type { World } from "./state/world.js";
@@ -68,7 +69,7 @@ function visitGrowable(world: World, building: SimBuilding): void {
     return;
   }
   if (!building.switchedOff) prosper(world, building);
-  updateSeverity(building, world.frame);
+  updateSeverity(building, world.frame, spanOf(world, building, "patience"));
   complain(world, building);
   const reason = reasonToAbandon(world, building);
   if (reason) {
@@ -92,8 +93,7 @@ function visitCivic(world: World, building: SimBuilding): void {
   rollServiceLoad(building);
   checkSupplies(world, building);
   payUpkeep(world, building);
-  if (checkFire(world, building)) reportBurnedDown(world, building);
-  updateSeverity(building, world.frame);
+  updateSeverity(building, world.frame, spanOf(world, building, "patience"));
 }
 
 /** A highway that ends before the map edge has a problem. */

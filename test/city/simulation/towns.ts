@@ -36,13 +36,13 @@ export function road(x: number, z: number, toX: number, toZ: number, prefab = "B
   };
 }
 
-export function place(city: City, prefab: string, x: number, z: number): number {
+export function place(city: City, prefab: string, x: number, z: number, angleDegrees = 0): number {
   const command = {
     type: "place-building",
     dryRun: false,
     prefab,
     position: { x, z },
-    angleDegrees: 0,
+    angleDegrees,
   } as const;
   return city.apply(command).buildingId as number;
 }
@@ -100,6 +100,70 @@ export function smallTown(city: City): void {
   zone(city, "ResidentialLow", 280, 40, 30);
   zone(city, "CommercialLow", 360, 20, 30);
   zone(city, "Industrial", 360, 60, 30);
+}
+
+/** The first town of the city's README, with money that counts. */
+export function firstTown(seed = 1): SimulatedCity {
+  const city = newCity("highway", seed);
+  city.world.unlimitedMoney = false;
+  city.apply(road(320, 300, 400, 300));
+  connectToHighway(city, 400, 300);
+  place(city, "Wind Turbine", 300, 300);
+  city.apply(road(320, 310, 400, 310, "Water Pipe"));
+  place(city, "Water Tower", 300, 320);
+  place(city, "Inland Water Treatment Plant 01", 430, 360, 90);
+  zone(city, "ResidentialLow", 340, 300, 40);
+  return city;
+}
+
+export function bulldozeAll(city: SimulatedCity, prefab: string): void {
+  for (const { id } of city.buildings().filter((building) => building.prefab.name === prefab)) {
+    city.apply({ type: "bulldoze", dryRun: false, entityType: "building", id, keepNodes: false });
+  }
+}
+
+/** What a town of a thousand needs, by the prefab that gives it. */
+export const TOWN_SERVICES = [
+  ["Wind Turbine", -120, 20],
+  ["Wind Turbine", -120, 60],
+  ["Wind Turbine", -120, 100],
+  ["Water Tower", -110, 130],
+  ["Inland Water Treatment Plant 01", -120, 200],
+  ["Landfill Site", -260, 300],
+  ["Cemetery", -260, 190],
+  ["Medical Clinic", 40, -30],
+  ["Fire House", 90, -30],
+  ["Police Station", 140, -30],
+  ["Elementary School", 200, -30],
+  ["High School", 260, -30],
+  ["University", 340, -60],
+  ["Regular Park", 420, 100],
+  ["Regular Park", 420, 180],
+  ["Regular Park", -10, -30],
+] as const;
+
+/** Six by three blocks of homes, shops, workshops and offices with every basic service, joined to the highway. */
+export function servedTown(seed = 7): SimulatedCity {
+  const city = newCity("highway", seed);
+  layLattice(city, -80, 0, 6, 3);
+  city.apply(road(-80, 240, -320, 240));
+  city.apply(road(400, 240, 400, 300));
+  connectToHighway(city, 400, 300);
+  for (const z of [40, 120, 200]) city.apply(road(-100, z, 400, z, "Water Pipe"));
+  for (const z of [40, 120]) city.apply(road(-100, z, -100, z + 80, "Water Pipe"));
+  city.apply(road(-100, 200, -200, 200, "Water Pipe"));
+  city.apply(road(-200, 200, -200, 240, "Water Pipe"));
+  city.apply(road(-120, 150, -200, 240, "Power Line"));
+  for (const [prefab, x, z] of TOWN_SERVICES) place(city, prefab, x, z);
+  for (const x of [-40, 40, 120, 200, 280, 360]) {
+    for (const z of [40, 120, 200]) zone(city, "ResidentialLow", x, z, 44);
+  }
+  for (const z of [40, 120, 200]) zone(city, "ResidentialHigh", 120, z, 44);
+  for (const z of [40, 200]) zone(city, "CommercialLow", 200, z, 30);
+  zone(city, "CommercialLow", 40, 120, 30);
+  for (const z of [40, 120]) zone(city, "Industrial", 360, z, 44);
+  zone(city, "Office", 280, 40, 40);
+  return city;
 }
 
 /** At least 5,000 segments and 10,000 buildings, supplied, connected, and grown by force of full demand. */

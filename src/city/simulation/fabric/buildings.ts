@@ -3,7 +3,6 @@ import type { GroundPoint } from "../../game.js";
 import { footprintRadius, squareAround } from "../../geometry.js";
 import { FLAG, PROBLEMS_1, PROBLEMS_2, type ProblemName, type Severity, type Zone } from "../../terms.js";
 import type { SimBuildingPrefab } from "../catalogue/building-prefabs.js";
-import { FRAMES_PER_WEEK } from "../state/calendar.js";
 import { NO_PROBLEMS, type SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { moveOut } from "./citizens.js";
@@ -95,6 +94,11 @@ export function isActive(building: SimBuilding): boolean {
   return (building.flags & FLAG.Active) !== 0;
 }
 
+/** Given up, and still standing. */
+export function isAbandoned(building: SimBuilding): boolean {
+  return (building.flags & FLAG.Abandoned) !== 0;
+}
+
 /** Active and supplied with all it needs to do its work. */
 export function isWorking(building: SimBuilding): boolean {
   const { power, water } = building.supply;
@@ -152,10 +156,9 @@ const ORDER = new Map<ProblemName, number>(
   [...PROBLEMS_1, ...PROBLEMS_2].map((name, index) => [name, index]),
 );
 
-const MAJOR_AFTER_FRAMES = FRAMES_PER_WEEK;
-const FATAL_AFTER_FRAMES = 2 * FRAMES_PER_WEEK;
-/** A grave problem this old drives everybody out. */
-export const UNBEARABLE_AFTER_FRAMES = 3 * FRAMES_PER_WEEK;
+/** Shares of the time a grave problem is borne, after which it is major and fatal. */
+const MAJOR_AFTER = 1 / 4;
+const FATAL_AFTER = 2 / 3;
 
 /** Problems nobody puts up with for ever. The others stay warnings. */
 const GRAVE: ReadonlySet<ProblemName> = new Set<ProblemName>([
@@ -198,12 +201,11 @@ export function gravest(building: SimBuilding, frame: number): { name: ProblemNa
   return worst;
 }
 
-/** Lets the severity follow the age of the gravest problem. */
-export function updateSeverity(building: SimBuilding, frame: number): void {
+/** Lets the severity follow the age of the gravest problem. @param patience frames for which one is borne */
+export function updateSeverity(building: SimBuilding, frame: number, patience: number): void {
   if (building.problems.names.length === 0) return;
-  const age = gravest(building, frame)?.age ?? 0;
-  const severity: Severity =
-    age >= FATAL_AFTER_FRAMES ? "fatal" : age >= MAJOR_AFTER_FRAMES ? "major" : "warning";
+  const age = (gravest(building, frame)?.age ?? 0) / patience;
+  const severity: Severity = age >= FATAL_AFTER ? "fatal" : age >= MAJOR_AFTER ? "major" : "warning";
   if (severity !== building.problems.severity)
     building.problems = { names: building.problems.names, severity };
 }

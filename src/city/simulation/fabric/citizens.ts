@@ -4,8 +4,8 @@ import type { Citizen, Household, SimBuilding } from "../state/entities.js";
 import { pick } from "../state/random.js";
 import type { World } from "../state/world.js";
 
-/** Citizens age one unit in half a week. */
-const FRAMES_PER_AGE_UNIT = FRAMES_PER_WEEK / 2;
+/** Citizens age one unit in a week and a half: a life of 240 units lasts about seven years. */
+export const FRAMES_PER_AGE_UNIT = 1.5 * FRAMES_PER_WEEK;
 /** In units: where a stage of life begins, and where none is left. */
 export const AGE = { teen: 15, adult: 45, tooOldForChildren: 90, retired: 180, oldest: 240 };
 
@@ -45,7 +45,7 @@ export function moveIn(world: World, home: SimBuilding): void {
   households.put(household);
   home.householdIds.push(household.id);
   for (let i = 0; i < adults; i++) {
-    const age = AGE.adult + random.below(80);
+    const age = AGE.adult + Math.min(random.below(120), random.below(120));
     addCitizen(world, household, age, newcomerEducation(random.below(100)));
   }
   for (let i = 0; i < children; i++) addCitizen(world, household, random.below(AGE.adult), 0);

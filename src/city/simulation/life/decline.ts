@@ -1,40 +1,36 @@
 /** Decline: what goes wrong with a building, when people give it up, and how it falls down. */
 import { FLAG, type ProblemName, ZONES } from "../../terms.js";
-import {
-  clearProblems,
-  empty,
-  gravest,
-  removeBuilding,
-  setProblem,
-  UNBEARABLE_AFTER_FRAMES,
-  zoneOf,
-} from "../fabric/buildings.js";
-import { FRAMES_PER_WEEK } from "../state/calendar.js";
+import { clearProblems, empty, gravest, removeBuilding, setProblem, zoneOf } from "../fabric/buildings.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { powerNeed } from "../utilities/electricity.js";
 import { waterNeed } from "../utilities/pipes.js";
+import { demandBarOf } from "./demand.js";
+import { expectation } from "./happiness.js";
 import { requestService, type Surroundings } from "./services.js";
-
-/** Homes that nobody wants are given up after standing empty this long. */
-const EMPTY_FRAMES = 6 * FRAMES_PER_WEEK;
-const COLLAPSE_AFTER_FRAMES = 3 * FRAMES_PER_WEEK;
-const CLEARED_AFTER_FRAMES = 2 * FRAMES_PER_WEEK;
+import { spanOf } from "./temper.js";
 
 /** Per cycle. */
-const GARBAGE_PER_CYCLE = 0.8;
-const GARBAGE_COLLECTED_PER_CYCLE = 20;
-const BODIES_COLLECTED_PER_CYCLE = 50;
-const CRIME_PER_CYCLE = 0.5;
-const CRIME_PREVENTED_PER_CYCLE = 6;
+const GARBAGE_PER_CYCLE = 0.02;
+const MOST_GARBAGE_PER_CYCLE = 0.4;
+const GARBAGE_COLLECTED_PER_CYCLE = 10;
+const BODIES_COLLECTED_PER_CYCLE = 30;
+const BODIES_BURIED_AT_HOME_PER_CYCLE = 3;
 const GARBAGE_LIMIT = 60;
-const BODIES_LIMIT = 50;
-const CRIME_LIMIT = 70;
+const BODIES_LIMIT = 25;
+/** Where crime tends to in a city without police, and how much of the way it goes in a cycle. */
+const CRIME_UNCHECKED = 85;
+const CRIME_INERTIA = 0.01;
+const CRIME_LIMIT = 60;
+/** So many people can rid themselves of their rubbish and their dead. */
+const VILLAGE_CITIZENS = 150;
 
-const FIRES_PERCENT = 0.004;
+const FIRES_PERCENT = 0.01;
 const FIRE_ENGINES_PER_FIRE = 10;
 const EXTINGUISHED_PERCENT = 80;
 const BURNED_DOWN_CYCLES = 6;
+/** Chance per cycle at full demand that somebody takes an abandoned building. */
+const REOPENING_PERCENT = 1.5;
 
 /** What is missing at the door: power, water, drain, heat, road, dry ground. */
 export function checkSupplies(world: World, building: SimBuilding): void {
@@ -61,13 +57,16 @@ export function accumulateGarbageAndCrime(
   building: SimBuilding,
   { quality }: Surroundings,
 ): void {
-  const collected = GARBAGE_COLLECTED_PER_CYCLE * (quality.get("garbage") ?? 0);
-  building.garbage = gauge(building.garbage + GARBAGE_PER_CYCLE - collected);
-  const prevented = CRIME_PREVENTED_PER_CYCLE * (quality.get("police") ?? 0);
-  building.crime = gauge(building.crime + CRIME_PER_CYCLE - prevented);
+  const village = Math.min(VILLAGE_CITIZENS / Math.max(world.citizens.size, 1), 1);
+  const people = 2 * building.householdIds.length + building.workerIds.length;
+  const made = Math.min(GARBAGE_PER_CYCLE * people, MOST_GARBAGE_PER_CYCLE) * (1 - village);
+  const collected = GARBAGE_COLLECTED_PER_CYCLE * (quality.get("garbage") ?? 0) + village * GARBAGE_PER_CYCLE;
+  building.garbage = gauge(building.garbage + made - collected);
+  const unchecked = CRIME_UNCHECKED * expectation(world) * (1 - (quality.get("police") ?? 0));
+  building.crime += (unchecked - building.crime) * CRIME_INERTIA;
   if (building.bodies > 0) {
-    const hearses = requestService(world, building, "death", 1);
-    building.bodies = gauge(building.bodies - BODIES_COLLECTED_PER_CYCLE * hearses);
+    const hearses = BODIES_COLLECTED_PER_CYCLE * requestService(world, building, "death", 1);
+    building.bodies = gauge(building.bodies - hearses - BODIES_BURIED_AT_HOME_PER_CYCLE * village);
   }
   setProblem(building, "Garbage", building.garbage >= GARBAGE_LIMIT, world.frame);
   setProblem(building, "Death", building.bodies >= BODIES_LIMIT, world.frame);
@@ -75,7 +74,7 @@ export function accumulateGarbageAndCrime(
 }
 
 /**
- * Fires break out rarely; the fire service puts them out, else the building burns down.
+ * Fires break out rarely, and not where staff is on watch: in civic buildings; the fire service puts them out, else the building burns down.
  * @returns whether it burned down just now
  */
 export function checkFire(world: World, building: SimBuilding): boolean {
@@ -89,12 +88,16 @@ export function checkFire(world: World, building: SimBuilding): boolean {
   return true;
 }
 
-/** Why the people give this building up now; null while they stay. */
+/**
+ * Why the people give this building up now; null while they stay. Over taxes they leave one by one, so that a home stands
+ * empty in the end; a business closes.
+ */
 export function reasonToAbandon(world: World, building: SimBuilding): ProblemName | "NoDemand" | null {
   const worst = gravest(building, world.frame);
-  if (worst && worst.age >= UNBEARABLE_AFTER_FRAMES) return worst.name;
+  const isBorne = worst?.name === "TaxesTooHigh" && building.homes > 0;
+  if (worst && !isBorne && worst.age >= spanOf(world, building, "patience")) return worst.name;
   if (building.householdIds.length > 0 || building.homes === 0) building.declineFrame = world.frame;
-  return world.frame - building.declineFrame >= EMPTY_FRAMES ? "NoDemand" : null;
+  return world.frame - building.declineFrame >= spanOf(world, building, "vacancy") ? "NoDemand" : null;
 }
 
 export function abandon(world: World, building: SimBuilding): void {
@@ -103,12 +106,29 @@ export function abandon(world: World, building: SimBuilding): void {
   building.declineFrame = world.frame;
 }
 
-/** A ruin's turn: abandoned buildings collapse, rubble is cleared away in the end. */
+/** A ruin's turn: abandoned buildings find new owners or collapse, rubble is cleared away in the end. */
 export function decay(world: World, building: SimBuilding): void {
   const age = world.frame - building.declineFrame;
-  const collapsed = (building.flags & FLAG.Collapsed) !== 0;
-  if (collapsed && age >= CLEARED_AFTER_FRAMES) removeBuilding(world, building);
-  else if (!collapsed && age >= COLLAPSE_AFTER_FRAMES) fallDown(world, building, FLAG.Collapsed);
+  if ((building.flags & FLAG.Collapsed) !== 0) {
+    if (age >= spanOf(world, building, "rubble")) removeBuilding(world, building);
+  } else if (findsNewOwner(world, building)) {
+    reopen(world, building);
+  } else if (age >= spanOf(world, building, "ruin")) {
+    fallDown(world, building, FLAG.Collapsed);
+  }
+}
+
+/** Somebody tries again where all that a building needs is there once more, the sooner the higher the demand. */
+function findsNewOwner(world: World, { supply, roadId, prefab, switchedOff }: SimBuilding): boolean {
+  const isServed = supply.power && supply.water && supply.sewage && roadId !== 0 && !switchedOff;
+  const demand = world.demand[demandBarOf(prefab.service)];
+  return isServed && world.random.percent((REOPENING_PERCENT * demand) / 100);
+}
+
+function reopen(world: World, building: SimBuilding): void {
+  clearProblems(building);
+  world.changeFlags(building, (building.flags & ~FLAG.Abandoned) | FLAG.Active);
+  Object.assign(building, { garbage: 0, bodies: 0, taxUnrest: 0, declineFrame: world.frame });
 }
 
 /**

@@ -1,14 +1,38 @@
 /** The three demand bars. Formulas as published for the game, in integers with truncating division. */
 import type { Demand } from "../../game.js";
+import type { Service } from "../../terms.js";
+import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { type CityTotals, cityTotals } from "./census.js";
 
-/** Moves each bar one point towards its target. Called once a cycle, which makes about two points a day. */
+export type DemandBar = keyof Demand;
+
+/** Which bar drives a zoned service. */
+export function demandBarOf(service: Service): DemandBar {
+  if (service === "Residential") return "residential";
+  return service === "Commercial" ? "commercial" : "workplace";
+}
+
+/** Moves each bar at most one point towards its target. Called once a cycle, which makes about two points a day. */
 export function updateDemand(world: World): void {
   const target = demandTargets(cityTotals(world));
   for (const bar of ["residential", "commercial", "workplace"] as const) {
-    world.demand[bar] += Math.sign(target[bar] - world.demand[bar]);
+    const gap = target[bar] - world.demand[bar];
+    world.demand[bar] += Math.min(Math.max(gap, -1), 1);
   }
+}
+
+/**
+ * A building site satisfies its share of the demand at once, as its empty places will in the formulas once the bar has
+ * followed them: so the next ones wait for the bar to rise again.
+ */
+export function satisfyDemand(world: World, { prefab, homes, jobs }: SimBuilding): void {
+  const bar = demandBarOf(prefab.service);
+  const share =
+    bar === "residential"
+      ? homes / Math.max(world.households.size, 100)
+      : jobs / Math.max(world.citizens.size / 2, 100);
+  world.demand[bar] = Math.max(world.demand[bar] - 200 * share, 0);
 }
 
 /** Where the bars tend to, each 0 to 100. There are no homeless: whoever loses a home leaves. */

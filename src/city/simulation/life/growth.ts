@@ -7,12 +7,13 @@ import { BLOCK_COLUMNS, cellBit, cellCenter, occupiedCells, usableCells } from "
 import { FRAMES_PER_DAY } from "../state/calendar.js";
 import type { SimBuilding, SimZoneBlock } from "../state/entities.js";
 import type { World } from "../state/world.js";
+import { satisfyDemand } from "./demand.js";
 import type { Surroundings } from "./services.js";
 
 const CONSTRUCTION_FRAMES = 3 * FRAMES_PER_DAY;
 const MAX_LOT_CELLS = 4;
 /** Points of progress in a good cycle, of 100 for a level. */
-const PROGRESS_PER_CYCLE = 5;
+const PROGRESS_PER_CYCLE = 1;
 
 /** What grows on each zone and which bar drives it. */
 const ZONE_GROWTH: Partial<
@@ -54,7 +55,8 @@ export function growOnBlock(world: World, block: SimZoneBlock): void {
   if (!prefab) return;
   const center = cellCenter(block, (lot.length - 1) / 2, lot.row + (lot.width - 1) / 2);
   const angleDegrees = (block.angleRadians * 180) / Math.PI + 90;
-  createBuilding(world, prefab, center, angleDegrees, { blockId: block.id, mask: lotMask(lot) });
+  const lotOf = { blockId: block.id, mask: lotMask(lot) };
+  satisfyDemand(world, createBuilding(world, prefab, center, angleDegrees, lotOf));
 }
 
 /** A building site's turn. */
@@ -92,7 +94,7 @@ function deservesNextLevel(world: World, building: SimBuilding, { serviceScore }
     case "Residential":
       return (
         reaches(RESIDENTIAL_NEEDS.landValue, building.landValue) &&
-        reaches(RESIDENTIAL_NEEDS.education, averageEducation(world, adultsOf(world, building)))
+        reaches(RESIDENTIAL_NEEDS.education, adultEducation(world, building))
       );
     case "Commercial": {
       const customers = (100 * building.visitors) / Math.max(building.visitorPlaces, 1);
@@ -124,11 +126,19 @@ function isBelowLevel({ prefab, landValue }: SimBuilding, { serviceScore }: Surr
   }
 }
 
-/** Everybody but the children, whose schooling is not over. */
-function adultsOf(world: World, building: SimBuilding): number[] {
-  return building.householdIds
-    .flatMap((id) => world.households.at(id).memberIds)
-    .filter((id) => ageOf(world.citizens.at(id), world.frame) >= AGE.teen);
+/** In percent of the best; without the children, whose schooling is not over. */
+function adultEducation(world: World, building: SimBuilding): number {
+  let adults = 0;
+  let education = 0;
+  for (const id of building.householdIds) {
+    for (const memberId of world.households.at(id).memberIds) {
+      const citizen = world.citizens.at(memberId);
+      if (ageOf(citizen, world.frame) < AGE.teen) continue;
+      adults++;
+      education += citizen.education;
+    }
+  }
+  return adults === 0 ? 0 : (100 * education) / (3 * adults);
 }
 
 function firstFreeRow(block: SimZoneBlock, free: number, startRow: number): number {

@@ -3,24 +3,32 @@ import type { Coverage } from "../catalogue/building-prefabs.js";
 import { gravest, isActive } from "../fabric/buildings.js";
 import { AGE, addCitizen, ageOf, die, moveIn, moveOut, quitJob, takeJob } from "../fabric/citizens.js";
 import { isConnectedOutside } from "../fabric/reach.js";
+import { FRAMES_PER_WEEK } from "../state/calendar.js";
 import type { Citizen, Household, SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
+import { arrivalPercent, expectation, happinessOf, leavingPercent } from "./happiness.js";
 import { requestService, type Surroundings } from "./services.js";
+import { moodOf } from "./temper.js";
 
 const LARGEST_FAMILY = 5;
-const BODY_WEIGHT = 25;
+const BODY_WEIGHT = 30;
 const JOB_TRIES = 4;
 const SHOP_TRIES = 3;
 /** Chances in percent per cycle. */
-const BIRTH_PERCENT = 0.8;
-const LEARNING_PERCENT = 6;
+const BIRTH_PERCENT = 0.9;
 const SHOPPING_PERCENT = 60;
-const LEAVING_PERCENT = 6;
-const ILL_DEATH_PERCENT = 0.3;
-/** Below this happiness families think of leaving. */
-const UNHAPPY = 25;
-/** A family comes to an empty home with this chance at full demand. */
-const ARRIVAL_PERCENT = 60;
+/** Of a student at a good school: about half a year at each of the first two, a whole one at university. */
+const LEARNING_PERCENT: Partial<Record<Coverage, number>> = {
+  elementary: 0.24,
+  highSchool: 0.24,
+  university: 0.12,
+};
+/** Of dying before old age, at perfect health and per point below it. */
+const DEATH_PERCENT = 0.001;
+const DEATH_PERCENT_PER_POINT = 0.000_1;
+/** Families move into a new building this much faster, and for how long it is new. */
+const NEW_HOME_FACTOR = 8;
+const NEW_HOME_FRAMES = 8 * FRAMES_PER_WEEK;
 
 export function updateResidents(
   world: World,
@@ -28,28 +36,38 @@ export function updateResidents(
   around: Surroundings,
   excessTax: number,
 ): void {
-  updateHealth(home, around);
-  const happiness = happinessOf(home, excessTax);
-  home.happiness = happiness;
+  updateHealth(world, home, around);
+  home.happiness = happinessOf(world, home, around, excessTax, idleShare(world, home));
   for (const id of [...home.householdIds]) {
     const household = world.households.at(id);
-    if (happiness < UNHAPPY && world.random.percent(LEAVING_PERCENT)) moveOut(world, household);
+    const leaving = leavingPercent(home.happiness + moodOf(world, household));
+    if (world.random.percent(leaving)) moveOut(world, household);
     else updateHousehold(world, home, household);
   }
-  admitNewcomers(world, home, happiness);
+  admitNewcomers(world, home);
 }
 
-/** 0 to 100. */
-export function happinessOf(home: SimBuilding, excessTax: number): number {
-  const trouble = home.problems.names.length * (home.problems.severity === "warning" ? 6 : 14);
-  const happiness =
-    60 + (home.health - 50) / 4 + home.landValue / 5 - trouble - home.crime / 5 - excessTax * 4;
-  return Math.min(Math.max(happiness, 0), 100);
+/** The share, 0 to 1, of the people of working age here who have no work. */
+function idleShare(world: World, home: SimBuilding): number {
+  let able = 0;
+  let idle = 0;
+  for (const id of home.householdIds) {
+    for (const memberId of world.households.at(id).memberIds) {
+      const citizen = world.citizens.at(memberId);
+      const age = ageOf(citizen, world.frame);
+      if (age < AGE.adult || age >= AGE.retired) continue;
+      able++;
+      if (citizen.workId === 0) idle++;
+    }
+  }
+  return able === 0 ? 0 : idle / able;
 }
 
-function updateHealth(home: SimBuilding, { quality, pollution }: Surroundings): void {
-  const target = 55 + 35 * (quality.get("health") ?? 0) - pollution * 0.6 - (home.supply.water ? 0 : 20);
-  home.health += (Math.min(Math.max(target, 0), 100) - home.health) * 0.1;
+/** Health tends to what doctors, air and water allow; a village does with little of the first. */
+function updateHealth(world: World, home: SimBuilding, { quality, pollution }: Surroundings): void {
+  const doctors = 30 * (quality.get("health") ?? 0) - 20 * expectation(world);
+  const target = 65 + doctors - pollution * 0.5 - (home.supply.water ? 0 : 20) - home.garbage * 0.1;
+  home.health += (Math.min(Math.max(target, 0), 100) - home.health) * 0.05;
 }
 
 function updateHousehold(world: World, home: SimBuilding, household: Household): void {
@@ -77,16 +95,16 @@ function updateHousehold(world: World, home: SimBuilding, household: Household):
 }
 
 function diesNow(world: World, home: SimBuilding, age: number): boolean {
-  const ageShare = (age - AGE.retired) / (AGE.oldest - AGE.retired);
-  const percent = (ageShare > 0 ? 3 * ageShare ** 2 : 0) + (home.health < 20 ? ILL_DEATH_PERCENT : 0);
-  return percent > 0 && world.random.percent(percent);
+  const ageShare = Math.max((age - AGE.retired) / (AGE.oldest - AGE.retired), 0);
+  const illness = DEATH_PERCENT + DEATH_PERCENT_PER_POINT * (100 - home.health);
+  return world.random.percent(ageShare ** 2 + illness);
 }
 
 function learn(world: World, home: SimBuilding, citizen: Citizen, age: number): void {
   const school = schoolFor(citizen.education, age);
   if (!school) return;
   const quality = requestService(world, home, school, 1);
-  if (quality > 0 && world.random.percent(LEARNING_PERCENT * quality)) citizen.education++;
+  if (quality > 0 && world.random.percent((LEARNING_PERCENT[school] ?? 0) * quality)) citizen.education++;
 }
 
 function schoolFor(education: number, age: number): Coverage | null {
@@ -120,11 +138,12 @@ function goShopping(world: World): void {
   }
 }
 
-function admitNewcomers(world: World, home: SimBuilding, happiness: number): void {
-  const canArrive =
-    isConnectedOutside(world, home) && gravest(home, world.frame) === null && happiness >= UNHAPPY;
-  const chance = (ARRIVAL_PERCENT * world.demand.residential) / 100;
-  for (let free = home.homes - home.householdIds.length; free > 0 && canArrive; free--) {
+function admitNewcomers(world: World, home: SimBuilding): void {
+  if (!isConnectedOutside(world, home) || gravest(home, world.frame) !== null) return;
+  const isNew = world.frame - home.builtFrame < NEW_HOME_FRAMES;
+  const interest = 0.5 + world.demand.residential / 100;
+  const chance = interest * arrivalPercent(home.happiness) * (isNew ? NEW_HOME_FACTOR : 1);
+  for (let free = home.homes - home.householdIds.length; free > 0; free--) {
     if (world.random.percent(chance)) moveIn(world, home);
   }
 }

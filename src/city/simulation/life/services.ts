@@ -60,6 +60,7 @@ const LAND_VALUE_POINTS: readonly [Coverage, number][] = [
   ["highSchool", 6],
   ["university", 8],
   ["garbage", 4],
+  ["death", 2],
 ];
 const ALL_SERVICE_POINTS = LAND_VALUE_POINTS.reduce((sum, [, points]) => sum + points, 0);
 
@@ -91,7 +92,18 @@ export function survey(world: World, building: SimBuilding, excessTax: number): 
 
 /** A building asks some services once and others per head. */
 function demandOn(kind: Coverage, people: number): number {
-  return kind === "fire" ? 1 : kind === "health" ? people / 20 : kind === "leisure" ? people : people / 4;
+  switch (kind) {
+    case "fire":
+      return 1;
+    case "leisure":
+      return people;
+    case "health":
+      return people / 20;
+    case "death":
+      return people / 100;
+    default:
+      return people / 4;
+  }
 }
 
 function nuisances(world: World, building: SimBuilding): { pollution: number; ruins: number } {

@@ -6,6 +6,7 @@ import { CYCLES_PER_WEEK } from "../state/calendar.js";
 import { type ExpenseLine, type IncomeLine, MAX_TAX_RATE, TAX_CLASSES } from "../state/economy.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
+import { taxTolerance } from "./temper.js";
 
 /** Taxable income per cycle at level 1; each level adds a quarter. */
 const INCOME_PER_RESIDENT = 3;
@@ -33,13 +34,20 @@ export function payUpkeep(world: World, building: SimBuilding): void {
   if (!building.switchedOff) world.ledger.book(service as ExpenseLine, upkeepPerWeek / CYCLES_PER_WEEK);
 }
 
-/** Percentage points of tax beyond what the owner finds right; 0 when content. Raises TaxesTooHigh with time. */
+/**
+ * Percentage points of tax beyond what the owner finds right; 0 when content. The mean bears 11 less the residents'
+ * wealth, one more in high density. Who is asked for four more than that for long complains: TaxesTooHigh.
+ */
 export function updateTaxUnrest(world: World, building: SimBuilding): number {
   const { subService, level, growable } = building.prefab;
-  const wealth = averageWealth(world, building);
-  const tolerated = TOLERATED_RATE - Math.round(wealth) + (growable?.highDensity ? 1 : 0);
+  const isInhabited = building.householdIds.length + building.workerIds.length > 0;
+  const tolerated =
+    TOLERATED_RATE -
+    averageWealth(world, building) +
+    (growable?.highDensity ? 1 : 0) +
+    taxTolerance(world, building);
   const excess = world.taxes.rate(subService, level) - tolerated;
-  const unrest = building.taxUnrest + (excess >= UNREST_MARGIN ? 1 : -2);
+  const unrest = building.taxUnrest + (excess >= UNREST_MARGIN && isInhabited ? 1 : -2);
   building.taxUnrest = Math.min(Math.max(unrest, 0), 2 * UNREST_LIMIT);
   setProblem(building, "TaxesTooHigh", building.taxUnrest >= UNREST_LIMIT, world.frame);
   return Math.max(excess, 0);

@@ -71,6 +71,8 @@ export class World {
   /** What the last rounds of distribution found. */
   utilities: readonly UtilityNetwork[] = [];
   readonly board = new MessageBoard();
+  /** Derived: rises whenever a building is given up, taken again, or becomes rubble. */
+  flagRevision = 0;
 
   readonly nodes = new PlacedPool<SimNode>("node", LIMITS.nodes, ({ position }) => squareAround(position, 0));
   readonly segments = new PlacedPool<SimSegment>("segment", LIMITS.segments, (segment) =>
@@ -131,6 +133,7 @@ export class World {
     const bounds = squareAround(building.position, 0);
     if (isNuisance(building)) this.nuisanceGrid.remove(building.id, bounds);
     building.flags = flags;
+    this.flagRevision++;
     if (isNuisance(building)) this.nuisanceGrid.insert(building.id, bounds);
   }
 

@@ -24,11 +24,19 @@ export class Circuit {
     return this.suppliers.reduce((sum, { amount }) => sum + amount, 0);
   }
 
+  get demand(): number {
+    return this.consumers.reduce((sum, { need }) => sum + need, 0);
+  }
+
+  /** Whether one more could be served. */
+  get hasSpare(): boolean {
+    return this.supply > this.demand;
+  }
+
   /** Calls back for each consumer with whether it is served. Consumers share what there is, nearest first. */
   distribute(serve: (building: SimBuilding, served: boolean) => void): void {
     let left = this.supply;
-    const wanted = this.consumers.reduce((sum, { need }) => sum + need, 0);
-    const queue = wanted <= left ? this.consumers : this.#nearestFirst();
+    const queue = this.demand <= left ? this.consumers : this.#nearestFirst();
     for (const { building, need } of queue) {
       const served = left > 0 && need <= left;
       if (served) left -= need;
@@ -45,7 +53,7 @@ export class Circuit {
     return {
       carries,
       supply: this.supply,
-      demand: this.consumers.reduce((sum, { need }) => sum + need, 0),
+      demand: this.demand,
       plantIds: this.suppliers.map(({ building }) => building.id),
       consumers: this.consumers.length,
       unserved: this.#unserved,

@@ -5,8 +5,7 @@
  */
 import type { GroundPoint } from "../../game.js";
 import { footprintRadius } from "../../geometry.js";
-import { FLAG } from "../../terms.js";
-import { setProblem } from "../fabric/buildings.js";
+import { isAbandoned, setProblem } from "../fabric/buildings.js";
 import { temperature } from "../state/calendar.js";
 import { DisjointSets } from "../state/collections.js";
 import type { SimBuilding } from "../state/entities.js";
@@ -36,17 +35,8 @@ const ELECTRIC_HEATING_FACTOR = 1.5;
 
 /** Forms the circuits anew and decides who has power. */
 export function distributePower(world: World): void {
-  const field = new PowerField();
-  const buildings = world.buildings.all().filter((building) => (building.flags & FLAG.Abandoned) === 0);
-  for (const building of buildings) {
-    field.spread(building.position, footprintRadius(building) + FIELD_METERS);
-  }
-  for (const segment of world.segments.all()) {
-    if (segment.prefab.carries !== "power") continue;
-    field.spread(segment.start, FIELD_METERS);
-    field.spread(segment.end, FIELD_METERS);
-    field.join(segment.start, segment.end);
-  }
+  const field = powerField(world);
+  const buildings = world.buildings.all().filter((building) => !isAbandoned(building));
   const circuits = new Map<number, Circuit>();
   for (const building of buildings) {
     const circuit = circuitOf(circuits, field.circuitAt(building.position));
@@ -64,10 +54,35 @@ export function distributePower(world: World): void {
       setProblem(building, "ElectricityNotConnected", alone, world.frame);
     }
   }
+  for (const ruin of world.buildings.values()) {
+    if (isAbandoned(ruin))
+      ruin.supply.power = circuits.get(field.circuitAt(ruin.position))?.hasSpare ?? false;
+  }
   recordNetworks(world, "power", circuits);
   markDeadEnds(world, "power", "ElectricityNotConnected", ({ position }) => {
     return (circuits.get(field.circuitAt(position))?.supply ?? 0) > 0;
   });
+}
+
+const fields = new WeakMap<World, { readonly key: string; readonly field: PowerField }>();
+
+/** The field that buildings and poles make together; worked out once for as long as none comes or goes. */
+function powerField(world: World): PowerField {
+  const key = `${world.buildings.revision} ${world.networkRevision} ${world.flagRevision}`;
+  const known = fields.get(world);
+  if (known?.key === key) return known.field;
+  const field = new PowerField();
+  for (const building of world.buildings.values()) {
+    if (!isAbandoned(building)) field.spread(building.position, footprintRadius(building) + FIELD_METERS);
+  }
+  for (const segment of world.segments.values()) {
+    if (segment.prefab.carries !== "power") continue;
+    field.spread(segment.start, FIELD_METERS);
+    field.spread(segment.end, FIELD_METERS);
+    field.join(segment.start, segment.end);
+  }
+  fields.set(world, { key, field });
+  return field;
 }
 
 /** Output in kW at this moment; 0 for a building that makes none. */

@@ -3,7 +3,7 @@
  * whose pipes lie within reach of it. Water pipes carry fresh water and sewage, heating pipes carry heat.
  */
 import type { ProblemName } from "../../terms.js";
-import { setProblem } from "../fabric/buildings.js";
+import { isAbandoned, setProblem } from "../fabric/buildings.js";
 import { components } from "../fabric/reach.js";
 import { temperature } from "../state/calendar.js";
 import type { SimBuilding, Supply } from "../state/entities.js";
@@ -112,15 +112,21 @@ function distribute(
     }
   }
   const supply = new Map([...circuits].map(([key, circuit]) => [key, circuit.supply]));
+  const bestFor = (building: SimBuilding) => {
+    let best = 0;
+    for (const key of networksOf(building)) if ((supply.get(key) ?? 0) > (supply.get(best) ?? 0)) best = key;
+    return best;
+  };
   for (const building of buildings) {
     const need = needOf(building);
     if (need === 0) continue;
-    let best = 0;
-    for (const key of networksOf(building)) if ((supply.get(key) ?? 0) > (supply.get(best) ?? 0)) best = key;
+    const best = bestFor(building);
     if (best === 0) serve(building, false);
     else circuitOf(circuits, best).consumers.push({ building, need });
   }
   for (const circuit of circuits.values()) circuit.distribute(serve);
+  for (const ruin of buildings.filter(isAbandoned))
+    serve(ruin, circuits.get(bestFor(ruin))?.hasSpare ?? false);
   recordNetworks(world, substance, circuits);
   return circuits;
 }

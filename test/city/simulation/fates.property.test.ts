@@ -1,0 +1,176 @@
+/** What becomes of a town in weeks and years: gradual, and different for everybody in it. */
+import { expect } from "chai";
+import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
+import { restoreSnapshot, type Snapshot, takeSnapshot } from "../../../src/city/simulation/saves/snapshot.js";
+import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
+import { FLAG } from "../../../src/city/terms.js";
+import {
+  advance,
+  bulldozeAll,
+  cityOf,
+  countFlag,
+  countProblem,
+  firstTown,
+  newCity,
+  servedTown,
+  smallTown,
+  TOWN_SERVICES,
+} from "./towns.js";
+
+const WEEK = 4096;
+/** Within a week no more than this share of the people may leave. */
+const STEEPEST_WEEK = 0.15;
+
+describe("the fate of a served town", () => {
+  let grown: Snapshot;
+  /** Its citizens week by week over half a year, when nothing is done to it. */
+  let untouched: number[];
+
+  before(() => {
+    const city = servedTown();
+    advance(city, 26 * WEEK);
+    grown = structuredClone(takeSnapshot(city.world));
+    untouched = course(again(), 26);
+  });
+
+  function again(): SimulatedCity {
+    const city = cityOf(restoreSnapshot(structuredClone(grown)));
+    city.world.unlimitedMoney = true;
+    return city;
+  }
+
+  it("is to grow, gradually", () => {
+    expect(untouched[0]).to.be.greaterThan(500);
+    expect(untouched.at(-1)).to.be.greaterThan(untouched[0] as number);
+    expect(steepestLoss(untouched)).to.be.lessThan(0.05);
+  });
+
+  it("falls with the tax rate, smoothly from 0 to 29 percent", () => {
+    const rates = [0, 9, 14, 19, 29];
+    const ends = rates.map((rate) => {
+      const city = again();
+      const everything = { service: null, subService: null, level: null };
+      city.apply({ type: "set-tax-rate", dryRun: false, rate, ...everything });
+      const citizens = course(city, 30);
+      expect(steepestLoss(citizens), `a week at ${rate} %`).to.be.lessThan(STEEPEST_WEEK);
+      return mean(citizens.slice(-10));
+    });
+    ends.forEach((citizens, i) => {
+      const before = ends[i - 1] ?? citizens;
+      expect(citizens, `${rates[i]} % against ${rates[i - 1]} %: ${ends}`).to.be.at.most(1.05 * before);
+      expect(citizens, `${rates[i]} % against ${rates[i - 1]} %: ${ends}`).to.be.at.least(0.5 * before);
+    });
+    const [free = 0, , fair = 0, dear = 0, dearest = 0] = ends;
+    expect(free, `${ends}`).to.be.greaterThan(1.05 * fair);
+    expect(fair, `${ends}`).to.be.greaterThan(1.05 * dear);
+    expect(dear, `${ends}`).to.be.greaterThan(1.05 * dearest);
+    expect(dearest).to.be.greaterThan(0);
+  });
+
+  for (const prefab of new Set(TOWN_SERVICES.map(([name]) => name))) {
+    it(`shows the loss of every ${prefab}, and survives it by a quarter`, () => {
+      const city = again();
+      bulldozeAll(city, prefab);
+      const citizens = course(city, 13);
+      expect(citizens.at(-1), `${citizens}`).to.be.greaterThan(0.1 * (citizens[0] as number));
+      const year = [...citizens, ...course(city, 13)];
+      expect(steepestLoss(citizens), `${citizens}`).to.be.lessThan(STEEPEST_WEEK);
+      expect(mean(year.slice(-10)), `${year}`).to.be.lessThan(0.98 * mean(untouched.slice(-10)));
+    });
+  }
+
+  it("lets every building give up on a day of its own", () => {
+    const city = again();
+    bulldozeAll(city, "Wind Turbine");
+    const fellDown = new Map<number, number>();
+    const gaveUp = new Map<number, number>();
+    for (let day = 0; day < 30 * 7; day++) {
+      advance(city, Math.round(WEEK / 7));
+      for (const { id, flags } of city.buildings()) {
+        if ((flags & FLAG.Abandoned) !== 0 && !gaveUp.has(id)) gaveUp.set(id, day);
+        if ((flags & FLAG.Collapsed) !== 0 && !fellDown.has(id)) fellDown.set(id, day);
+      }
+    }
+    for (const dates of [gaveUp, fellDown]) {
+      expect(dates.size).to.be.greaterThan(10);
+      const perDay = [...dates.values()].map(
+        (day) => [...dates.values()].filter((each) => each === day).length,
+      );
+      expect(Math.max(...perDay), `${[...dates.values()]}`).to.be.at.most(Math.max(4, dates.size / 15));
+    }
+  });
+
+  it("recovers where the cause of its decline is gone", () => {
+    const city = again();
+    const pump = city.world.buildings.all().find(({ prefab }) => prefab.name === "Water Tower");
+    if (!pump) throw new Error("the town has no water");
+    city.apply({ type: "set-building-active", id: pump.id, active: false });
+    advance(city, 20 * WEEK);
+    const low = city.citizenCount;
+    const abandoned = countFlag(city, "Abandoned");
+    expect(abandoned).to.be.greaterThan(10);
+    city.apply({ type: "set-building-active", id: pump.id, active: true });
+    advance(city, 20 * WEEK);
+    expect(countFlag(city, "Abandoned")).to.be.lessThan(abandoned / 2);
+    expect(city.citizenCount).to.be.greaterThan(2 * low);
+    expect(countProblem(city, "Water")).to.be.at.most(countFlag(city, "Abandoned"));
+    expect(findFaults(city.world)).to.deep.equal([]);
+  });
+});
+
+describe("the fate of a first town", () => {
+  for (const seed of [1, 2, 3]) {
+    it(`is to be alive and to have grown after a year untouched, for seed ${seed}`, () => {
+      const city = firstTown(seed);
+      advance(city, 7200);
+      const early = city.citizenCount;
+      expect(early).to.be.greaterThan(0);
+      const citizens = course(city, 52);
+      expect(Math.min(...citizens)).to.be.at.least(5);
+      expect(mean(citizens.slice(-8)), `${early}: ${citizens}`).to.be.greaterThan(early);
+      expect(countFlag(city, "Abandoned")).to.equal(0);
+    });
+  }
+});
+
+describe("growth", () => {
+  it("waits for people: demand falls with each house that is begun", () => {
+    const city = newCity();
+    smallTown(city);
+    const before = { ...city.world.demand };
+    advance(city, 255);
+    const begun = city.buildings().filter(({ prefab }) => prefab.service === "Residential").length;
+    expect(begun).to.be.greaterThan(1);
+    expect(city.world.demand.residential).to.be.lessThan(before.residential - begun);
+    const served = servedTown();
+    let houses = 0;
+    for (let week = 0; week < 12; week++) {
+      advance(served, WEEK);
+      const now = served.buildings().filter(({ prefab }) => prefab.service === "Residential").length;
+      if (week > 0) expect(now - houses).to.be.lessThan(20);
+      houses = now;
+    }
+    expect(houses).to.be.greaterThan(40);
+    expect(countFlag(served, "Abandoned")).to.equal(0);
+  });
+});
+
+function course(city: SimulatedCity, weeks: number): number[] {
+  return Array.from({ length: weeks }, () => {
+    advance(city, WEEK);
+    return city.citizenCount;
+  });
+}
+
+/** The largest share of the people who left within one week. */
+function steepestLoss(citizens: readonly number[]): number {
+  const losses = citizens.map((count, i) => {
+    const before = citizens[i - 1] ?? count;
+    return before < 40 ? 0 : (before - count) / before;
+  });
+  return Math.max(...losses);
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
