@@ -156,7 +156,8 @@ async function devices(config: Config, engine: MusicEngine): Promise<Finding[]> 
   }
   const found = installed.trim().split("\n").join("; ");
   if (usable.length > 0) return [{ what: "GPU", state: "ok", found }];
-  const fix = "npm run setup: it takes a libtorch for this driver, or says why there is none";
+  const fix =
+    "npm run setup, in an application npx carillon cuda install: it takes a libtorch for this driver, or says why there is none";
   return [{ what: "GPU", state: "note", found: `${found}, which libtorch cannot use`, fix }];
 }
 
