@@ -1,4 +1,6 @@
 /** The studio in a real browser, before a real server that makes real songs. */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect } from "chai";
 import type { Browser, Page } from "playwright-core";
 import { launchBrowser } from "../browser.js";
@@ -8,6 +10,8 @@ import { temporaryDirectory } from "./tasks.js";
 describe("the studio", function () {
   this.timeout(180_000);
   const directory = temporaryDirectory();
+  const trainingRoot = temporaryDirectory();
+  const settings = { SVC_TRAINING_ROOT: trainingRoot };
   let browser: Browser;
   let server: LiveServer;
   let page: Page;
@@ -15,7 +19,7 @@ describe("the studio", function () {
 
   before(async () => {
     browser = await launchBrowser();
-    server = await startLiveServer(directory);
+    server = await startLiveServer(directory, settings);
   });
   after(async () => {
     await browser?.close();
@@ -49,9 +53,9 @@ describe("the studio", function () {
   async function make(sound: string): Promise<void> {
     await page.getByLabel("Sound").fill(sound);
     await settle();
+    const answered = page.waitForResponse((response) => response.url().endsWith("/release_task"));
     await button(/^(Make|Add to queue)$/).click();
-    await page.getByText("Queued.").waitFor();
-    await button("Close message").click();
+    expect((await answered).status()).to.equal(200);
   }
 
   /** The quickest settings there are. */
@@ -76,9 +80,12 @@ describe("the studio", function () {
     await button("Pause").waitFor();
     await button("More of a slow waltz for two flutes").click();
     expect(await page.getByRole("link", { name: "Download" }).count()).to.equal(3);
+    await page.getByLabel("Format").last().selectOption("flac");
     const download = page.waitForEvent("download");
-    await page.getByRole("link", { name: "Download" }).first().click();
-    expect((await download).suggestedFilename()).to.match(/\.mp3$/);
+    await page.getByRole("link", { name: "Download" }).last().click();
+    const file = await download;
+    expect(file.suggestedFilename()).to.equal("a slow waltz for two flutes.flac");
+    expect(readFileSync(await file.path()).toString("latin1", 0, 4)).to.equal("fLaC");
     await button("Vary").click();
     await page.getByText("Queued.").waitFor();
     await songs().nth(1).waitFor();
@@ -124,5 +131,104 @@ describe("the studio", function () {
     await page.getByText("Cancelled by user").waitFor();
     await button("Dismiss an endless song").click();
     await page.getByRole("heading", { name: "Queue" }).waitFor({ state: "detached" });
+  });
+
+  it("makes a window of a song anew, and a cover of a dropped file", async () => {
+    await page
+      .getByRole("button", { name: /^More of/ })
+      .first()
+      .click();
+    await button("Edit").first().click();
+    await page.getByRole("button", { name: "Play Recording" }).waitFor();
+    await page.getByText("0:10", { exact: true }).waitFor();
+    const wave = await page.locator(".source .canvas").boundingBox();
+    if (wave === null) throw new Error("no waveform");
+    const y = wave.y + wave.height / 2;
+    await page.mouse.move(wave.x + wave.width * 0.2, y);
+    await page.mouse.down();
+    await page.mouse.move(wave.x + wave.width * 0.4, y, { steps: 5 });
+    await page.mouse.move(wave.x + wave.width * 0.6, y, { steps: 5 });
+    await page.mouse.up();
+    await page.waitForFunction(
+      () => document.querySelector<HTMLInputElement>("[name=repainting_end]")?.value,
+    );
+    await make("a solo on the piccolo");
+    const repaint = await ended("a solo on the piccolo");
+    expect(repaint.task_type).to.equal("repaint");
+    expect(repaint.parameters.repainting_start).to.be.within(1, 3);
+    expect(repaint.parameters.repainting_end).to.be.within(5, 7);
+
+    const audio = await server.client.download(repaint.songs[0]);
+    await button("Clear").click();
+    const dropped = await page.evaluateHandle(
+      (bytes) => {
+        const transfer = new DataTransfer();
+        transfer.items.add(new File([new Uint8Array(bytes)], "voice.mp3", { type: "audio/mpeg" }));
+        return transfer;
+      },
+      [...audio],
+    );
+    await page.locator("#source").dispatchEvent("drop", { dataTransfer: dropped });
+    await page.getByText("voice.mp3").waitFor();
+    await make("heavy metal");
+    const cover = await ended("heavy metal");
+    expect(cover.task_type).to.equal("cover");
+    expect(cover.uploads).to.deep.equal(["src_audio"]);
+  });
+
+  /** The task of these words, once it has succeeded. */
+  async function ended(prompt: string) {
+    await button(`Play ${prompt}`).waitFor();
+    const { tasks } = (await server.client.get("/v1/tasks?state=succeeded")).body.data;
+    return tasks.find((task: { prompt: string }) => task.prompt === prompt);
+  }
+
+  it("goes on by itself after a restart of the server, with all its songs", async () => {
+    const known = (await server.client.get("/v1/tasks?state=succeeded")).body.data.total;
+    const { port } = new URL(server.url);
+    await server.close();
+    await page.getByText("Offline: trying again").waitFor();
+    server = await startLiveServer(directory, { ...settings, SVC_API_PORT: port });
+    await page.getByText("Online", { exact: true }).waitFor();
+    await page.getByRole("heading", { name: `Songs ${known}` }).waitFor();
+    complaints.length = 0;
+  });
+
+  it("trains an adapter for three steps and plays with it", async () => {
+    const { tasks } = (await server.client.get("/v1/tasks?state=succeeded")).body.data;
+    mkdirSync(join(trainingRoot, "songs"));
+    writeFileSync(join(trainingRoot, "songs/flutes.mp3"), await server.client.download(tasks[0].songs[0]));
+    await page.getByText("Models and adapters").click();
+    await page.getByLabel("Folder of recordings").fill("songs");
+    await page.getByLabel("Name", { exact: true }).fill("flutes");
+    await page.getByLabel("What they sound like").fill("a waltz for flutes");
+    await page.getByLabel("Epochs").fill("3");
+    await page.getByLabel("Rank").fill("4");
+    await button("Train").click();
+    await page.getByText(/completed · step 3 of 3 · loss/).waitFor();
+    await page.getByRole("img", { name: /Loss from .* in 3 steps/ }).waitFor();
+    await button("Use the trained adapter").click();
+    await page.getByText("It is in use.").waitFor();
+    expect((await server.client.get("/v1/lora/status")).body.data.lora_loaded).to.equal(true);
+  });
+
+  it("asks for the key where one is set", async () => {
+    const { port } = new URL(server.url);
+    await server.close();
+    server = await startLiveServer(directory, {
+      ...settings,
+      SVC_API_PORT: port,
+      SVC_API_KEY: "open sesame",
+    });
+    await page.reload();
+    await page.getByText("This server asks for a key").waitFor();
+    await page.getByLabel("This server asks for a key").fill("wrong");
+    await button("Unlock").click();
+    await page.getByText("The server does not accept this key.").waitFor();
+    await page.getByLabel("The server does not accept this key.").fill("open sesame");
+    await button("Unlock").click();
+    await button("Play heavy metal").click();
+    await page.getByText(/\d:\d\d \/ 0:10/).waitFor();
+    complaints.length = 0;
   });
 });

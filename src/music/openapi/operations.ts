@@ -1,12 +1,12 @@
 /** What the document says of each endpoint: one entry for each of `routes/endpoints.ts`. */
 import type { z } from "zod";
 import { parameter } from "../../parameters/names.js";
-import { requiredText } from "../../parameters/values.js";
+import { oneOf, requiredText } from "../../parameters/values.js";
 import { taskRowSchema } from "../queue/task-row.js";
 import { taskStatusItemSchema } from "../queue/task-status.js";
 import * as adapters from "../request/adapter-bodies.js";
 import * as dataSets from "../request/data-set-bodies.js";
-import { generationSchema } from "../request/schema.js";
+import { AUDIO_FORMATS, generationSchema } from "../request/schema.js";
 import {
   formatMetadataSchema,
   formatTextSchema,
@@ -83,7 +83,16 @@ const conversation = {
     required: ["messages"],
   },
 };
-const audioQuery = { shape: { path: parameter("path", requiredText, "what a result names in `file`") } };
+const audioQuery = {
+  shape: {
+    path: parameter("path", requiredText, "what a result names in `file`"),
+    format: parameter(
+      "format",
+      oneOf(AUDIO_FORMATS).optional(),
+      "converts the song, from what it is stored as",
+    ),
+  },
+};
 const eventStream = {
   media: "text/event-stream",
   description:
@@ -150,7 +159,7 @@ const TASKS: Record<string, Operation> = {
     summary: "The audio of a song, whole or by ranges",
     query: audioQuery,
     answer: { media: "audio/*", description: "The audio" },
-    errors: [403, 404, 416],
+    errors: [403, 404, 416, 429],
     takesKeyInQuery: true,
   },
   "GET /v1/stats": { tag: "Tasks", summary: "Counters of tasks", answer: answers.statistics },

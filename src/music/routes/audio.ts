@@ -1,29 +1,81 @@
-import { basename } from "node:path";
+import { randomUUID } from "node:crypto";
+import { mkdir, rm } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import type { Request, Response } from "express";
+import { SAMPLE_RATE } from "../../engine/types.js";
 import { contentTypeOf } from "../audio/audio-files.js";
+import { decodeAudio } from "../audio/decode.js";
+import { AUDIO_PROFILES, encodeAudio } from "../audio/encode.js";
+import { ConcurrencyLimit } from "../concurrency-limit.js";
 import { HttpError, RequestError } from "../errors.js";
-import type { Route } from "./route.js";
+import { AUDIO_FORMATS, type AudioFormat } from "../request/schema.js";
+import { callerOf, type Route } from "./route.js";
+
+/** A conversion takes a processor, and the memory of the song as samples. */
+const CONVERSIONS = { places: 2, placesPerAddress: 1, waitingPerAddress: 32, retryAfterSeconds: 5 };
 
 /**
- * GET and HEAD /v1/audio: a finished song, whole or by ranges. The key may come as `ai_token` in the
- * query: an audio element cannot send headers.
+ * GET and HEAD /v1/audio: a finished song, whole or by ranges; with `format` converted, to keep it. The key may come as
+ * `ai_token` in the query: an audio element cannot send headers.
  */
-export const audio: Route =
-  ({ authenticator, service }) =>
-  async (request, response) => {
-    const { path, ai_token: token } = request.query;
+export const audio: Route = ({ authenticator, config, service }) => {
+  const limit = new ConcurrencyLimit(CONVERSIONS);
+  return async (request, response) => {
+    const { path, format, ai_token: token } = request.query;
     authenticator.authorize(request, token);
     if (typeof path !== "string") throw new RequestError("path is missing");
-    await sendAudio(request, response, await service.audioFiles.resolve(path));
+    const file = await service.audioFiles.resolve(path);
+    if (format === undefined) {
+      await sendAudio(request, response, file);
+      return;
+    }
+    const wanted = AUDIO_FORMATS.find((name) => name === format);
+    if (wanted === undefined) {
+      throw new RequestError(
+        `format must be one of ${AUDIO_FORMATS.join(", ")}, got ${JSON.stringify(format)}`,
+      );
+    }
+    const caller = callerOf(request, response);
+    const converted = join(service.uploadsDirectory, `${randomUUID()}.${AUDIO_PROFILES[wanted].extension}`);
+    try {
+      const { signal } = caller;
+      await limit.run(caller, () => convert(file, converted, wanted, config.sourceMaxSeconds, signal));
+      // Without a name: pages then choose one.
+      await sendAudio(request, response, converted, "attachment");
+    } catch (error) {
+      // Nobody is there to be told of it.
+      if (!caller.signal.aborted) throw error;
+    } finally {
+      await rm(converted, { force: true });
+    }
   };
+};
+
+async function convert(
+  from: string,
+  to: string,
+  format: AudioFormat,
+  maxSeconds: number,
+  signal: AbortSignal,
+) {
+  const audio = await decodeAudio({ path: from, name: "path", maxSeconds, beyondMaximum: "cut", signal });
+  const samplesPerChannel = audio.length / 2;
+  await mkdir(dirname(to), { recursive: true });
+  await encodeAudio({ audio, samplesPerChannel, sampleRate: SAMPLE_RATE, format, path: to, signal });
+}
 
 /** The last bytes of a file; of one that is shorter, all of it (RFC 9110 14.1.2). */
 const SUFFIX_RANGE = /^bytes=-0*[1-9]\d*$/;
 
-async function sendAudio(request: Request, response: Response, file: string): Promise<void> {
+async function sendAudio(
+  request: Request,
+  response: Response,
+  file: string,
+  disposition = `inline; filename="${basename(file)}"`,
+): Promise<void> {
   const headers = {
     "Content-Type": contentTypeOf(file),
-    "Content-Disposition": `inline; filename="${basename(file)}"`,
+    "Content-Disposition": disposition,
     "Cache-Control": "private, max-age=3600",
   };
   const failure = await new Promise<(Error & { status?: number; code?: string }) | undefined>((resolve) => {
@@ -34,7 +86,7 @@ async function sendAudio(request: Request, response: Response, file: string): Pr
     // The file is shorter than the suffix; without a range it is sent whole.
     delete request.headers.range;
     response.removeHeader("Content-Range");
-    await sendAudio(request, response, file);
+    await sendAudio(request, response, file, disposition);
     return;
   }
   if (failure.status === 416) {

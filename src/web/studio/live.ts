@@ -62,9 +62,12 @@ export function useLive(query: LibraryQuery): Live {
 
   useEffect(() => {
     void refresh();
+  }, [refresh]);
+  useEffect(() => {
+    if (connection === "locked") return;
     const timer = setInterval(() => document.hidden || void refresh(), POLL_MS);
     return () => clearInterval(timer);
-  }, [refresh]);
+  }, [refresh, connection]);
 
   const followed = active.slice(0, STREAMS).map((task) => task.task_id);
   useFollow(followed, refresh, (id, change) =>

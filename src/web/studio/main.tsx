@@ -9,6 +9,7 @@ import { type LibraryQuery, type Live, useLive } from "./live.js";
 import { Player } from "./player.js";
 import { Queue } from "./queue.js";
 import type { Track } from "./song.js";
+import { Workshop } from "./workshop.js";
 
 const NOTICE_MS = 5000;
 
@@ -91,6 +92,7 @@ function Studio() {
                 void attempt(() => call("PATCH", `/v1/tasks/${task.task_id}`, change)),
             }}
           />
+          <Workshop attempt={attempt} />
         </section>
       </main>
       <Notice notice={notice} onClose={() => setNotice(null)} />
@@ -163,19 +165,20 @@ function Header({ live }: { live: Live }) {
 }
 
 function KeyEntry({ onKey }: { onKey: () => void }) {
+  const [tried, setTried] = useState(storedKey());
   return (
     <form
       class="key"
       onSubmit={(event) => {
         event.preventDefault();
-        storeKey(String(new FormData(event.currentTarget).get("key") ?? "").trim());
+        const key = String(new FormData(event.currentTarget).get("key") ?? "").trim();
+        storeKey(key);
+        setTried(key);
         onKey();
       }}
     >
       <label for="key">
-        {storedKey() === ""
-          ? "This server asks for a key (SVC_API_KEY)."
-          : "The server does not accept this key."}
+        {tried === "" ? "This server asks for a key (SVC_API_KEY)." : "The server does not accept this key."}
       </label>
       <div class="row">
         <input id="key" name="key" type="password" required autocomplete="current-password" />

@@ -1,4 +1,5 @@
 /** What the queue, the library and the player say of a song. */
+import { useState } from "preact/hooks";
 import { type Song, type Task, withKey } from "./api.js";
 
 export interface Track {
@@ -13,12 +14,29 @@ export function nameOf(task: Task): string {
   );
 }
 
+const FORMATS = ["mp3", "flac", "wav", "wav32", "opus", "aac"];
+
+/** The song as it is stored, or converted. */
 export function Download({ name, song }: { name: string; song: Song }) {
-  const extension = /\.(\w+)(?:$|&)/.exec(song.file)?.[1] ?? "mp3";
+  const stored = /\.(\w+)(?:$|&)/.exec(song.file)?.[1] ?? "mp3";
+  const [format, setFormat] = useState("");
+  const extension = (format || stored).replace("wav32", "wav");
   return (
-    <a class="button" href={withKey(song.file)} download={`${name.slice(0, 60)}.${extension}`}>
-      Download
-    </a>
+    <span class="row download">
+      <a
+        class="button"
+        href={withKey(format === "" ? song.file : `${song.file}&format=${format}`)}
+        download={`${name.slice(0, 60)}.${extension}`}
+      >
+        Download
+      </a>
+      <select aria-label="Format" value={format} onChange={(event) => setFormat(event.currentTarget.value)}>
+        <option value="">{stored}</option>
+        {FORMATS.filter((other) => other !== stored).map((other) => (
+          <option key={other}>{other}</option>
+        ))}
+      </select>
+    </span>
   );
 }
 

@@ -4,6 +4,9 @@ import WaveSurfer from "wavesurfer.js";
 import RegionsPlugin from "wavesurfer.js/dist/plugins/regions.js";
 import { clock } from "./words.js";
 
+/** The region that shows a window which was not drawn on the waveform. */
+const SHOWN = "shown";
+
 /** Seconds; an end of 0 is the end of the recording. */
 export interface Window {
   start: number;
@@ -63,6 +66,7 @@ export function Wave({ url, label, window, onWindow }: WaveProps) {
       selected.current?.({ start: round(region.start), end: round(region.end) });
     plugin.on("region-created", (region) => {
       for (const other of plugin.getRegions()) if (other !== region) other.remove();
+      if (region.id !== SHOWN) tell(region);
     });
     plugin.on("region-updated", tell);
     setWave(made);
@@ -83,10 +87,15 @@ export function Wave({ url, label, window, onWindow }: WaveProps) {
 
   useEffect(() => {
     if (regions === null || length === 0 || window === undefined) return;
+    // Over the whole recording there is nothing to see, and no room to draw a window.
+    if (window.start === 0 && window.end === 0) {
+      regions.clearRegions();
+      return;
+    }
     const start = Math.max(0, window.start);
     const end = window.end > 0 ? Math.min(window.end, length) : length;
     const [region] = regions.getRegions();
-    if (region === undefined) regions.addRegion({ start, end, color: "rgb(224 145 58 / 30%)" });
+    if (region === undefined) regions.addRegion({ id: SHOWN, start, end, color: "rgb(224 145 58 / 30%)" });
     else if (round(region.start) !== round(start) || round(region.end) !== round(end))
       region.setOptions({ start, end });
   }, [regions, length, window?.start, window?.end]);

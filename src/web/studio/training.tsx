@@ -1,0 +1,169 @@
+/** Trains an adapter on a folder of recordings, with its loss as it falls. */
+import { useEffect, useState } from "preact/hooks";
+import { call, type Parameters } from "./api.js";
+import { NumberField, TextField } from "./fields.js";
+import { roughly } from "./words.js";
+
+const POLL_MS = 1000;
+
+interface Status {
+  is_training: boolean;
+  state: string;
+  status: string;
+  current_step: number;
+  total_steps: number;
+  current_loss: number | null;
+  estimated_time_remaining: number;
+  loss_history: { step: number; loss: number }[];
+  output_path: string | null;
+}
+
+interface Sample {
+  caption: string;
+  lyrics: string;
+  bpm: number | null;
+  keyscale: string;
+  timesignature: string;
+  language: string;
+  is_instrumental: boolean;
+}
+
+interface TrainingProps {
+  attempt: (work: () => Promise<unknown>, done?: string) => Promise<void>;
+}
+
+export function Training({ attempt }: TrainingProps) {
+  const [values, setValues] = useState<Parameters>({});
+  const [status, setStatus] = useState<Status | null>(null);
+  const [stage, setStage] = useState("");
+  const set = (change: Parameters) => setValues({ ...values, ...change });
+  const read = () => call<Status>("GET", "/v1/training/status").then(setStatus, () => setStatus(null));
+  useEffect(() => {
+    void read();
+    const timer = setInterval(read, POLL_MS);
+    return () => clearInterval(timer);
+  }, []);
+  const isBusy = stage !== "" || status?.is_training === true;
+  const start = () =>
+    attempt(async () => {
+      try {
+        await train(values, setStage);
+        await read();
+      } finally {
+        setStage("");
+      }
+    }, "Training has started.");
+  const fields = { values, set };
+  return (
+    <section class="part" aria-label="Training">
+      <h3>Train an adapter</h3>
+      <div class="grid">
+        <TextField
+          label="Folder of recordings"
+          name="folder"
+          open="songs, in the training folder"
+          {...fields}
+        />
+        <TextField label="Name" name="name" open="my-style" {...fields} />
+        <TextField
+          label="What they sound like"
+          name="caption"
+          open="for recordings without a caption beside them"
+          {...fields}
+        />
+        <NumberField label="Epochs" name="train_epochs" min={1} open="10" {...fields} />
+        <NumberField label="Rank" name="lora_rank" min={1} max={256} open="64" {...fields} />
+        <NumberField label="Learning rate" name="learning_rate" step="any" open="0.0001" {...fields} />
+      </div>
+      <div class="row">
+        <button
+          type="button"
+          disabled={isBusy || !values.folder || !values.name}
+          onClick={() => void start()}
+        >
+          {stage || "Train"}
+        </button>
+        {status?.is_training && (
+          <button type="button" onClick={() => void attempt(() => call("POST", "/v1/training/stop", {}))}>
+            Stop
+          </button>
+        )}
+        {status?.output_path && !status.is_training && (
+          <button
+            type="button"
+            onClick={() =>
+              void attempt(
+                () => call("POST", "/v1/lora/load", { lora_path: status.output_path }),
+                "It is in use.",
+              )
+            }
+          >
+            Use the trained adapter
+          </button>
+        )}
+      </div>
+      {status !== null && status.state !== "idle" && <Progress status={status} />}
+    </section>
+  );
+}
+
+/** Recordings to a data set, that to sample files, those to a run. Folders are within the training folder. */
+async function train(values: Parameters, tell: (stage: string) => void): Promise<void> {
+  const { folder, name, caption, ...settings } = values;
+  tell("Reading recordings…");
+  const { samples } = await call<{ samples: { labeled: boolean }[] }>("POST", "/v1/dataset/scan", {
+    audio_dir: folder,
+    dataset_name: name,
+  });
+  for (const [index, { labeled }] of samples.entries()) {
+    if (labeled || !caption) continue;
+    const { lyrics, bpm, keyscale, timesignature, language, is_instrumental } = await call<Sample>(
+      "GET",
+      `/v1/dataset/sample/${index}`,
+    );
+    const described = { caption, lyrics, bpm, keyscale, timesignature, language, is_instrumental };
+    await call("PUT", `/v1/dataset/sample/${index}`, described);
+  }
+  tell("Preparing samples…");
+  const tensors = `${name}/samples`;
+  await call("POST", "/v1/dataset/preprocess", { output_dir: tensors });
+  tell("Starting…");
+  const set = Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== null));
+  await call("POST", "/v1/training/start", { ...set, tensor_dir: tensors, lora_output_dir: name });
+}
+
+function Progress({ status }: { status: Status }) {
+  const { loss_history: history, current_step: step, total_steps: steps, current_loss: loss } = status;
+  return (
+    <>
+      <progress value={step} max={Math.max(steps, 1)} aria-label="Progress of the training" />
+      <p class="faint" role="status">
+        {status.state} · step {step} of {steps}
+        {loss !== null && ` · loss ${loss.toFixed(3)}`}
+        {status.is_training && ` · ${roughly(status.estimated_time_remaining)}`}
+      </p>
+      {status.state === "failed" && <p class="failed">{status.status}</p>}
+      {history.length > 1 && <Curve history={history} />}
+    </>
+  );
+}
+
+const CURVE = { width: 600, height: 120, margin: 6 };
+
+function Curve({ history }: { history: Status["loss_history"] }) {
+  const losses = history.map(({ loss }) => loss);
+  const [low, high] = [Math.min(...losses), Math.max(...losses)];
+  const { width, height, margin } = CURVE;
+  const points = losses.map((loss, index) => {
+    const x = margin + ((width - 2 * margin) * index) / (losses.length - 1);
+    const y = margin + (height - 2 * margin) * (1 - (loss - low) / (high - low || 1));
+    return `${x.toFixed(1)},${y.toFixed(1)}`;
+  });
+  const words = `Loss from ${losses[0]?.toFixed(3)} to ${losses.at(-1)?.toFixed(3)} in ${losses.length} steps`;
+  return (
+    <svg class="curve" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={words}>
+      <title>{words}</title>
+      <polyline points={points.join(" ")} />
+    </svg>
+  );
+}
