@@ -9,17 +9,18 @@ import {
   placeBuilding,
   setBuildingActive,
 } from "./commands/buildings.js";
-import { save, setSimulationSpeed, setTaxRate } from "./commands/rules.js";
+import { save, setSimulationSpeed, setTaxRate, takeLoan } from "./commands/rules.js";
 import { repairZoneClusters, repairZonesToGrowables, setZone } from "./commands/zones.js";
 import type { City, Game } from "./game.js";
 import { showMetrics } from "./metrics.js";
 import { type Overlay, showOverlay, streamOverlay } from "./overlay.js";
-import type { CommandRoute, ReadRoute } from "./route.js";
+import type { CommandRoute, EntityRoute, ReadRoute } from "./route.js";
 import { buildingAnomalies, roadAnomalies, zoneAnomalies } from "./state/anomalies.js";
 import { facilities } from "./state/buildings.js";
 import { growables } from "./state/growables.js";
 import { terrain, zoneBlocks, zones } from "./state/land.js";
 import { externalConnections, networks } from "./state/networks.js";
+import { budget, buildingInFull, segmentInFull, statistics, utilities } from "./state/planning.js";
 import { buildingPrefabs, networkPrefabs, roadPrefabs } from "./state/prefabs.js";
 import { problems } from "./state/problems.js";
 import { chirps, demand, economy, saves, summary } from "./state/summary.js";
@@ -43,6 +44,9 @@ export const READ_ROUTES: readonly ReadRoute[] = [
   buildingPrefabs,
   problems,
   economy,
+  budget,
+  statistics,
+  utilities,
   facilities,
   networks,
   roadAnomalies,
@@ -51,6 +55,9 @@ export const READ_ROUTES: readonly ReadRoute[] = [
   zoneAnomalies,
   saves,
 ];
+
+/** What can be read of one thing in a loaded city. */
+const ENTITY_ROUTES: readonly EntityRoute[] = [buildingInFull, segmentInFull];
 
 /** What can be asked of a loaded city. */
 export const COMMAND_ROUTES: readonly CommandRoute[] = [
@@ -67,6 +74,7 @@ export const COMMAND_ROUTES: readonly CommandRoute[] = [
   save,
   setSimulationSpeed,
   setTaxRate,
+  takeLoan,
   batch,
 ];
 
@@ -83,9 +91,23 @@ export function embeddedRoutes(game: Game, overlay: Overlay, closing: AbortSigna
       const query = new Query(request.url);
       await answer(
         response,
-        query.flag("quiet", false) ? null : overlay,
+        overlayOf(query, overlay),
         () => label,
         () => read({ game, city, query }),
+      );
+    });
+  }
+  for (const { path, label, read } of ENTITY_ROUTES) {
+    router.get(`${path}/:id`, async (request, response) => {
+      const city = loadedCity(game);
+      const id = request.params.id as string;
+      if (!ENTITY_ID.test(id)) throw new BridgeError(404, "Not found");
+      const query = new Query(request.url);
+      await answer(
+        response,
+        overlayOf(query, overlay),
+        () => `${label} ${id}`,
+        () => read(city, Number(id)),
       );
     });
   }
@@ -105,6 +127,13 @@ export function embeddedRoutes(game: Game, overlay: Overlay, closing: AbortSigna
     });
   }
   return router;
+}
+
+const ENTITY_ID = /^[1-9]\d{0,8}$/;
+
+/** Where a read leaves its line; nowhere when it asks for quiet. */
+function overlayOf(query: Query, overlay: Overlay): Overlay | null {
+  return query.flag("quiet", false) ? null : overlay;
 }
 
 /** GET /health: needs no city and leaves no line. */

@@ -16,6 +16,14 @@ export interface ReadRoute {
   readonly read: (context: ReadContext) => JsonObject | Promise<JsonObject>;
 }
 
+/** GET of one thing by its id, which stands at the end of the path: `path/7`. */
+export interface EntityRoute {
+  readonly path: string;
+  readonly label: string;
+  /** @throws BridgeError 404 for an id that nothing has */
+  readonly read: (city: City, id: number) => JsonObject;
+}
+
 /** POST: one change, made in one turn of the event loop, so commands never interleave. */
 export interface CommandRoute {
   readonly path: string;

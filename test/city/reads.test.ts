@@ -268,6 +268,23 @@ describe("reading a town", () => {
     }
   });
 
+  it("turns pages by offset", async () => {
+    const { client } = bridge;
+    const whole = await client.state("/state/networks");
+    const rows: number[] = [];
+    for (let offset = 0; offset < whole.total; offset += 100) {
+      const page = await client.state(`/state/networks?limit=100&offset=${offset}`);
+      expect(page.total).to.equal(whole.total);
+      rows.push(...ids(page.segments));
+    }
+    expect(rows).to.deep.equal(ids(whole.segments));
+    expect(await client.state("/state/networks?offset=99999")).to.include({
+      total: whole.total,
+      returned: 0,
+    });
+    expect((await client.state("/state/networks?offset=-5")).segments).to.deep.equal(whole.segments);
+  });
+
   it("tells messages newest first", async () => {
     const { chirps } = await bridge.client.state("/state/chirps?limit=200");
     const latest = bridge.city.messages().at(-1);

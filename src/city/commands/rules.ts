@@ -67,6 +67,33 @@ function levelFilter(value: string | number): Level | null {
   return found;
 }
 
+const LOAN_FIELDS = z.object({ lender: text(""), repay: flag(false), dryRun: flag(false) });
+
+/** POST /commands/take-loan: of one of the lenders that GET /state/budget names, or pays back what is left of it. */
+export const takeLoan: CommandRoute = {
+  path: "/commands/take-loan",
+  label: ({ lender, repay }) => `${repay === true ? "Repay" : "Take"} loan of ${shown(lender, "nobody")}`,
+  run: (city, body) => {
+    const fields = parseFields(LOAN_FIELDS, body);
+    const { offer } = city.apply({ type: "take-loan", ...fields });
+    const { lender, repay, dryRun } = fields;
+    const done = repay ? `The loan of ${lender}` : `${offer.amount} of ${lender}`;
+    const message = `${done} ${dryRun ? "would be" : "was"} ${repay ? "paid back" : "lent"}.`;
+    const { amount, weeks, weeklyPayment } = offer;
+    return {
+      ok: true,
+      dryRun,
+      message,
+      lender,
+      repay,
+      amount,
+      weeks,
+      weeklyPayment,
+      balance: city.budget.balance,
+    };
+  },
+};
+
 const SPEED_FIELDS = z.object({ paused: flag(false), speed: number(1) });
 
 /** POST /commands/set-simulation-speed: sets both; what is left out has its default. */

@@ -66,11 +66,11 @@ export const facilities: ReadRoute = {
     const found = city.buildings().filter(isListed);
     const { page, rows } = paginate(found, query, ENTITY_LIMIT);
     const filters = { serviceFilter: service, includeMapObjects };
-    return { ok: true, ...page, ...filters, ...countServices(found), facilities: rows.map(row) };
+    return { ok: true, ...page, ...filters, ...countServices(found), facilities: rows.map(facilityRow) };
   },
 };
 
-function row(building: Building) {
+export function facilityRow(building: Building) {
   const { id, prefab, flags } = building;
   return {
     id,

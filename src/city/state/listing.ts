@@ -25,10 +25,14 @@ export interface Anomaly extends JsonObject {
   readonly type: string;
 }
 
-/** The rows that a request gets, and the numbers that go with them; the total counts past the limit. */
+/**
+ * The rows that a request gets, and the numbers that go with them; the total counts past the limit. `offset` rows are
+ * passed over; a negative one passes over none.
+ */
 export function paginate<T>(items: readonly T[], query: Query, rule: LimitRule): { page: Page; rows: T[] } {
   const limit = Math.min(Math.max(query.integer("limit", rule.fallback), 0), rule.max);
-  const rows = items.slice(0, limit);
+  const offset = Math.max(query.integer("offset", 0), 0);
+  const rows = items.slice(offset, offset + limit);
   return { page: { total: items.length, returned: rows.length, limit }, rows };
 }
 

@@ -23,7 +23,7 @@ export const networks: ReadRoute = {
   },
 };
 
-function segmentRow({ id, prefab, name, problems, startNodeId, endNodeId, start, end }: NetSegment) {
+export function segmentRow({ id, prefab, name, problems, startNodeId, endNodeId, start, end }: NetSegment) {
   return {
     id,
     prefab: prefab.name,

@@ -1,0 +1,136 @@
+/** What a planner weighs: money, the course of the city, what the networks carry, one building or segment in full. */
+import type { BudgetLine, City, NetSegment, StatisticsSample, UtilityNetwork } from "../game.js";
+import { lengthOf } from "../geometry.js";
+import type { EntityRoute, ReadRoute } from "../route.js";
+import { FLAG } from "../terms.js";
+import { BridgeError } from "../wire/answers.js";
+import { facilityRow } from "./buildings.js";
+import { ENTITY_LIMIT, type LimitRule, paginate, problemNames } from "./listing.js";
+import { segmentRow } from "./networks.js";
+import { timestamp } from "./summary.js";
+
+/** GET /state/budget: money by line, oldest week first in the history. */
+export const budget: ReadRoute = {
+  path: "/state/budget",
+  label: "Read budget",
+  read: ({ city }) => {
+    const { unlimited, balance, income, expenses, loans, loanOffers, history } = city.budget;
+    return {
+      ok: true,
+      unlimited,
+      balance,
+      income: income.map(budgetLine),
+      expenses: expenses.map(budgetLine),
+      loans: loans.map(({ lender, amount, weeklyPayment, weeksLeft }) => {
+        return { lender, amount, weeklyPayment, weeksLeft };
+      }),
+      loanOffers: loanOffers.map(({ lender, amount, weeks, weeklyPayment }) => {
+        return { lender, amount, weeks, weeklyPayment };
+      }),
+      history: history.map(({ gameTimeMs, ...week }) => ({ gameTime: timestamp(gameTimeMs), ...week })),
+    };
+  },
+};
+
+function budgetLine({ name, thisWeek, lastWeek, total }: BudgetLine) {
+  return { name, thisWeek, lastWeek, total };
+}
+
+/** One year by default, at most all that is kept. */
+const STATISTICS_LIMIT: LimitRule = { fallback: 52, max: 522 };
+
+/** GET /state/statistics: a row a week, newest first. */
+export const statistics: ReadRoute = {
+  path: "/state/statistics",
+  label: "Read statistics",
+  read: ({ city, query }) => {
+    const { page, rows } = paginate(city.statistics().toReversed(), query, STATISTICS_LIMIT);
+    return { ok: true, ...page, samples: rows.map(sampleRow) };
+  },
+};
+
+function sampleRow({ gameTimeMs, ...figures }: StatisticsSample) {
+  return { gameTime: timestamp(gameTimeMs), ...figures };
+}
+
+/** GET /state/utilities: supply against demand, of each connected network and of all that carry the same. */
+export const utilities: ReadRoute = {
+  path: "/state/utilities",
+  label: "Read utilities",
+  read: ({ city, query }) => {
+    const networks = city.utilities();
+    const { page, rows } = paginate(networks, query, ENTITY_LIMIT);
+    const totals = Object.fromEntries(
+      (["power", "water", "sewage", "heat"] as const).map((carries) => [carries, total(networks, carries)]),
+    );
+    return {
+      ok: true,
+      ...page,
+      totals,
+      networks: rows.map(({ carries, supply, demand, plantIds, consumers, unserved }) => {
+        return { carries, supply, demand, plantIds, consumers, unserved };
+      }),
+    };
+  },
+};
+
+function total(networks: readonly UtilityNetwork[], carries: UtilityNetwork["carries"]) {
+  const sum = (figure: "supply" | "demand" | "consumers" | "unserved") =>
+    networks.reduce((all, network) => all + (network.carries === carries ? network[figure] : 0), 0);
+  return {
+    supply: sum("supply"),
+    demand: sum("demand"),
+    consumers: sum("consumers"),
+    unserved: sum("unserved"),
+  };
+}
+
+/** GET /state/buildings/{id}: any building, with what goes on inside. */
+export const buildingInFull: EntityRoute = {
+  path: "/state/buildings",
+  label: "Read building",
+  read: (city, id) => {
+    const building = city.building(id);
+    const details = city.buildingDetails(id);
+    if (!building || !details) throw new BridgeError(404, `No building has id ${id}`);
+    return {
+      ok: true,
+      ...facilityRow(building),
+      abandoned: (building.flags & FLAG.Abandoned) !== 0,
+      problemNames: problemNames(building.problems),
+      ...details,
+    };
+  },
+};
+
+/** GET /state/segments/{id}: any segment, with its size and what it is joined to. */
+export const segmentInFull: EntityRoute = {
+  path: "/state/segments",
+  label: "Read segment",
+  read: (city, id) => {
+    const segment = city.segment(id);
+    if (!segment) throw new BridgeError(404, `No segment has id ${id}`);
+    const { prefab, problems, start, end, startNodeId, endNodeId } = segment;
+    return {
+      ok: true,
+      ...segmentRow(segment),
+      problemNames: problemNames(problems),
+      lengthMeters: lengthOf({ start, end }),
+      widthMeters: prefab.widthMeters,
+      lanes: prefab.lanes,
+      elevation: prefab.elevation,
+      zoning: prefab.zoning,
+      startJoins: joinedAt(city, startNodeId, segment),
+      endJoins: joinedAt(city, endNodeId, segment),
+      zoneBlockIds: city
+        .zoneBlocks()
+        .filter(({ segmentId }) => segmentId === id)
+        .map((block) => block.id),
+    };
+  },
+};
+
+/** The other segments at one end. */
+function joinedAt(city: City, nodeId: number, { id }: NetSegment): number[] {
+  return (city.node(nodeId)?.segmentIds ?? []).filter((other) => other !== id);
+}

@@ -1,0 +1,111 @@
+import { expect } from "chai";
+import { bridgeForEach } from "./bridge.js";
+import { advance, smallTown } from "./simulation/towns.js";
+
+const WEEK = 4096;
+
+describe("what planners read", () => {
+  const bridge = bridgeForEach({ map: "highway" });
+
+  beforeEach(function () {
+    this.timeout(30_000);
+    smallTown(bridge.city);
+    advance(bridge.city, 3 * WEEK);
+  });
+
+  it("is a budget whose lines add up to the balance and to every week", async () => {
+    const { income, expenses, balance, history } = await bridge.client.state("/state/budget");
+    const sum = (lines: Record<string, number>[], key: string) =>
+      lines.reduce((all, line) => all + (line[key] as number), 0);
+    const started = balance - sum(income, "total") + sum(expenses, "total");
+    expect(started).to.be.closeTo(200_000, 0.01);
+    expect(history).to.have.length(3);
+    expect(history[2].income).to.be.closeTo(sum(income, "lastWeek"), 0.01);
+    expect(history[2].expenses).to.be.closeTo(sum(expenses, "lastWeek"), 0.01);
+    expect(history[2].balance - history[1].balance).to.be.closeTo(
+      history[2].income - history[2].expenses,
+      0.01,
+    );
+    expect(expenses.find(({ name }: { name: string }) => name === "Electricity").lastWeek).to.be.greaterThan(
+      0,
+    );
+  });
+
+  it("is a course of the city, newest week first, page by page", async () => {
+    const { total, samples } = await bridge.client.state("/state/statistics");
+    expect(total).to.equal(3);
+    const times = samples.map(({ gameTime }: { gameTime: string }) => gameTime);
+    expect(times).to.deep.equal([...times].sort().reverse());
+    expect(samples[0].citizens).to.be.greaterThan(0);
+    expect(samples[0].balance).to.equal((await bridge.client.state("/state/budget")).history[2].balance);
+    const second = await bridge.client.state("/state/statistics?limit=1&offset=1");
+    expect(second.samples).to.deep.equal([samples[1]]);
+  });
+
+  it("is what the networks carry, and where it falls short", async () => {
+    const before = await bridge.client.state("/state/utilities");
+    expect(before.totals.power.supply).to.be.greaterThan(before.totals.power.demand);
+    expect(before.totals.power.demand).to.be.greaterThan(0);
+    const power = before.networks.find(({ carries }: { carries: string }) => carries === "power");
+    for (const id of power.plantIds) await bridge.client.run("bulldoze", { entityType: "building", id });
+    advance(bridge.city, WEEK);
+    const after = await bridge.client.state("/state/utilities");
+    expect(after.totals.power.supply).to.equal(0);
+  });
+
+  it("is a building in full", async () => {
+    const { growables } = await bridge.client.state("/state/growables?service=Residential");
+    const homes = await Promise.all(
+      growables.map(({ id }: { id: number }) => bridge.client.state(`/state/buildings/${id}`)),
+    );
+    const residents = homes.reduce((sum, home) => sum + home.residents, 0);
+    expect(residents).to.equal((await bridge.client.state("/state/summary")).citizens.count);
+    expect(homes[0]).to.include({ id: growables[0].id, service: "Residential", taxRate: 9 });
+    const [plant] = (await bridge.client.state("/state/facilities?service=Electricity")).facilities;
+    expect(await bridge.client.state(`/state/buildings/${plant.id}`)).to.deep.include(plant);
+  });
+
+  it("is a segment in full", async () => {
+    const [row] = (await bridge.client.state("/state/networks?service=Road&offset=30")).segments;
+    const segment = await bridge.client.state(`/state/segments/${row.id}`);
+    expect(segment).to.deep.include(row);
+    const { start, end } = row;
+    expect(segment.lengthMeters).to.be.closeTo(Math.hypot(end.x - start.x, end.z - start.z), 0.01);
+    for (const id of segment.startJoins) {
+      const other = await bridge.client.state(`/state/segments/${id}`);
+      expect([other.startNodeId, other.endNodeId]).to.include(row.startNodeId);
+    }
+  });
+
+  it("is nothing for ids that nothing has", async () => {
+    for (const path of ["/state/buildings/65000", "/state/segments/65000"]) {
+      const { status, body } = await bridge.client.get(path);
+      expect(status).to.equal(404);
+      expect(body).to.deep.equal({ ok: false, error: body.error });
+      expect(body.error).to.contain("65000");
+    }
+    for (const id of ["0", "-1", "1.5", "x", "12/3"]) {
+      expect((await bridge.client.get(`/state/buildings/${id}`)).status).to.equal(404);
+    }
+    bridge.game.unloadCity();
+    expect((await bridge.client.get("/state/buildings/1")).status).to.equal(409);
+  });
+
+  it("is money to borrow, once from each lender, and to pay back", async () => {
+    const { client } = bridge;
+    const before = await client.state("/state/budget");
+    const [offer] = before.loanOffers;
+    await client.run("take-loan", { lender: offer.lender, dryRun: true });
+    expect((await client.state("/state/budget")).balance).to.equal(before.balance);
+    const taken = await client.run("take-loan", { lender: offer.lender });
+    expect(taken.balance).to.be.closeTo(before.balance + offer.amount, 0.01);
+    expect((await client.state("/state/budget")).loans[0]).to.include({
+      lender: offer.lender,
+      amount: offer.amount,
+    });
+    expect(await client.refusal("take-loan", { lender: offer.lender })).to.contain(offer.lender);
+    expect(await client.refusal("take-loan", { lender: "Nobody" })).to.contain("Nobody");
+    await client.run("take-loan", { lender: offer.lender, repay: true });
+    expect((await client.state("/state/budget")).loans).to.deep.equal([]);
+  });
+});
