@@ -14,7 +14,7 @@ import { repairZoneClusters, repairZonesToGrowables, setZone } from "./commands/
 import type { City, Game } from "./game.js";
 import { showMetrics } from "./metrics.js";
 import { type Overlay, showOverlay, streamOverlay } from "./overlay.js";
-import type { CommandRoute, EntityRoute, ReadRoute } from "./route.js";
+import { type CommandRoute, type EntityRoute, type ReadRoute, runCommand } from "./route.js";
 import { buildingAnomalies, roadAnomalies, zoneAnomalies } from "./state/anomalies.js";
 import { facilities } from "./state/buildings.js";
 import { growables } from "./state/growables.js";
@@ -111,7 +111,8 @@ export function embeddedRoutes(game: Game, overlay: Overlay, closing: AbortSigna
       );
     });
   }
-  for (const { path, label, run } of COMMAND_ROUTES) {
+  for (const command of COMMAND_ROUTES) {
+    const { path, label } = command;
     router.post(path, async (request, response) => {
       const city = loadedCity(game);
       let body: Body = {};
@@ -121,7 +122,7 @@ export function embeddedRoutes(game: Game, overlay: Overlay, closing: AbortSigna
         () => label(body),
         () => {
           body = parseBody(request.body);
-          return run(city, body);
+          return runCommand(command, city, body);
         },
       );
     });

@@ -4,6 +4,38 @@ import { expect } from "chai";
 import { bridgeForEach, eventually } from "./bridge.js";
 import { advance, fingerprint } from "./simulation/towns.js";
 
+describe("fields that a command does not know", () => {
+  const bridge = bridgeForEach();
+
+  it("are named in its answer, wherever they stand", async () => {
+    const { client } = bridge;
+    const clean = await client.road(0, 0, 80, 0);
+    expect(clean).to.not.have.property("warnings");
+    const start = { x: 80, z: 0, elevation: 10 };
+    const answer = await client.run("build-road", { start, end: { x: 160, z: 0 }, roadprefab: "Highway" });
+    expect(answer.ok).to.equal(true);
+    expect(answer.warnings).to.have.length(2);
+    expect(answer.warnings[0]).to.contain("start.elevation");
+    expect(answer.warnings[1]).to.contain("roadprefab");
+    expect((await client.run("set-simulation-speed", { speed: 2, dryRun: true })).warnings[0]).to.contain(
+      "dryRun",
+    );
+    const many = Object.fromEntries([...Array(500).keys()].map((i) => [`field${i}`, i]));
+    expect((await client.run("set-simulation-speed", many)).warnings).to.have.length(20);
+  });
+
+  it("are named per item of a batch", async () => {
+    const end = { x: 80, z: 0 };
+    const commands = [
+      { type: "build-road", end },
+      { type: "build-road", end, lanes: 6 },
+    ];
+    const { results } = await bridge.client.run("batch", { commands });
+    expect(results[0].result).to.not.have.property("warnings");
+    expect(results[1].result.warnings).to.deep.equal(["Unknown field lanes was ignored"]);
+  });
+});
+
 describe("commands over HTTP", () => {
   const bridge = bridgeForEach();
   const tower = { buildingPrefab: "Water Tower", position: { x: 40, z: 100 } };

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { City } from "../game.js";
-import type { CommandRoute } from "../route.js";
+import { type CommandRoute, runCommand } from "../route.js";
 import { FieldError, type JsonObject, toBridgeError } from "../wire/answers.js";
 
 import { type Body, flag, isObject, parseFields, shown } from "../wire/requests.js";
@@ -23,6 +23,7 @@ const COMMANDS: ReadonlyMap<string, CommandRoute> = new Map([
 /** POST /commands/batch: several commands in order. Nothing is rolled back; failures leave the status at 200. */
 export const batch: CommandRoute = {
   path: "/commands/batch",
+  fields: FIELDS,
   label: () => "Run batch commands",
   run: (city, body) => {
     const { dryRun, stopOnError, commands } = parseFields(FIELDS, body);
@@ -58,7 +59,8 @@ function runItem(city: City, type: string, item: Body): JsonObject {
       const types = [...COMMANDS.keys()].join(" and ");
       throw new FieldError(`Unsupported command type "${type}"; a batch takes ${types}`);
     }
-    return command.run(city, item);
+    const { type: _type, ...fields } = item;
+    return runCommand(command, city, fields);
   } catch (error) {
     return { ok: false, error: toBridgeError(error).message };
   }

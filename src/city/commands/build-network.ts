@@ -13,6 +13,7 @@ const FIELDS = z.object({
 /** POST /commands/build-network: up to two nodes and one segment of any network prefab. */
 export const buildNetwork: CommandRoute = {
   path: "/commands/build-network",
+  fields: FIELDS,
   label: ({ roadPrefab }) => `Build network ${shown(roadPrefab, "network")}`,
   run: (city, body) => {
     const { roadPrefab, ...fields } = parseFields(FIELDS, body);

@@ -14,6 +14,7 @@ const PLACE_FIELDS = z.object({
 /** POST /commands/place-building */
 export const placeBuilding: CommandRoute = {
   path: "/commands/place-building",
+  fields: PLACE_FIELDS,
   label: ({ buildingPrefab }) => `Place building ${shown(buildingPrefab, "building")}`,
   run: (city, body) => {
     const { buildingPrefab, ...fields } = parseFields(PLACE_FIELDS, body);
@@ -37,6 +38,7 @@ const MOVE_FIELDS = z.object({
 /** POST /commands/move-building: the same prefab at the new place, under a new id. */
 export const moveBuilding: CommandRoute = {
   path: "/commands/move-building",
+  fields: MOVE_FIELDS,
   label: ({ id }) => `Move building #${shown(id, "0")}`,
   run: (city, body) => {
     const fields = parseFields(MOVE_FIELDS, body);
@@ -57,6 +59,7 @@ const ACTIVE_FIELDS = z.object({ id: number(0), active: flag(true) });
 /** POST /commands/set-building-active: always acts, there is no dry run. */
 export const setBuildingActive: CommandRoute = {
   path: "/commands/set-building-active",
+  fields: ACTIVE_FIELDS,
   label: ({ id }) => `Set building active #${shown(id, "0")}`,
   run: (city, body) => {
     const { id, active } = parseFields(ACTIVE_FIELDS, body);
@@ -74,9 +77,12 @@ export const setBuildingActive: CommandRoute = {
   },
 };
 
+const NO_FIELDS = z.object({});
+
 /** POST /commands/disable-blocked-assets: switches off the known broken asset family. */
 export const disableBlockedAssets: CommandRoute = {
   path: "/commands/disable-blocked-assets",
+  fields: NO_FIELDS,
   label: () => "Disable blocked assets",
   run: (city) => {
     const { assets } = city.apply({ type: "disable-blocked-assets" });
@@ -99,6 +105,7 @@ const BULLDOZE_FIELDS = z.object({
 /** POST /commands/bulldoze: a building, a segment or a node. */
 export const bulldoze: CommandRoute = {
   path: "/commands/bulldoze",
+  fields: BULLDOZE_FIELDS,
   label: ({ entityType, id }) => `Bulldoze ${shown(entityType, "entity")} #${shown(id, "0")}`,
   run: (city, body) => {
     const fields = parseFields(BULLDOZE_FIELDS, body);

@@ -20,6 +20,7 @@ const ANY = ["", "all"];
 /** POST /commands/set-tax-rate: what is left out means all. */
 export const setTaxRate: CommandRoute = {
   path: "/commands/set-tax-rate",
+  fields: TAX_FIELDS,
   label: ({ rate }) => `Set tax rate ${Math.trunc(Number(rate ?? -1))}`,
   run: (city, body) => {
     const { rate, dryRun, ...filters } = parseFields(TAX_FIELDS, body);
@@ -72,6 +73,7 @@ const LOAN_FIELDS = z.object({ lender: text(""), repay: flag(false), dryRun: fla
 /** POST /commands/take-loan: of one of the lenders that GET /state/budget names, or pays back what is left of it. */
 export const takeLoan: CommandRoute = {
   path: "/commands/take-loan",
+  fields: LOAN_FIELDS,
   label: ({ lender, repay }) => `${repay === true ? "Repay" : "Take"} loan of ${shown(lender, "nobody")}`,
   run: (city, body) => {
     const fields = parseFields(LOAN_FIELDS, body);
@@ -99,6 +101,7 @@ const SPEED_FIELDS = z.object({ paused: flag(false), speed: number(1) });
 /** POST /commands/set-simulation-speed: sets both; what is left out has its default. */
 export const setSimulationSpeed: CommandRoute = {
   path: "/commands/set-simulation-speed",
+  fields: SPEED_FIELDS,
   label: ({ paused, speed }) =>
     paused === true ? "Pause simulation" : `Set simulation speed ${shown(speed, "0")}`,
   run: (city, body) => {
@@ -114,6 +117,7 @@ const SAVE_FIELDS = z.object({ name: text(DEFAULT_SAVE_NAME) });
 /** POST /commands/save: the file appears after the reply. */
 export const save: CommandRoute = {
   path: "/commands/save",
+  fields: SAVE_FIELDS,
   label: ({ name }) => `Save city ${shown(name, DEFAULT_SAVE_NAME)}`,
   run: (city, body) => {
     const { saveName, path } = city.apply({ type: "save", ...parseFields(SAVE_FIELDS, body) });

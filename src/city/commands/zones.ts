@@ -14,6 +14,7 @@ const PAINT_FIELDS = z.object({
 /** POST /commands/set-zone: paints whole zone blocks near a place. */
 export const setZone: CommandRoute = {
   path: "/commands/set-zone",
+  fields: PAINT_FIELDS,
   label: ({ zone }) => `Set zone ${shown(zone, "zone")}`,
   run: (city, body) => {
     const fields = parseFields(PAINT_FIELDS, body);
@@ -34,6 +35,7 @@ const REPAIR_FIELDS = z.object({ dryRun: flag(false) });
 /** POST /commands/repair-zones-to-growables */
 export const repairZonesToGrowables: CommandRoute = {
   path: "/commands/repair-zones-to-growables",
+  fields: REPAIR_FIELDS,
   label: () => "Repair zones to growables",
   run: (city, body) => {
     const { dryRun } = parseFields(REPAIR_FIELDS, body);
@@ -56,6 +58,7 @@ const REPAIR_CLUSTER_FIELDS = z.object({
 /** POST /commands/repair-zone-clusters */
 export const repairZoneClusters: CommandRoute = {
   path: "/commands/repair-zone-clusters",
+  fields: REPAIR_CLUSTER_FIELDS,
   label: () => "Repair zone clusters",
   run: (city, body) => {
     const fields = parseFields(REPAIR_CLUSTER_FIELDS, body);

@@ -1,7 +1,7 @@
 /**
  * Requests as clients of the bridge write them. Bodies are strict: a missing field has its default, one of the wrong type
  * is refused, because a command must not run on defaults by accident; numbers may be written as text, unknown fields are
- * ignored. Queries are lenient: a value that does not parse counts as absent, and numbers out of range are clamped by
+ * ignored and named in the answer. Queries are lenient: a value that does not parse counts as absent, and numbers out of range are clamped by
  * whoever asks.
  */
 import { z } from "zod";
@@ -90,6 +90,23 @@ export function parseFields<S extends z.ZodType>(schema: S, body: Body): z.outpu
   const { path, message } = result.error.issues[0] as z.core.$ZodIssue;
   const value = path.reduce<unknown>((object, key) => (object as Record<PropertyKey, unknown>)[key], body);
   throw new FieldError(`${path.join(".")} ${message}, not ${shorten(JSON.stringify(value))}`);
+}
+
+const MAX_WARNINGS = 20;
+
+/** Dotted names, at most 20, of what a body holds beyond a schema. */
+export function unknownFields(schema: z.ZodObject, body: Body): string[] {
+  return strangersIn(schema, body, "").slice(0, MAX_WARNINGS);
+}
+
+function strangersIn(schema: unknown, value: unknown, path: string): string[] {
+  const object = schema instanceof z.ZodDefault ? schema.unwrap() : schema;
+  if (!(object instanceof z.ZodObject) || !isObject(value)) return [];
+  return Object.entries(value).flatMap(([key, part]) =>
+    Object.hasOwn(object.shape, key)
+      ? strangersIn(object.shape[key], part, `${path}${key}.`)
+      : [shorten(path + key)],
+  );
 }
 
 function shorten(value: string): string {
