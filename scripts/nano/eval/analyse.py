@@ -3,8 +3,9 @@
     analyse.py MANIFEST OUT CACHE
 
 The manifest: {"training": [{"path", "genre"}], "recordings": [{"name", "path"}],
-               "pairs": [{"name", "one", "other"}]}
-Out: {"recordings": {name: {seconds, tempo, key, genre, loudness, ...}}, "pairs": {name: log-mel distance in dB}}
+               "siblings": [{"name", "one", "other"}], "reconstructions": [{"name", "one", "other"}]}
+Out: {"recordings": {name: {seconds, tempo, key, genre, ...}}, "siblings": {name: distance of features},
+      "reconstructions": {name: log-mel distance in dB}}
 What was measured before, of the same bytes by the same code, is read from CACHE, a directory.
 """
 
@@ -25,10 +26,12 @@ def main(manifest_path, out_path, cache_path):
     manifest = json.loads(Path(manifest_path).read_text(encoding="utf-8"))
     memory = joblib.Memory(cache_path, verbose=0)
     measured.compile_once()
-    training, recordings, pairs = manifest["training"], manifest["recordings"], manifest["pairs"]
+    training, recordings = manifest["training"], manifest["recordings"]
+    siblings, reconstructions = manifest["siblings"], manifest["reconstructions"]
     windows = run("genre windows", memory, measured.windows, [[entry["path"]] for entry in training + recordings])
     levels = run("recordings", memory, measured.measure, [[entry["path"]] for entry in recordings])
-    distances = run("distances", memory, measured.distance, [[pair["one"], pair["other"]] for pair in pairs])
+    ends = run("seeds", memory, measured.windows, [[pair[end]] for pair in siblings for end in ("one", "other")])
+    distances = run("distances", memory, measured.distance, [[pair["one"], pair["other"]] for pair in reconstructions])
 
     classifier = genre.train(windows[: len(training)], [entry["genre"] for entry in training])
     genres = [genre.predict(classifier, rows) for rows in windows[len(training) :]]
@@ -36,7 +39,11 @@ def main(manifest_path, out_path, cache_path):
         "recordings": {
             entry["name"]: {**level, "genre": name} for entry, level, name in zip(recordings, levels, genres)
         },
-        "pairs": {pair["name"]: value for pair, value in zip(pairs, distances)},
+        "siblings": {
+            pair["name"]: genre.distance(classifier, one, other)
+            for pair, one, other in zip(siblings, ends[::2], ends[1::2])
+        },
+        "reconstructions": {pair["name"]: value for pair, value in zip(reconstructions, distances)},
     }
     Path(out_path).write_text(json.dumps(report, indent=1), encoding="utf-8")
 

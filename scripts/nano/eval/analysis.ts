@@ -8,13 +8,22 @@ export interface Manifest {
   /** What the genre classifier learns from. */
   training: { path: string; genre: string }[];
   recordings: { name: string; path: string }[];
-  pairs: { name: string; one: string; other: string }[];
+  siblings: Pair[];
+  reconstructions: Pair[];
+}
+
+interface Pair {
+  name: string;
+  one: string;
+  other: string;
 }
 
 export interface Analysis {
   recordings: Record<string, Measurement>;
+  /** Standard deviations of features. */
+  siblings: Record<string, number>;
   /** Log-mel distances, dB. */
-  pairs: Record<string, number>;
+  reconstructions: Record<string, number>;
 }
 
 /** @param directory keeps what was measured before */

@@ -48,3 +48,9 @@ def train(recordings, labels):
 
 def predict(model, rows):
     return str(model.classes_[model.predict_log_proba(rows).mean(axis=0).argmax()])
+
+
+def distance(model, one, other):
+    """Root mean square over features of the difference of two recordings' means, in standard deviations of training."""
+    means = model[0].transform(np.stack([one.mean(axis=0), other.mean(axis=0)]))
+    return float(np.sqrt(((means[0] - means[1]) ** 2).mean()))

@@ -17,8 +17,7 @@ def code_version():
 def compile_once():
     """Has numba compile all that is used here: processes that do it at once leave a cache that crashes who reads it."""
     noise = np.random.default_rng(0).standard_normal(5 * signals.ANALYSIS_RATE).astype(np.float32)
-    signals.tempo(noise)
-    signals.key(noise)
+    musical(noise)
     genre.windows(noise)
 
 
@@ -30,10 +29,21 @@ def measure(digests, code, paths):
     audio, rate, mono = signals.load(paths[0])
     return {
         "seconds": len(audio) / rate,
-        "tempo": signals.tempo(mono),
-        "key": signals.key(mono),
+        **musical(mono),
         "loudness": signals.loudness(paths[0]),
         **signals.levels(audio, rate),
+    }
+
+
+def musical(mono):
+    correlation = signals.onset_autocorrelation(mono)
+    return {
+        "tempo": signals.tempo(correlation),
+        "beatPeak": signals.beat_peak(correlation),
+        "key": signals.key(mono),
+        "harmonicChange": signals.harmonic_change(mono),
+        "lowFlatness": signals.low_flatness(mono),
+        "recurrence": signals.recurrence(mono),
     }
 
 

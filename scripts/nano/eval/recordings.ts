@@ -1,14 +1,15 @@
 /** The recordings of a column of the table, what is to be measured of them, and what was. */
 import type { Analysis, Manifest } from "./analysis.js";
-import type { Column } from "./table.js";
+import type { Asked, Column } from "./table.js";
 
 export interface Recordings {
   title: string;
-  /** In the order of the prompts. */
   paths: string[];
+  /** What each of them was made for. */
+  asked: readonly Asked[];
   /** What making them took; empty where nobody measured. */
   computeSeconds: number[];
-  /** Two recordings that ought to differ. */
+  /** Two recordings that ought to differ, as of two seeds. */
   siblings: [string, string][];
   /** A recording and what became of it. */
   reconstructions: [string, string][];
@@ -18,26 +19,26 @@ export function manifestOf(columns: readonly Recordings[], training: Manifest["t
   return {
     training,
     recordings: columns.flatMap(({ paths }) => paths.map((path) => ({ name: path, path }))),
-    pairs: columns.flatMap(({ siblings, reconstructions }) =>
-      [...siblings, ...reconstructions].map(([one, other]) => ({ name: pairName(one, other), one, other })),
-    ),
+    siblings: columns.flatMap(({ siblings }) => siblings.map(namedPair)),
+    reconstructions: columns.flatMap(({ reconstructions }) => reconstructions.map(namedPair)),
   };
 }
 
 export function columnOf(recordings: Recordings, analysis: Analysis): Column {
-  const distances = (pairs: readonly [string, string][]): number[] =>
-    pairs.map(([one, other]) => found(analysis.pairs, pairName(one, other)));
+  const distances = (kind: "siblings" | "reconstructions"): number[] =>
+    recordings[kind].map((pair) => found(analysis[kind], namedPair(pair).name));
   return {
     title: recordings.title,
+    asked: recordings.asked,
     measurements: recordings.paths.map((path) => found(analysis.recordings, path)),
     computeSeconds: recordings.computeSeconds,
-    seedDistances: distances(recordings.siblings),
-    reconstructionDistances: distances(recordings.reconstructions),
+    seedDistances: distances("siblings"),
+    reconstructionDistances: distances("reconstructions"),
   };
 }
 
-function pairName(one: string, other: string): string {
-  return `${one} ${other}`;
+function namedPair([one, other]: [string, string]): { name: string; one: string; other: string } {
+  return { name: `${one} ${other}`, one, other };
 }
 
 function found<Value>(values: Record<string, Value>, name: string): Value {

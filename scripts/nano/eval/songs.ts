@@ -1,4 +1,5 @@
 /** What the model makes of the held-out prompts, through the public API. */
+import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type Checkpoint, Checkpoints, type RendererCheckpoint } from "../../../src/engine/checkpoints.js";
@@ -66,15 +67,16 @@ export class Singer {
    * @param parameters as POST /release_task takes them
    */
   async sing(name: string, parameters: Readonly<Record<string, unknown>>): Promise<Song> {
-    const path = join(this.#songs, `${name}.wav`);
-    // Written last: the song is whole where it is.
-    const mark = join(this.#songs, `${name}.json`);
-    if (existsSync(mark)) return JSON.parse(readFileSync(mark, "utf8")) as Song;
-    mkdirSync(dirname(path), { recursive: true });
+    const fixed = { batch_size: 1, use_random_seed: false, audio_format: "wav" };
     this.#loading ??= this.#engine.loadSlot(1, null);
     await this.#loading;
-    const fixed = { batch_size: 1, use_random_seed: false, audio_format: "wav" };
     const request = parseGenerationRequest({ ...parameters, ...fixed }, this.#engine);
+    const version = createHash("sha256").update(JSON.stringify(request)).digest("hex").slice(0, 8);
+    const path = join(this.#songs, `${name}-${version}.wav`);
+    // Written last: the song is whole where it is.
+    const mark = join(this.#songs, `${name}-${version}.json`);
+    if (existsSync(mark)) return JSON.parse(readFileSync(mark, "utf8")) as Song;
+    mkdirSync(dirname(path), { recursive: true });
     const start = performance.now();
     await makeSongs(this.#engine, request, {
       destination: () => ({ name: path, path }),

@@ -1,26 +1,38 @@
 /** The evaluation's figures, the model between the ceiling and the floor. */
-import type { PieceRecord } from "../dataset/record.js";
-import { judgeKey, judgeTempo } from "./verdicts.js";
+import { isKey, isTempo } from "./verdicts.js";
+
+/** What a prompt asks for; null for what it leaves open. */
+export interface Asked {
+  bpm: number | null;
+  keyScale: string | null;
+  genre: string | null;
+}
 
 /** What analyse.py says of one recording. */
 export interface Measurement {
   seconds: number;
   tempo: number;
+  beatPeak: number;
   key: string | null;
+  harmonicChange: number;
+  /** Null where there is nothing between 60 and 440 Hz. */
+  lowFlatness: number | null;
+  recurrence: number;
   genre: string;
   loudness: number;
-  peak: number;
   silence: number;
   clipped: number;
 }
 
-/** The recordings of one column, in the order of the prompts. */
+/** The recordings of one column. */
 export interface Column {
   title: string;
+  /** Of each recording. */
+  asked: readonly Asked[];
   measurements: Measurement[];
   /** What making each of them took; empty where nobody measured. */
   computeSeconds: number[];
-  /** Log-mel distances between two seeds' recordings, dB. */
+  /** Distances between two seeds' recordings, in standard deviations of features. */
   seedDistances: number[];
   /** Log-mel distances between recordings and what became of them, dB. */
   reconstructionDistances: number[];
@@ -28,34 +40,74 @@ export interface Column {
 
 type Row = [title: string, cell: (column: Column) => string];
 
-export function evaluationTable(records: readonly PieceRecord[], columns: readonly Column[]): string {
-  const share = (title: string, holds: (record: PieceRecord, measured: Measurement) => boolean): Row => [
-    title,
-    ({ measurements }) =>
-      percent(mean(measurements.map((m, i) => Number(holds(records[i] as PieceRecord, m))))),
-  ];
-  const middle = (title: string, value: (m: Measurement) => number, unit: string): Row => [
-    title,
-    ({ measurements }) =>
-      measurements.length === 0 ? "-" : `${median(measurements.map(value)).toFixed(1)} ${unit}`,
-  ];
+export function evaluationTable(columns: readonly Column[]): string {
   const rows: Row[] = [
-    share("tempo within 4 %", (r, m) => judgeTempo(r.bpm, m.tempo) === "exact"),
-    share("tempo at another metrical level", (r, m) => judgeTempo(r.bpm, m.tempo) === "metrical"),
-    share("key exact", (r, m) => judgeKey(r.keyScale, m.key) === "exact"),
-    share("key related (fifth, relative, parallel)", (r, m) => judgeKey(r.keyScale, m.key) === "related"),
-    share("genre recognised", (r, m) => r.genre === m.genre),
-    share("duration exact", (r, m) => Math.abs(m.seconds - r.durationSeconds) < 0.001),
-    share("clips (more than 1 sample in 10 000 at full scale)", (_, m) => m.clipped > 1e-4),
-    middle("loudness", (m) => m.loudness, "LUFS"),
-    middle("peak", (m) => m.peak, "dB"),
-    middle("silent frames", (m) => 100 * m.silence, "%"),
-    ["time for 30 s of music (median)", (column) => timeForThirtySeconds(column)],
-    ["distance between two seeds", ({ seedDistances }) => decibels(seedDistances)],
-    ["distance of VAE reconstruction", ({ reconstructionDistances }) => decibels(reconstructionDistances)],
+    ...verdictRows("tempo within 4 %, octaves allowed", "bpm", (bpm, m) => isTempo(bpm, m.tempo)),
+    ...verdictRows("key exact", "keyScale", (key, m) => isKey(key, m.key)),
+    ...verdictRows("genre recognised", "genre", (genre, m) => genre === m.genre),
+    average("beat-spectrum peak", (m) => m.beatPeak, 2),
+    average("harmonic change per second", (m) => m.harmonicChange, 3),
+    average("self-similarity at a lag", (m) => m.recurrence, 2),
+    average("flatness from 60 to 440 Hz", (m) => m.lowFlatness, 3),
+    ["distance between two seeds", ({ seedDistances }) => fixed(seedDistances, 2)],
+    ["distance of VAE reconstruction", ({ reconstructionDistances: d }) => fixed(d, 1, " dB")],
+    average("loudness", (m) => m.loudness, 1, " LUFS"),
+    average("silent frames", (m) => 100 * m.silence, 1, " %"),
+    average(
+      "clips (more than 1 sample in 10 000 at full scale)",
+      (m) => 100 * Number(m.clipped > 1e-4),
+      0,
+      " %",
+    ),
+    ["time for 30 s of music (median)", timeForThirtySeconds],
   ];
   const lines = rows.map(([title, cell]) => [title, ...columns.map(cell)]);
   return markdown([["", ...columns.map(({ title }) => title)], ...lines]);
+}
+
+/** How many songs do as asked, and how many do as another prompt asked: the mean over all others is what chance gives. */
+function verdictRows<Fact extends keyof Asked>(
+  title: string,
+  fact: Fact,
+  holds: (asked: NonNullable<Asked[Fact]>, measured: Measurement) => boolean,
+): Row[] {
+  const verdicts = ({ asked, measurements }: Column, own: boolean): number[] =>
+    measurements.flatMap((measured, index) =>
+      asked.flatMap((prompt, other) => {
+        const wanted = prompt[fact];
+        const isOpen = wanted === null || asked[index]?.[fact] === null;
+        return isOpen || (index === other) !== own
+          ? []
+          : Number(holds(wanted as NonNullable<Asked[Fact]>, measured));
+      }),
+    );
+  const percent = (values: number[]) =>
+    fixed(
+      values.map((value) => 100 * value),
+      0,
+      " %",
+    );
+  return [
+    [title, (column) => percent(verdicts(column, true))],
+    ["— by another prompt (chance)", (column) => percent(verdicts(column, false))],
+  ];
+}
+
+function average(title: string, value: (m: Measurement) => number | null, digits: number, unit = ""): Row {
+  return [
+    title,
+    ({ measurements }) =>
+      fixed(
+        measurements.flatMap((m) => value(m) ?? []),
+        digits,
+        unit,
+      ),
+  ];
+}
+
+function fixed(values: number[], digits: number, unit = ""): string {
+  if (values.length === 0) return "-";
+  return `${(values.reduce((sum, value) => sum + value, 0) / values.length).toFixed(digits)}${unit}`;
 }
 
 function markdown([head = [], ...body]: string[][]): string {
@@ -65,27 +117,8 @@ function markdown([head = [], ...body]: string[][]): string {
   );
 }
 
-function percent(share: number): string {
-  return Number.isNaN(share) ? "-" : `${(100 * share).toFixed(0)} %`;
-}
-
-function decibels(distances: number[]): string {
-  return distances.length === 0 ? "-" : `${mean(distances).toFixed(1)} dB`;
-}
-
 function timeForThirtySeconds({ measurements, computeSeconds }: Column): string {
-  if (computeSeconds.length === 0) return "-";
-  const times = computeSeconds.map(
-    (seconds, index) => (30 * seconds) / (measurements[index]?.seconds ?? NaN),
-  );
-  return `${median(times).toFixed(1)} s`;
-}
-
-function mean(values: number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
-}
-
-function median(values: number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+  const times = computeSeconds.map((seconds, i) => (30 * seconds) / (measurements[i]?.seconds ?? Number.NaN));
+  const median = times.sort((a, b) => a - b)[Math.floor(times.length / 2)];
+  return median === undefined ? "-" : `${median.toFixed(1)} s`;
 }

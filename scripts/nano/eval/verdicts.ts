@@ -2,33 +2,18 @@
 import { canonicalKeyScale } from "../../../src/engine/metadata.js";
 import { modulo } from "../compose/theory.js";
 
-/** `metrical`: right beats, counted at another level, as an octave up, or three against two. */
-export type TempoVerdict = "exact" | "metrical" | "other";
-
 const tempoTolerance = 0.04;
-const metricalRatios = [2, 1 / 2, 3, 1 / 3, 3 / 2, 2 / 3, 4, 1 / 4];
 
-export function judgeTempo(asked: number, measured: number): TempoVerdict {
-  const matches = (ratio: number): boolean => Math.abs(measured / (asked * ratio) - 1) <= tempoTolerance;
-  if (matches(1)) return "exact";
-  return metricalRatios.some(matches) ? "metrical" : "other";
+/** The beat of a song may be counted at half or twice the tempo asked for. */
+export function isTempo(asked: number, measured: number): boolean {
+  return [1 / 2, 1, 2].some((level) => Math.abs(measured / (asked * level) - 1) <= tempoTolerance);
 }
 
-/** `related`: a fifth away, the relative or the parallel key. */
-export type KeyVerdict = "exact" | "related" | "other";
-
-/** @param measured null where no key was found */
-export function judgeKey(asked: string, measured: string | null): KeyVerdict {
-  if (measured === null) return "other";
-  const one = parseKey(asked);
-  const other = parseKey(measured);
-  const interval = modulo(other.tonic - one.tonic, 12);
-  if (one.isMinor === other.isMinor) {
-    if (interval === 0) return "exact";
-    return interval === 5 || interval === 7 ? "related" : "other";
-  }
-  const relative = one.isMinor ? 3 : 9;
-  return interval === 0 || interval === relative ? "related" : "other";
+/** By sound, not by spelling. @param measured null where no key was found */
+export function isKey(asked: string, measured: string | null): boolean {
+  if (measured === null) return false;
+  const [one, other] = [parseKey(asked), parseKey(measured)];
+  return one.tonic === other.tonic && one.isMinor === other.isMinor;
 }
 
 const naturals: Record<string, number> = { C: 0, D: 2, E: 4, F: 5, G: 7, A: 9, B: 11 };

@@ -1,60 +1,72 @@
 import { expect } from "chai";
-import type { PieceRecord } from "../dataset/record.js";
-import { type Column, evaluationTable, type Measurement } from "../eval/table.js";
+import { naturalPrompts } from "../eval/natural-prompts.js";
+import { type Asked, type Column, evaluationTable, type Measurement } from "../eval/table.js";
+import { isKey } from "../eval/verdicts.js";
+import { genres } from "../genres/index.js";
 
-const asked = (bpm: number, keyScale: string, genre: string) =>
-  ({ bpm, keyScale, genre, durationSeconds: 20 }) as PieceRecord;
+const asked: Asked[] = [
+  { bpm: 100, keyScale: "C major", genre: "jazz" },
+  { bpm: 140, keyScale: "A minor", genre: "rock" },
+  { bpm: null, keyScale: null, genre: null },
+];
 
-const measured = (values: Partial<Measurement>): Measurement => ({
-  ...{
-    seconds: 20,
-    tempo: 100,
-    key: "C major",
-    genre: "jazz",
-    loudness: -18,
-    peak: -1,
-    silence: 0,
-    clipped: 0,
-  },
-  ...values,
+const measured = (values: Partial<Measurement> = {}): Measurement => ({
+  ...{ seconds: 20, tempo: 100, beatPeak: 0.5, key: "C major", harmonicChange: 0.05, lowFlatness: 0.1 },
+  ...{ recurrence: 0.2, genre: "jazz", loudness: -18, silence: 0, clipped: 0, ...values },
 });
 
-const column = (title: string, measurements: Measurement[]): Column => ({
-  ...{ title, measurements, computeSeconds: [], seedDistances: [], reconstructionDistances: [4, 6] },
+const column = (measurements: Measurement[]): Column => ({
+  ...{
+    title: "model",
+    asked,
+    measurements,
+    computeSeconds: [],
+    seedDistances: [],
+    reconstructionDistances: [4, 6],
+  },
 });
 
 describe("table of carillon-nano's evaluation", () => {
-  const records = [asked(100, "C major", "jazz"), asked(90, "A minor", "rock")];
+  const rowsOf = (column: Column): string[] => evaluationTable([column]).split("\n");
+  const cellOf = (rows: string[], title: string): string | undefined =>
+    rows
+      .find((line) => line.startsWith(`| ${title}`))
+      ?.split(" | ")[1]
+      ?.replace(" |", "");
 
-  const cellsOf = (table: string, row: string): string[] =>
-    (table.split("\n").find((line) => line.startsWith(`| ${row}`)) ?? "").split(" | ").slice(1);
-
-  it("counts right, related and wrong answers apart", () => {
-    const table = evaluationTable(records, [
-      column("model", [measured({}), measured({ tempo: 180, seconds: 20.5, loudness: -22, clipped: 0.01 })]),
-    ]);
-    expect(cellsOf(table, "tempo within")).to.deep.equal(["50 % |"]);
-    expect(cellsOf(table, "tempo at another")).to.deep.equal(["50 % |"]);
-    expect(cellsOf(table, "key exact")).to.deep.equal(["50 % |"]);
-    expect(cellsOf(table, "key related")).to.deep.equal(["50 % |"]);
-    expect(cellsOf(table, "genre")).to.deep.equal(["50 % |"]);
-    expect(cellsOf(table, "duration")).to.deep.equal(["50 % |"]);
-    expect(cellsOf(table, "clips")).to.deep.equal(["50 % |"]);
-    expect(cellsOf(table, "distance of VAE")).to.deep.equal(["5.0 dB |"]);
+  it("counts what does as asked, beside what does as another prompt asked", () => {
+    const rows = rowsOf(column([measured(), measured({ genre: "rock" }), measured({ tempo: 70 })]));
+    expect(cellOf(rows, "tempo within")).to.equal("50 %");
+    expect(cellOf(rows, "key exact")).to.equal("50 %");
+    expect(cellOf(rows, "genre")).to.equal("100 %");
+    const chance = rows.filter((line) => line.includes("(chance)")).map((line) => line.split(" | ")[1]);
+    expect(chance).to.deep.equal(["50 % |", "50 % |", "0 % |"]);
   });
 
-  it("scales what songs took to half a minute", () => {
-    const slow = { ...column("model", [measured({}), measured({ seconds: 60 })]), computeSeconds: [4, 20] };
-    expect(cellsOf(evaluationTable(records, [slow]), "time for 30 s")).to.deep.equal(["10.0 s |"]);
+  it("averages what is measured, and scales what songs took to half a minute", () => {
+    const measurements = [
+      measured({ lowFlatness: null }),
+      measured({ lowFlatness: 0.3, beatPeak: 0.7, seconds: 60 }),
+    ];
+    const rows = rowsOf({ ...column(measurements), computeSeconds: [4, 20] });
+    expect(cellOf(rows, "flatness")).to.equal("0.300");
+    expect(cellOf(rows, "beat-spectrum")).to.equal("0.60");
+    expect(cellOf(rows, "distance of VAE")).to.equal("5.0 dB");
+    expect(cellOf(rows, "time for 30 s")).to.equal("10.0 s");
   });
 
   it("shows a column that was not measured as empty", () => {
-    const table = evaluationTable(records, [
-      column("model", []),
-      column("pieces", [measured({}), measured({})]),
-    ]);
-    expect(cellsOf(table, "key exact")).to.deep.equal(["-", "50 % |"]);
-    expect(cellsOf(table, "loudness")).to.deep.equal(["-", "-18.0 LUFS |"]);
-    expect(cellsOf(table, "distance between")).to.deep.equal(["-", "- |"]);
+    const rows = rowsOf(column([]));
+    expect(cellOf(rows, "key exact")).to.equal("-");
+    expect(cellOf(rows, "loudness")).to.equal("-");
+  });
+
+  it("asks for what can be judged", () => {
+    const names = genres.map(({ name }) => name);
+    for (const { caption, keyScale, genre } of naturalPrompts) {
+      if (keyScale !== null) expect(isKey(keyScale, keyScale), caption).to.equal(true);
+      if (genre !== null) expect(names, caption).to.include(genre);
+    }
+    expect(new Set(naturalPrompts.map(({ caption }) => caption)).size).to.equal(naturalPrompts.length);
   });
 });
