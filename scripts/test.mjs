@@ -88,6 +88,7 @@ await main(async () => {
     await suite("lint", bin("biome"), ["check", "."]),
     await suite("types", bin("tsc"), ["--noEmit"]),
     await suite("page types", bin("tsc"), ["--noEmit", "-p", "src/web"]),
+    await suite("studio types", bin("tsc"), ["-p", "src/web/studio"]),
     await suite("readme", process.execPath, ["--import", "tsx", "scripts/readme.ts", "--check"]),
     await suite("native", join(projectRoot, "build/native/test/carillon-test"), [], nativeCounts),
   ];
