@@ -100,19 +100,22 @@ async function ffmpeg(): Promise<Finding[]> {
   try {
     const version = await output("ffmpeg", ["-hide_banner", "-version"]);
     const encoders = await output("ffmpeg", ["-hide_banner", "-encoders"]);
-    const wanted = [...new Set(Object.values(AUDIO_PROFILES).map(codecOf))];
+    const wanted = Object.values(AUDIO_PROFILES).flatMap(codecOf);
     const absent = wanted.filter((codec) => !new RegExp(`\\s${codec}\\s`).test(encoders));
     const found = version.split("\n", 1)[0] as string;
     if (absent.length === 0) return [{ what: "ffmpeg", state: "ok", found }];
     const lack = `${found}, without ${absent.join(" and ")}: some audio formats fail`;
     return [{ what: "ffmpeg", state: "note", found: lack, fix }];
   } catch (error) {
-    return [{ what: "ffmpeg", state: "bad", found: messageOf(error), fix }];
+    return [
+      { what: "ffmpeg", state: "bad", found: `${messageOf(error)}: wav alone is written, none is read`, fix },
+    ];
   }
 }
 
-function codecOf({ ffmpegArguments }: AudioProfile): string {
-  return ffmpegArguments[ffmpegArguments.indexOf("-c:a") + 1] as string;
+/** None for a format that needs no ffmpeg. */
+function codecOf({ writer }: AudioProfile): string[] {
+  return typeof writer === "string" ? [] : [writer[writer.indexOf("-c:a") + 1] as string];
 }
 
 async function engineAndModels(config: Config): Promise<Finding[]> {

@@ -1,48 +1,48 @@
-/** Writes rendered audio to a file, in the formats that a song can be delivered in, by way of the `ffmpeg` program. */
+/** Writes rendered audio to a file, in the formats that a song can be delivered in: wav here, the others by `ffmpeg`. */
 import { open, rename, rm, stat } from "node:fs/promises";
 import { Readable, type Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { AudioFormat } from "../request/schema.js";
 import { FfmpegError, type FfmpegRun, startFfmpeg, withPatience } from "./ffmpeg.js";
 
-/** How a format is named, and how ffmpeg writes it. */
+/** How a format is named, and how it is written. */
 export interface AudioProfile {
   extension: string;
   contentType: string;
-  /** Muxer and codec. Lossy rates are chosen to be transparent for music. */
-  ffmpegArguments: readonly string[];
+  /** Muxer and codec of ffmpeg, lossy rates chosen to be transparent for music; or what a sample is in a wav file. */
+  writer: readonly string[] | "int16" | "float32";
 }
 
 export const AUDIO_PROFILES: Readonly<Record<AudioFormat, AudioProfile>> = {
   mp3: {
     extension: "mp3",
     contentType: "audio/mpeg",
-    ffmpegArguments: ["-f", "mp3", "-c:a", "libmp3lame", "-b:a", "256k"],
+    writer: ["-f", "mp3", "-c:a", "libmp3lame", "-b:a", "256k"],
   },
   flac: {
     extension: "flac",
     contentType: "audio/flac",
-    ffmpegArguments: ["-f", "flac", "-c:a", "flac", "-sample_fmt", "s16"],
+    writer: ["-f", "flac", "-c:a", "flac", "-sample_fmt", "s16"],
   },
   opus: {
     extension: "opus",
     contentType: "audio/ogg",
-    ffmpegArguments: ["-f", "opus", "-c:a", "libopus", "-b:a", "160k"],
+    writer: ["-f", "opus", "-c:a", "libopus", "-b:a", "160k"],
   },
   aac: {
     extension: "aac",
     contentType: "audio/aac",
-    ffmpegArguments: ["-f", "adts", "-c:a", "aac", "-b:a", "256k"],
+    writer: ["-f", "adts", "-c:a", "aac", "-b:a", "256k"],
   },
   wav: {
     extension: "wav",
     contentType: "audio/wav",
-    ffmpegArguments: ["-f", "wav", "-c:a", "pcm_s16le"],
+    writer: "int16",
   },
   wav32: {
     extension: "wav",
     contentType: "audio/wav",
-    ffmpegArguments: ["-f", "wav", "-c:a", "pcm_f32le"],
+    writer: "float32",
   },
 };
 
@@ -88,8 +88,14 @@ export const PARTIAL_SUFFIX = ".part";
 export async function encodeAudio(job: EncodeJob): Promise<number> {
   const partial = job.path + PARTIAL_SUFFIX;
   try {
-    await runFfmpeg(job, partial);
     const patience = { patienceSeconds: PATIENCE_SECONDS, signal: job.signal };
+    const { writer } = AUDIO_PROFILES[job.format];
+    if (typeof writer !== "string") {
+      await runFfmpeg(job, writer, partial);
+    } else {
+      const stream = (await withPatience(() => open(partial, "w"), patience)).createWriteStream();
+      await pipeline(Readable.from(wavOf(job, writer)), stream, { signal: job.signal });
+    }
     const file = await withPatience(() => open(partial, "r+"), patience);
     try {
       await file.sync();
@@ -105,7 +111,11 @@ export async function encodeAudio(job: EncodeJob): Promise<number> {
   }
 }
 
-async function runFfmpeg(job: EncodeJob, outputPath: string): Promise<void> {
+async function runFfmpeg(
+  job: EncodeJob,
+  muxerAndCodec: readonly string[],
+  outputPath: string,
+): Promise<void> {
   const input = ["-f", "f32le", "-ar", String(job.sampleRate), "-ac", "2", "-i", "pipe:0"];
   // bitexact keeps versions and dates out of the file.
   const output = ["-map_metadata", "-1", "-fflags", "+bitexact", "-flags:a", "+bitexact"];
@@ -113,7 +123,7 @@ async function runFfmpeg(job: EncodeJob, outputPath: string): Promise<void> {
     "-xerror", // else a full disk while closing the file goes by with exit status 0
     "-y",
     ...input,
-    ...AUDIO_PROFILES[job.format].ffmpegArguments,
+    ...muxerAndCodec,
     ...output,
     `file:${outputPath}`,
   ];
@@ -143,7 +153,9 @@ function encodeFailure(error: unknown): unknown {
   if (!(error instanceof FfmpegError)) return error;
   const { message } = error;
   if (error.code === "FFMPEG_MISSING") {
-    return new EncodeError(error.code, `${message} to encode audio`, { cause: error });
+    return new EncodeError(error.code, `${message}; without it songs are written as wav alone`, {
+      cause: error,
+    });
   }
   if (error.code === "SYSTEM_BUSY") return new EncodeError(error.code, message, { cause: error });
   const lastLine = complaint.split("\n").at(-1);
@@ -154,6 +166,37 @@ function encodeFailure(error: unknown): unknown {
 function isFullDisk(code: string | undefined, complaint: string): boolean {
   if (code === "ENOSPC" || code === "EDQUOT") return true;
   return /No space left on device|Disk quota exceeded/.test(complaint);
+}
+
+const WAV_HEADER_BYTES = 44;
+const WAV_TAGS = { int16: 1, float32: 3 };
+
+/** The RIFF header and the samples: https://www.mmsp.ece.mcgill.ca/Documents/AudioFormats/WAVE/WAVE.html */
+function* wavOf(job: EncodeJob, sample: "int16" | "float32"): Generator<Uint8Array> {
+  const frameBytes = sample === "int16" ? 4 : 8;
+  const dataBytes = job.samplesPerChannel * frameBytes;
+  const header = Buffer.alloc(WAV_HEADER_BYTES);
+  header.write("RIFF", 0);
+  header.writeUInt32LE(WAV_HEADER_BYTES - 8 + dataBytes, 4);
+  header.write("WAVEfmt ", 8);
+  header.writeUInt32LE(16, 16);
+  header.writeUInt16LE(WAV_TAGS[sample], 20);
+  header.writeUInt16LE(2, 22);
+  header.writeUInt32LE(job.sampleRate, 24);
+  header.writeUInt32LE(job.sampleRate * frameBytes, 28);
+  header.writeUInt16LE(frameBytes, 32);
+  header.writeUInt16LE(frameBytes * 4, 34);
+  header.write("data", 36);
+  header.writeUInt32LE(dataBytes, 40);
+  yield header;
+  for (const piece of interleave(job.audio, job.samplesPerChannel)) {
+    yield sample === "float32" ? piece : int16Of(new Float32Array(piece.buffer));
+  }
+}
+
+function int16Of(samples: Float32Array): Uint8Array {
+  const clipped = Int16Array.from(samples, (x) => Math.max(-32768, Math.min(32767, Math.round(x * 32768))));
+  return new Uint8Array(clipped.buffer);
 }
 
 /** Planar stereo to little-endian interleaved bytes, chunk by chunk. */

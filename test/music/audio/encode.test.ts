@@ -75,6 +75,23 @@ describe("encodeAudio", () => {
     }
   });
 
+  it("rounds and clips to 16 bits in wav, as ffmpeg does", async () => {
+    const loud = Float32Array.from({ length: 2 * 1000 }, (_, i) => 1.2 * Math.sin(i / 7));
+    const path = join(directory, "loud.wav");
+    const job = { audio: loud, samplesPerChannel: 1000, sampleRate };
+    await encodeAudio({ ...job, format: "wav", path });
+    await encodeAudio({ ...job, format: "wav32", path: join(directory, "loud32.wav") });
+    const raw = ["-f", "s16le", "-c:a", "pcm_s16le", "-"];
+    const samplesOf = (name: string): number[] => {
+      const bytes = execFileSync("ffmpeg", ["-v", "error", "-i", join(directory, name), ...raw]);
+      return Array.from({ length: bytes.length / 2 }, (_, i) => bytes.readInt16LE(2 * i));
+    };
+    const [ours, theirs] = [samplesOf("loud.wav"), samplesOf("loud32.wav")];
+    expect(Math.max(...ours.map((sample, i) => Math.abs(sample - (theirs[i] as number))))).to.be.at.most(1);
+    expect(Math.max(...ours)).to.equal(32767);
+    expect(Math.min(...ours)).to.equal(-32768);
+  });
+
   it("gives the same bytes for the same audio", async () => {
     await encode("wav", "one.wav");
     await encode("wav", "two.wav");
@@ -97,13 +114,16 @@ describe("encodeAudio", () => {
     expect((failure as Error).message).to.include("No such file or directory");
   });
 
-  it("says which program is missing", async () => {
+  it("says which program is missing, and writes wav without it", async () => {
     const path = process.env.PATH;
     process.env.PATH = directory;
     try {
       const failure = await encode("mp3", "missing.mp3").catch((error: unknown) => error);
       expect(failure).to.be.instanceOf(EncodeError).and.include({ code: "FFMPEG_MISSING" });
-      expect((failure as Error).message).to.include("ffmpeg");
+      expect((failure as Error).message)
+        .to.include("ffmpeg")
+        .and.include("wav");
+      expect(await encode("wav", "without.wav")).to.be.greaterThan(100_000);
     } finally {
       process.env.PATH = path;
     }
