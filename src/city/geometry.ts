@@ -86,3 +86,28 @@ export function intoFootprint({
     return { x: dx * cos + dz * sin, z: -dx * sin + dz * cos };
   };
 }
+
+/** Whether two footprints cover common ground; so little as `toleranceMeters` on any side does not count. */
+export function footprintsOverlap(a: Footprint, b: Footprint, toleranceMeters: number): boolean {
+  return [a, b].every((own) => {
+    const other = own === a ? b : a;
+    const seen = cornersOf(other).map(intoFootprint(own));
+    return (["x", "z"] as const).every((axis) => {
+      const { width, length } = own.prefab;
+      const half = ((axis === "x" ? width : length) * CELL_METERS) / 2 - toleranceMeters;
+      return seen.some((at) => at[axis] < half) && seen.some((at) => at[axis] > -half);
+    });
+  });
+}
+
+function cornersOf({ position: { x, z }, angleDegrees, prefab }: Footprint): GroundPoint[] {
+  const angle = (angleDegrees * Math.PI) / 180;
+  const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
+  const [halfWidth, halfLength] = [(prefab.width * CELL_METERS) / 2, (prefab.length * CELL_METERS) / 2];
+  return [-1, 1].flatMap((across) =>
+    [-1, 1].map((along) => {
+      const [w, l] = [across * halfWidth, along * halfLength];
+      return { x: x + w * cos - l * sin, z: z + w * sin + l * cos };
+    }),
+  );
+}

@@ -236,7 +236,7 @@ describe("building anomalies", () => {
     await place("Water Tower", 40, 30);
     await place("Elementary School", 100, 20);
     await place("Elementary School", 150, 20, 90);
-    await place("Regular Park", 100, 0);
+    await place("Regular Park", 195, 0);
     await place("Water Pipe Junction", 60, 0);
     const { anomalies, ...envelope } = await bridge.client.state("/state/building-anomalies");
     expect(envelope).to.deep.equal({

@@ -61,10 +61,10 @@ describe("growth in the embedded city", () => {
       "Police Station",
       "Fire House",
     ].entries()) {
-      place(rich, prefab, 190 + i * 30, -50);
+      place(rich, prefab, 190 + (i % 3) * 80, i < 3 ? -55 : 125);
     }
-    place(rich, "Regular Park", 280, 120);
-    place(rich, "Wind Turbine", 120, 0);
+    place(rich, "Regular Park", 425, 170);
+    place(rich, "Wind Turbine", 270, -105);
     advance(poor, 156 * WEEK);
     advance(rich, 156 * WEEK);
     expect(levels(rich)).to.be.greaterThan(levels(poor));
@@ -154,7 +154,7 @@ describe("decline in the embedded city", () => {
   it("follows from fire where no engine comes", () => {
     const burn = (withEngines: boolean) => {
       const city = grownTown();
-      if (withEngines) place(city, "Fire House", 420, 60);
+      if (withEngines) place(city, "Fire House", 370, -30);
       const homes = city.world.buildings.all().filter(({ prefab }) => prefab.growable);
       for (const home of homes) home.burning = 1;
       advance(city, 8 * 256);

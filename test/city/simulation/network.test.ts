@@ -74,12 +74,38 @@ describe("the embedded city's networks", () => {
       [() => city.apply({ ...road(79, 0, 81, 0), end: { x: 81, y: 50, z: 0 } }), "too-short", /node 2/],
       [() => place(city, "Block Services - Utility Yard_Data", 0, 0), "blocked-prefab", /Block Services/],
       [() => place(city, "Castle", 0, 0), "unknown-prefab", /Castle/],
+      [() => place(city, "Water Tower", 8641, 0), "bad-value", /8641 lies off the map/],
+      [() => city.apply(road(8600, 0, 8700, 0)), "bad-value", /8700 lies off the map/],
     ];
     for (const [attempt, code, message] of refusals) {
       expect(attempt).to.throw(CommandRefusedError, message).with.property("code", code);
     }
     expect(fingerprint(city)).to.equal(before);
     city.apply(road(0, 10, 4, 10));
+  });
+
+  it("lets service buildings stand side by side but not on each other, however they are turned", () => {
+    const city = newCity("empty");
+    const first = place(city, "Elementary School", 0, 0, 30);
+    const taken = (x: number, z: number, angle: number) => () => place(city, "Water Tower", x, z, angle);
+    expect(taken(0, 0, 0)).to.throw(CommandRefusedError, /taken by building 1, a Elementary School/);
+    const before = fingerprint(city);
+    for (let angle = 0; angle < 360; angle += 15) {
+      const [dx, dz] = [Math.cos((angle * Math.PI) / 180), Math.sin((angle * Math.PI) / 180)];
+      expect(taken(10 * dx, 10 * dz, angle), `${angle}`).to.throw(CommandRefusedError, /taken/);
+    }
+    expect(fingerprint(city)).to.equal(before);
+    // The corner of its rectangle is beyond the school's edge, though both lie within the other's radius.
+    const { width } = city.world.buildings.at(first).prefab;
+    const away = width * 4 + 8;
+    place(city, "Water Tower", away * Math.cos(Math.PI / 6), away * Math.sin(Math.PI / 6), 30);
+    city.apply({
+      type: "move-building",
+      dryRun: false,
+      id: first,
+      position: { x: -3, z: 0 },
+      angleDegrees: null,
+    });
   });
 
   it("holds at most eight segments at a node", () => {

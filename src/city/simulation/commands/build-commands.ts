@@ -15,7 +15,14 @@ import {
   type SetBuildingActive,
   type SetBuildingActiveResult,
 } from "../../game.js";
-import { CELL_METERS, distance } from "../../geometry.js";
+import {
+  CELL_METERS,
+  distance,
+  type Footprint,
+  footprintRadius,
+  footprintsOverlap,
+  squareAround,
+} from "../../geometry.js";
 import { FLAG, flagNames } from "../../terms.js";
 import { BLOCKED_PREFAB, findBuildingPrefab, type SimBuildingPrefab } from "../catalogue/building-prefabs.js";
 import { findNetworkPrefab, type SimNetworkPrefab } from "../catalogue/network-prefabs.js";
@@ -31,11 +38,12 @@ import {
 import { requireFunds } from "../life/finance.js";
 import { reportFirstRoad, reportOpening } from "../life/messages.js";
 import type { SimBuilding, SimNode } from "../state/entities.js";
+import { MAP_HALF_METERS } from "../state/terrain.js";
 import type { World } from "../state/world.js";
 
 const MIN_SEGMENT_METERS = 4;
-/** Far beyond the map, but near enough that lengths and areas stay exact. */
-const FARTHEST_COORDINATE_METERS = 100_000;
+/** Footprints may reach so far into each other. */
+const FOOTPRINT_TOLERANCE_METERS = 1;
 
 export function buildNetwork(world: World, command: BuildNetwork): BuildNetworkResult {
   const prefab = requirePrefab(findNetworkPrefab, "network", command.prefab);
@@ -75,7 +83,7 @@ export function placeBuilding(world: World, command: PlaceBuilding): PlaceBuildi
 export function moveBuilding(world: World, command: MoveBuilding): MoveBuildingResult {
   const old = requireBuilding(world, command.id);
   const angleDegrees = command.angleDegrees ?? old.angleDegrees;
-  requirePlaceable(world, old.prefab, command.position, angleDegrees);
+  requirePlaceable(world, old.prefab, command.position, angleDegrees, old);
   if (command.dryRun) return { prefab: old.prefab, moved: null };
   const { id, position } = createBuilding(world, old.prefab, command.position, angleDegrees);
   removeBuilding(world, old);
@@ -151,6 +159,7 @@ function requirePlaceable(
   prefab: SimBuildingPrefab,
   position: GroundPoint,
   angleDegrees: number,
+  moved?: SimBuilding,
 ): void {
   if (prefab.blocked) {
     throw new CommandRefusedError("blocked-prefab", `"${prefab.name}" is of a known broken asset family`);
@@ -159,13 +168,26 @@ function requirePlaceable(
   if (!Number.isFinite(angleDegrees)) {
     throw new CommandRefusedError("bad-value", `The angle must be a number of degrees, not ${angleDegrees}`);
   }
+  if (!prefab.helper) requireFreeGround(world, { prefab, position, angleDegrees }, moved);
   world.buildings.requireRoomFor(1);
+}
+
+/** Service buildings stand on ground of their own; on homes and the like they are built. */
+function requireFreeGround(world: World, site: Footprint, except: SimBuilding | undefined): void {
+  const reach = squareAround(site.position, footprintRadius(site));
+  for (const other of world.buildings.near(reach)) {
+    if (other === except || other.prefab.growable || other.prefab.helper) continue;
+    if (footprintsOverlap(site, other, FOOTPRINT_TOLERANCE_METERS)) {
+      const message = `The ground is taken by building ${other.id}, a ${other.prefab.displayName}`;
+      throw new CommandRefusedError("bad-value", message);
+    }
+  }
 }
 
 function requireOnMap({ x, z }: GroundPoint): void {
   for (const coordinate of [x, z]) {
-    if (!(Math.abs(coordinate) <= FARTHEST_COORDINATE_METERS)) {
-      const message = `A coordinate must lie within ${FARTHEST_COORDINATE_METERS} m of the origin, not at ${coordinate}`;
+    if (!(Math.abs(coordinate) <= MAP_HALF_METERS)) {
+      const message = `${coordinate} lies off the map, which reaches ${MAP_HALF_METERS} m from the origin`;
       throw new CommandRefusedError("bad-value", message);
     }
   }
