@@ -18,7 +18,7 @@ import { type CommandRoute, type EntityRoute, type ReadRoute, runCommand } from 
 import { buildingAnomalies, roadAnomalies, zoneAnomalies } from "./state/anomalies.js";
 import { facilities } from "./state/buildings.js";
 import { growables } from "./state/growables.js";
-import { terrain, zoneBlocks, zones } from "./state/land.js";
+import { terrain, terrainGrid, zoneBlocks, zones } from "./state/land.js";
 import { externalConnections, networks } from "./state/networks.js";
 import { budget, buildingInFull, segmentInFull, statistics, utilities } from "./state/planning.js";
 import { buildingPrefabs, networkPrefabs, roadPrefabs } from "./state/prefabs.js";
@@ -38,6 +38,7 @@ export const READ_ROUTES: readonly ReadRoute[] = [
   zones,
   zoneBlocks,
   terrain,
+  terrainGrid,
   growables,
   roadPrefabs,
   networkPrefabs,

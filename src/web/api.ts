@@ -128,7 +128,7 @@ const OTHER_SERVICES = ["Beautification", "Monument", "PublicTransport"];
 
 /** Never changes while a city is loaded. */
 export async function readLand() {
-  return { terrain: await readIfOffered<TerrainGrid>("/state/terrain") };
+  return { terrain: await readIfOffered<TerrainGrid>("/state/terrain/grid") };
 }
 
 /** Changes only when somebody builds or zones. */

@@ -224,7 +224,7 @@ describe("what the page reads beside the interface of the game", () => {
 
   it("is the land from edge to edge, with its water", async () => {
     const { city, client } = bridge;
-    const land = await client.state("/state/terrain");
+    const land = await client.state("/state/terrain/grid");
     const { halfSizeMeters, spacingMeters, samplesPerRow, heights, waterDepths } = land;
     expect(heights).to.have.length(samplesPerRow ** 2);
     expect(waterDepths).to.have.length(samplesPerRow ** 2);

@@ -31,6 +31,34 @@ describe("what planners read", () => {
     );
   });
 
+  it("is the ground at points, and how far the water is", async () => {
+    const { city, client } = bridge;
+    const land = await client.state("/state/terrain/grid");
+    const wet = land.waterDepths.findIndex((depth: number) => depth > 5);
+    const x = (wet % land.samplesPerRow) * land.spacingMeters - land.halfSizeMeters;
+    const z = Math.floor(wet / land.samplesPerRow) * land.spacingMeters - land.halfSizeMeters;
+    const { samples } = await client.state(`/state/terrain?points=${x},${z};0,0`);
+    expect(samples[0]).to.include({ x, z, hasWater: true, waterHeight: city.surfaceHeight(x, z) });
+    expect(samples[0].waterDepth).to.be.closeTo(land.waterDepths[wet], 0.06);
+    expect(samples[1]).to.include({ hasWater: false, terrainHeight: city.groundHeight(0, 0), waterDepth: 0 });
+    expect((await client.state("/state/terrain?x=0&z=0")).samples).to.deep.equal([samples[1]]);
+    // Along a line into the water the shore comes nearer and is passed.
+    const line = Array.from({ length: 64 }, (_, i) => `${x},${z - 32 * i}`).join(";");
+    const course = (await client.state(`/state/terrain?points=${line}`)).samples;
+    for (const { shoreDistance, shoreWaterHeight, hasWater, waterHeight } of course) {
+      expect(shoreDistance === null).to.equal(shoreWaterHeight === null);
+      if (shoreDistance !== null && hasWater) expect(shoreWaterHeight).to.equal(waterHeight);
+    }
+    expect(
+      course.some(({ shoreDistance }: { shoreDistance: number | null }) => shoreDistance !== null),
+    ).to.equal(true);
+    for (const points of ["1", "1,2,3", "a,b", "1,", `${line};0,0`]) {
+      const { status, body } = await client.get(`/state/terrain?points=${points}`);
+      expect(status, points.slice(0, 20)).to.equal(500);
+      expect(body.error).to.match(/^points must/);
+    }
+  });
+
   it("is a course of the city, newest week first, page by page", async () => {
     const { total, samples } = await bridge.client.state("/state/statistics");
     expect(total).to.equal(3);

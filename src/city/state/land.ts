@@ -1,7 +1,8 @@
 /** The ground: how it is zoned, how high it lies, and where it is under water. */
-import type { ZoneBlock } from "../game.js";
+import type { City, GroundPoint, ZoneBlock } from "../game.js";
 import { CELL_METERS, position } from "../geometry.js";
 import type { ReadRoute } from "../route.js";
+import { FieldError } from "../wire/answers.js";
 import { tallyCells } from "../zone-tally.js";
 import { type LimitRule, paginate } from "./listing.js";
 
@@ -53,10 +54,10 @@ function row({ id, segmentId, position: at, angleRadians, rows, cells }: ZoneBlo
 /** Coarse, because the whole map is one answer. */
 const SPACING_METERS = 96;
 
-/** GET /state/terrain: heights of the ground and depths of water, row by row from the south-west corner. */
-export const terrain: ReadRoute = {
-  path: "/state/terrain",
-  label: "Read terrain",
+/** GET /state/terrain/grid: heights of the ground and depths of water, row by row from the south-west corner. */
+export const terrainGrid: ReadRoute = {
+  path: "/state/terrain/grid",
+  label: "Read terrain grid",
   read: ({ city }) => {
     const halfSizeMeters = city.mapHalfMeters;
     const samplesPerRow = Math.floor((2 * halfSizeMeters) / SPACING_METERS) + 1;
@@ -77,4 +78,67 @@ export const terrain: ReadRoute = {
 
 function toDecimeter(meters: number): number {
   return Math.round(meters * 10) / 10;
+}
+
+const MAX_POINTS = 64;
+/** How far, how finely and in how many directions the shore is looked for. */
+const SHORE = { farthestMeters: 100, stepMeters: 4, directions: 16 };
+
+/** GET /state/terrain: the ground and the water at one point (`x`, `z`) or at some (`points=x1,z1;x2,z2`). */
+export const terrain: ReadRoute = {
+  path: "/state/terrain",
+  label: "Read terrain",
+  read: ({ city, query }) => {
+    const points = query.text("points");
+    const places =
+      points === ""
+        ? [{ x: query.decimal("x", 0), z: query.decimal("z", 0) }]
+        : points.split(";").map(pointOf);
+    if (places.length > MAX_POINTS) {
+      throw new FieldError(`points must name at most ${MAX_POINTS} places, not ${places.length}`);
+    }
+    return { ok: true, total: places.length, samples: places.map((place) => sampleAt(city, place)) };
+  },
+};
+
+function pointOf(text: string): GroundPoint {
+  const [x, z, ...rest] = text.split(",").map((part) => (part.trim() === "" ? Number.NaN : Number(part)));
+  if (x === undefined || z === undefined || rest.length > 0 || !Number.isFinite(x + z)) {
+    throw new FieldError(`points must be x1,z1;x2,z2 and so on, not "${text.slice(0, 40)}"`);
+  }
+  return { x, z };
+}
+
+function sampleAt(city: City, { x, z }: GroundPoint) {
+  const terrainHeight = city.groundHeight(x, z);
+  const waterHeight = city.surfaceHeight(x, z);
+  const waterDepth = waterHeight - terrainHeight;
+  const shore = shoreNear(city, { x, z });
+  return {
+    x,
+    z,
+    terrainHeight,
+    waterHeight,
+    hasWater: waterDepth > 0,
+    waterDepth,
+    shoreDistance: shore?.meters ?? null,
+    shoreWaterHeight: shore?.waterHeight ?? null,
+  };
+}
+
+/** The nearest place where land becomes water or water land. */
+function shoreNear(city: City, { x, z }: GroundPoint): { meters: number; waterHeight: number } | null {
+  const isWet = (at: GroundPoint) => city.surfaceHeight(at.x, at.z) > city.groundHeight(at.x, at.z);
+  const here = { x, z };
+  const starts = isWet(here);
+  for (let meters = SHORE.stepMeters; meters <= SHORE.farthestMeters; meters += SHORE.stepMeters) {
+    for (let direction = 0; direction < SHORE.directions; direction++) {
+      const angle = (2 * Math.PI * direction) / SHORE.directions;
+      const there = { x: x + meters * Math.cos(angle), z: z + meters * Math.sin(angle) };
+      if (isWet(there) === starts) continue;
+      const water = starts ? here : there;
+      return { meters, waterHeight: city.surfaceHeight(water.x, water.z) };
+    }
+  }
+  return null;
 }
