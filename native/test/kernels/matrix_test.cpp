@@ -17,6 +17,14 @@ double relative_error(const at::Tensor& actual, const at::Tensor& expected) {
   return ((actual.to(at::kDouble) - wide).norm() / wide.norm()).item<double>();
 }
 
+/// The largest error of a product against the sum of its terms' magnitudes, which rounding is relative to: the product
+/// itself may be near nothing.
+double product_error(const at::Tensor& actual, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  const at::Tensor exact = at::linear(x.to(at::kDouble), weight, bias.to(at::kDouble));
+  const at::Tensor terms = at::linear(x.to(at::kDouble).abs(), weight.abs(), bias.to(at::kDouble).abs());
+  return ((actual.to(at::kDouble) - exact).abs() / terms).max().item<double>();
+}
+
 }  // namespace
 
 TEST("matrix: codes are near the numbers, and a constant block is exact") {
@@ -24,7 +32,7 @@ TEST("matrix: codes are near the numbers, and a constant block is exact") {
   at::Tensor weight = at::randn({7, 96});
   weight[3].fill_(0.25);
   weight[4].fill_(0);
-  for (const auto& [quantization, limit] : {std::pair(Quantization::kInt8, 0.006), std::pair(Quantization::kInt4, 0.09)}) {
+  for (const auto& [quantization, limit] : {std::pair(Quantization::kInt8, 0.008), std::pair(Quantization::kInt4, 0.13)}) {
     const Matrix matrix = kernels::quantize(weight, quantization);
     EXPECT(matrix.quantization() == quantization);
     EXPECT_EQ(matrix.outputs(), 7);
@@ -64,7 +72,7 @@ TEST("matrix: parts of several forms become one in the widest") {
                eight = kernels::quantize(at::randn({3, 64}), Quantization::kInt8), plain = at::randn({1, 64});
   const Matrix codes = kernels::concatenate({four, eight});
   EXPECT(codes.quantization() == Quantization::kInt8);
-  EXPECT(relative_error(codes.rows(0, 2).dense(at::kFloat), four.dense(at::kFloat)) < 0.006);
+  EXPECT(relative_error(codes.rows(0, 2).dense(at::kFloat), four.dense(at::kFloat)) < 0.01);
   EXPECT(at::equal(codes.rows(2, 3).dense(at::kFloat), eight.dense(at::kFloat)));
   const Matrix numbers = kernels::concatenate({four, plain});
   EXPECT(at::equal(numbers.data, at::cat({four.dense(at::kFloat), plain.data})));
@@ -78,11 +86,11 @@ TEST("matrix: a product with a stored matrix is that with its numbers, at every 
       const at::Tensor weight = at::randn({outputs, depth});
       for (const Matrix& matrix : {Matrix(weight.to(at::kBFloat16)), kernels::quantize(weight, Quantization::kInt8),
                                    kernels::quantize(weight, Quantization::kInt4)}) {
-        const at::Tensor exact = at::linear(x.to(at::kDouble), matrix.dense(at::kDouble), bias.to(at::kDouble));
-        EXPECT(relative_error(kernels::linear(x, matrix, bias), exact) < 1e-5);
+        const at::Tensor numbers = matrix.dense(at::kDouble);
+        EXPECT(product_error(kernels::linear(x, matrix, bias), x, numbers, bias) < 1e-6);
         const at::Tensor halves = kernels::linear(x.to(at::kBFloat16), matrix, bias.to(at::kBFloat16));
         EXPECT(halves.scalar_type() == at::kBFloat16);
-        EXPECT(relative_error(halves, exact) < 2e-2);
+        EXPECT(product_error(halves, x, numbers, bias) < 4.0 / 256);  // four roundings to eight bits
       }
     }
   }
