@@ -68,12 +68,22 @@ export interface TextConditions {
   metadata: Metadata;
 }
 
-export function encodeTextPrompt(tokenizer: Tokenizer, conditions: TextConditions): Promise<Int32Array> {
-  return withFinalToken(tokenizer, textPrompt(conditions), MAX_TEXT_TOKENS);
+/** @param warnings gets a line where the prompt is longer than the model reads */
+export function encodeTextPrompt(
+  tokenizer: Tokenizer,
+  conditions: TextConditions,
+  warnings: string[] = [],
+): Promise<Int32Array> {
+  return withFinalToken(tokenizer, textPrompt(conditions), MAX_TEXT_TOKENS, "words of the prompt", warnings);
 }
 
-export function encodeLyricPrompt(tokenizer: Tokenizer, conditions: TextConditions): Promise<Int32Array> {
-  return withFinalToken(tokenizer, lyricPrompt(conditions), MAX_LYRIC_TOKENS);
+/** @param warnings gets a line where the lyrics are longer than the model reads */
+export function encodeLyricPrompt(
+  tokenizer: Tokenizer,
+  conditions: TextConditions,
+  warnings: string[] = [],
+): Promise<Int32Array> {
+  return withFinalToken(tokenizer, lyricPrompt(conditions), MAX_LYRIC_TOKENS, "lyrics", warnings);
 }
 
 export function textPrompt(conditions: TextConditions): PromptPart[] {
@@ -116,7 +126,14 @@ async function withFinalToken(
   tokenizer: Tokenizer,
   parts: PromptPart[],
   maxTokens: number,
+  field: "words of the prompt" | "lyrics",
+  warnings: string[],
 ): Promise<Int32Array> {
-  const content = (await tokenizer.encode(parts)).subarray(0, maxTokens - 1);
+  const whole = await tokenizer.encode(parts);
+  const content = whole.subarray(0, maxTokens - 1);
+  if (content.length < whole.length) {
+    const share = Math.round((100 * content.length) / whole.length);
+    warnings.push(`the ${field} go beyond what the model reads: about the first ${share} % were used`);
+  }
   return Int32Array.from([...content, tokenizer.controlId(END_OF_TEXT)]);
 }

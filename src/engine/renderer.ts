@@ -75,14 +75,15 @@ export class Renderer {
 
   async #render(request: RenderRequest, call: CallOptions): Promise<Rendering> {
     const { task, source, referenceAudio, seeds, denoise, guidance, edit } = request;
+    const warnings: string[] = [];
     const job: RenderJob = {
       ...{ task, source, referenceAudio, seeds, denoise, guidance, edit },
-      prompts: await this.#promptsOf(request),
+      prompts: await this.#promptsOf(request, warnings),
       frames: this.#framesOf(request.metadata.durationSeconds),
       audioCodes: request.audioCodes === null ? null : this.#fitCodes(request.audioCodes),
     };
     const { acting: adapter } = this.adapters;
-    return { ...(await this.#native.render(job, call)), model: this.name, adapter };
+    return { ...(await this.#native.render(job, call)), model: this.name, adapter, warnings };
   }
 
   /** Audio codes of a recording, five a second. */
@@ -123,7 +124,7 @@ export class Renderer {
     }
   }
 
-  async #promptsOf(request: RenderRequest): Promise<RenderJob["prompts"]> {
+  async #promptsOf(request: RenderRequest, warnings: string[]): Promise<RenderJob["prompts"]> {
     const { caption, globalCaption, lyrics, language, metadata } = request;
     const plain: TextConditions = {
       instruction: TEXT_TO_MUSIC_INSTRUCTION,
@@ -142,8 +143,8 @@ export class Renderer {
     };
     const hasPlainSteps = request.denoise.audioCoverStrength < 1;
     return {
-      text: await encodeTextPrompt(this.#tokenizer, own),
-      lyrics: await encodeLyricPrompt(this.#tokenizer, own),
+      text: await encodeTextPrompt(this.#tokenizer, own, warnings),
+      lyrics: await encodeLyricPrompt(this.#tokenizer, own, warnings),
       plainText: hasPlainSteps ? await encodeTextPrompt(this.#tokenizer, plain) : null,
     };
   }

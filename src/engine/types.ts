@@ -197,6 +197,8 @@ export interface Rendering extends RenderResult {
   model: string;
   /** Null: the base model alone. */
   adapter: ActingAdapter | null;
+  /** What of the words was not used. */
+  warnings: string[];
 }
 
 export interface LoadedAdapter extends AdapterInfo, ActingAdapter {}

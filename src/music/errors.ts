@@ -108,8 +108,8 @@ function firstLine(message: string): string {
 }
 
 /**
- * The last handler of the application. Server faults go to `log` with their cause; the client gets one line, as `shown`
- * has it.
+ * The last handler of the application. Faults go to `log` with their cause, shortages (503, 507) as a line; the client
+ * gets one line, as `shown` has it.
  */
 export function errorHandler(
   log: (message: string, error: unknown) => void,
@@ -118,7 +118,9 @@ export function errorHandler(
   return (error, request, response, next) => {
     const failure = toHttpError(error);
     if (failure.status >= 500) {
-      log(`${request.method} ${request.baseUrl}${request.path}: ${failure.detail}`, failure.cause ?? failure);
+      const isFault = failure.status === 500;
+      const what = `${request.method} ${request.baseUrl}${request.path}: ${failure.detail}`;
+      log(what, isFault ? (failure.cause ?? failure) : undefined);
     }
     if (response.headersSent) {
       next(error);

@@ -119,9 +119,10 @@ interface SongParts {
 }
 
 async function makeSong(context: JobContext, { lm, recordings, slot, name, path }: SongParts): Promise<Song> {
-  const { request, progress, signal } = context;
+  const { request, progress, signal, warnings } = context;
   const song = await compose(context, lm, secondsOf(recordings));
   const rendered = await render(context, song, recordings, slot);
+  warnings.push(...rendered.warnings);
   progress.enter("encode");
   const { model, samplesPerChannel } = rendered;
   const [audio] = rendered.audio;

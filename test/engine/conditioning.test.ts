@@ -106,12 +106,18 @@ describe("text encoder prompts", () => {
     );
   });
 
-  it("truncates but keeps the final token", async () => {
+  it("truncates but keeps the final token, and says so", async () => {
     const end = tokenizer.controlId("<|endoftext|>");
-    const text = await encodeTextPrompt(tokenizer, { ...song, caption: "la ".repeat(400) });
-    const lyrics = await encodeLyricPrompt(tokenizer, { ...song, lyrics: "la ".repeat(4000) });
+    const warnings: string[] = [];
+    const text = await encodeTextPrompt(tokenizer, { ...song, caption: "la ".repeat(400) }, warnings);
+    const lyrics = await encodeLyricPrompt(tokenizer, { ...song, lyrics: "la ".repeat(4000) }, warnings);
     expect([text.length, text.at(-1), text.indexOf(end)]).to.deep.equal([256, end, 255]);
     expect([lyrics.length, lyrics.at(-1), lyrics.indexOf(end)]).to.deep.equal([2048, end, 2047]);
+    expect(warnings).to.have.length(2);
+    expect(warnings[0]).to.match(
+      /^the words of the prompt go beyond what the model reads: about the first \d+ % were used$/,
+    );
+    expect(warnings[1]).to.match(/^the lyrics go beyond/);
   });
 
   it("keeps control tokens out of captions and lyrics", async () => {

@@ -25,6 +25,7 @@ export function stubEngine(renderMs: () => number): MusicEngine {
         timings: { conditions: 0, denoise: 0, decode: 0 },
         model: "stub",
         adapter: null,
+        warnings: [],
       };
     },
     close: async () => {},
