@@ -49,9 +49,9 @@ export interface BridgeServer {
  */
 export async function startServer(routes: Router, options: BridgeServerOptions): Promise<BridgeServer> {
   const app = buildApp(routes, options);
-  const main = await listenOn(LOOPBACK, options.port, app, options.log).catch(explainTakenPort);
+  const main = await listenOn(LOOPBACK, options.port, app, options).catch(explainTakenPort);
   const { url, port } = main;
-  const listeners = [main, await listenOnLoopback6(port, app, options.log)].filter(
+  const listeners = [main, await listenOnLoopback6(port, app, options)].filter(
     (listener) => listener !== null,
   );
   return {
@@ -69,6 +69,7 @@ function buildApp(routes: Router, { allowedOrigins, log }: BridgeServerOptions):
   app.use(closeConnection);
   app.use(checkOrigin(allowedOrigins));
   app.use(requireLoopbackHost);
+  app.use(refuseExpectations);
   app.use(express.raw({ type: () => true, limit: MAX_BODY_BYTES }));
   app.use(onlyGetAndPost);
   app.use(pageRoutes({ folder: "", path: "/page" }));
@@ -90,6 +91,18 @@ const requireLoopbackHost: RequestHandler = (request, _response, next) => {
   else throw new BridgeError(403, `Host ${host ?? "(none)"} is not a name of this machine`);
 };
 
+/** `Expect: 100-continue` is met before anything gets here; nothing else can be. */
+const refuseExpectations: RequestHandler = (request, _response, next) => {
+  const { expect } = request.headers;
+  if (expect === undefined || expect.toLowerCase() === "100-continue") next();
+  else throw new BridgeError(417, `The expectation "${expect}" cannot be met`);
+};
+
+/** Whether every page may read, whatever it is: while nothing is listed, or everything. */
+function isReadByAll(allowedOrigins: readonly string[]): boolean {
+  return allowedOrigins.length === 0 || allowedOrigins.includes("*");
+}
+
 /**
  * Marks every answer as readable for the pages that may read it, and refuses what other pages ask. A page may write
  * where it is the bridge's own or listed ("*" lists all). Every page may read while nothing is listed, as the bridge of
@@ -97,13 +110,13 @@ const requireLoopbackHost: RequestHandler = (request, _response, next) => {
  */
 function checkOrigin(allowedOrigins: readonly string[]): RequestHandler {
   const allowsAll = allowedOrigins.includes("*");
-  const isReadByAll = allowsAll || allowedOrigins.length === 0;
+  const isOpen = isReadByAll(allowedOrigins);
   return (request, response, next) => {
     const { origin } = request.headers;
     const isListed = (page: string) =>
       allowsAll || allowedOrigins.includes(page) || (page.startsWith("http:") && isOwnPage(request, page));
     response.set(CORS_HEADERS);
-    if (isReadByAll) {
+    if (isOpen) {
       response.set("Access-Control-Allow-Origin", "*");
     } else if (origin !== undefined) {
       response.vary("Origin");
@@ -141,10 +154,11 @@ function errorHandler(log: Logger): ErrorRequestHandler {
   };
 }
 
-function listenOn(host: string, port: number, app: Express, log: Logger): Promise<Listener> {
+function listenOn(host: string, port: number, app: Express, options: BridgeServerOptions): Promise<Listener> {
   const limits = { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false };
-  return listen({ host, port, backlog: BACKLOG }, limits, log, (server) =>
-    server.on("request", app).on("clientError", refuseUnreadable),
+  const refuse = refuseUnreadable(isReadByAll(options.allowedOrigins));
+  return listen({ host, port, backlog: BACKLOG }, limits, options.log, (server) =>
+    server.on("request", app).on("checkExpectation", app).on("clientError", refuse),
   );
 }
 
@@ -155,22 +169,26 @@ function explainTakenPort(error: NodeJS.ErrnoException & { port?: number }): nev
 }
 
 /** `localhost` is IPv6 first on some systems. Where there is no IPv6, or its port is taken, IPv4 alone must do. */
-async function listenOnLoopback6(port: number, app: Express, log: Logger): Promise<Listener | null> {
+async function listenOnLoopback6(
+  port: number,
+  app: Express,
+  options: BridgeServerOptions,
+): Promise<Listener | null> {
   try {
-    return await listenOn(LOOPBACK_6, port, app, log);
+    return await listenOn(LOOPBACK_6, port, app, options);
   } catch (error) {
     const { code = "", message } = error as NodeJS.ErrnoException;
-    if (!NO_LOOPBACK_6.includes(code)) log.warn(`the city answers on ${LOOPBACK} only: ${message}`);
+    if (!NO_LOOPBACK_6.includes(code)) options.log.warn(`the city answers on ${LOOPBACK} only: ${message}`);
     return null;
   }
 }
 
-/** A request that is no HTTP, or whose headers are too large. */
-function refuseUnreadable(error: Error, socket: Duplex): void {
-  if (!socket.writable) return;
-  answerUnread(
-    socket,
-    500,
-    writeJson({ ok: false, error: `The request could not be read: ${error.message}` }),
-  );
+/** A request that is no HTTP, or whose headers are too large: which page sent it, if any, is unknown. */
+function refuseUnreadable(isOpen: boolean): (error: Error, socket: Duplex) => void {
+  const headers = { ...CORS_HEADERS, ...(isOpen ? { "Access-Control-Allow-Origin": "*" } : {}) };
+  return (error, socket) => {
+    if (!socket.writable) return;
+    const message = `The request could not be read: ${error.message}`;
+    answerUnread(socket, 500, writeJson({ ok: false, error: message }), headers);
+  };
 }

@@ -2,6 +2,7 @@ import { Agent, request } from "node:http";
 import { connect, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
+import { pino } from "pino";
 import { COMMAND_ROUTES, READ_ROUTES } from "../../src/city/embedded-routes.js";
 import { startGameBridge } from "../../src/city/index.js";
 import { EmbeddedGame } from "../../src/city/simulation/embedded-game.js";
@@ -161,6 +162,50 @@ describe("the city bridge over HTTP", () => {
     );
     expect(answer).to.match(/^HTTP\/1.1 500 /);
     expect(JSON.parse(answer.slice(answer.indexOf("{"))).ok).to.equal(false);
+  });
+
+  it("answers requests that it cannot read as it answers others, without a stack trace in its log", async () => {
+    const lines: string[] = [];
+    const log = pino({ level: "info" }, { write: (line: string) => lines.push(line) });
+    const server = await startGameBridge(bridge.game, { port: 0, allowedOrigins: [], log });
+    const build = `${server.url}/commands/build-road`;
+    const before = fingerprint(bridge.city);
+    const length = (text: string) => ({ "Content-Length": String(Buffer.byteLength(text)) });
+    const huge = `{"name":"${"x".repeat(5 * 2 ** 20)}"}`;
+    const answers = [
+      await ask(build, { Expect: "a miracle", "Content-Length": "0" }, "POST"),
+      await ask(build, length(huge), "POST", huge),
+      await ask(build, { "Content-Encoding": "gzip" }, "POST", "no gzip"),
+      await ask(build, { "Content-Encoding": "nonsense" }, "POST", "{}"),
+      await ask(build, {}, "POST", '{"end":{"x":1e999}}'),
+      await ask(build, {}, "POST", '{"end":{"x":"1e999"}}'),
+      await ask(build, {}, "POST", '{"end":{"x":8641}}'),
+      await ask(`${server.url}/commands/set-zone`, {}, "POST", '{"center":{"x":0,"z":-9000}}'),
+    ];
+    expect(answers.map(({ status }) => status)).to.deep.equal([417, 500, 500, 500, 500, 500, 500, 500]);
+    const errors = [
+      /a miracle/,
+      /could not be read/,
+      /could not/,
+      /could not/,
+      /Infinity/,
+      /1e999/,
+      /8641/,
+      /-9000/,
+    ];
+    for (const [i, { headers, body }] of answers.entries()) {
+      expect(headers).to.include({ ...STANDARD_HEADERS, "content-length": String(Buffer.byteLength(body)) });
+      const { ok, error, ...rest } = JSON.parse(body);
+      expect([ok, rest]).to.deep.equal([false, {}]);
+      expect(error).to.match(errors[i] as RegExp);
+    }
+    const unread = await sendRaw(server.url, "GET / HTTP/9\r\n\r\n");
+    expect(unread)
+      .to.match(/^HTTP\/1.1 500 /)
+      .and.match(/^Access-Control-Allow-Origin: \*\r$/m);
+    await server.close();
+    expect(lines.join("")).to.not.match(/\bat .*:\d+/);
+    expect(fingerprint(bridge.city)).to.equal(before);
   });
 
   it("refuses bodies that are nested deeper than any command, and changes nothing", async () => {

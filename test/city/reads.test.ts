@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { problemMasks } from "../../src/city/terms.js";
-import { bridgeForEach } from "./bridge.js";
+import { bridgeForEach, eventually } from "./bridge.js";
 import { advance, smallTown } from "./simulation/towns.js";
 
 const ids = (rows: { id: number }[]) => rows.map(({ id }) => id);
@@ -56,6 +56,7 @@ describe("reading an empty city", () => {
     });
     expect(await client.state("/state/external-connections")).to.deep.equal({
       ok: true,
+      total: 0,
       roadComponents: 0,
       returned: 0,
       limit: 50,
@@ -69,6 +70,9 @@ describe("reading an empty city", () => {
     });
     expect(await client.state("/state/saves")).to.deep.equal({
       ok: true,
+      total: 0,
+      returned: 0,
+      limit: 65_535,
       directory: bridge.savesDirectory,
       saves: [],
     });
@@ -283,6 +287,39 @@ describe("reading a town", () => {
       returned: 0,
     });
     expect((await client.state("/state/networks?offset=-5")).segments).to.deep.equal(whole.segments);
+  });
+
+  it("pages every list in the same way", async () => {
+    const { client } = bridge;
+    await client.run("save", { name: "One" });
+    await eventually(
+      async () => (await client.state("/state/saves")).total,
+      (total) => total === 1,
+    );
+    for (const [path, key] of [
+      ["/state/chirps", "chirps"],
+      ["/state/growables", "growables"],
+      ["/state/facilities", "facilities"],
+      ["/state/networks", "segments"],
+      ["/state/problems", "problems"],
+      ["/state/zone-blocks", "blocks"],
+      ["/state/utilities", "networks"],
+      ["/state/statistics", "samples"],
+      ["/state/external-connections", "components"],
+      ["/state/road-anomalies", "anomalies"],
+      ["/state/building-anomalies", "anomalies"],
+      ["/state/zone-anomalies", "anomalies"],
+      ["/state/saves", "saves"],
+      ["/prefabs/roads", "roads"],
+      ["/prefabs/networks", "networks"],
+      ["/prefabs/buildings", "buildings"],
+    ] as const) {
+      const whole = await client.state(path);
+      const page = await client.state(`${path}?limit=2&offset=1`);
+      expect([path, page.total, page.limit]).to.deep.equal([path, whole.total, 2]);
+      expect(page[key], path).to.deep.equal(whole[key].slice(1, 3));
+      expect([path, page.returned]).to.deep.equal([path, page[key].length]);
+    }
   });
 
   it("tells messages newest first", async () => {

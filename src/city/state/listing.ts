@@ -18,6 +18,8 @@ export interface LimitRule {
 
 export const ENTITY_LIMIT: LimitRule = { fallback: 500, max: 5000 };
 export const PROBLEM_LIMIT: LimitRule = { fallback: 200, max: 1000 };
+/** For what is always told in full unless a request asks for less. */
+export const NO_LIMIT: LimitRule = { fallback: 65_535, max: 65_535 };
 export const SHORT_LIMIT: LimitRule = { fallback: 50, max: 200 };
 
 /** Something that looks unintended, as clients get it; the other keys depend on the type. */

@@ -61,9 +61,8 @@ export const externalConnections: ReadRoute = {
     const cityComponent = largestComponent(components);
     return {
       ok: true,
+      ...page,
       roadComponents: components.length,
-      returned: page.returned,
-      limit: page.limit,
       outsideRoadNodes: outside.size,
       outsideRoadSegments: roads.segments.filter((segment) => endsOf(segment).some((id) => outside.has(id)))
         .length,

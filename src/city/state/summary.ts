@@ -13,7 +13,7 @@ import {
   TAXED_SUB_SERVICES,
 } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
-import { paginate, SHORT_LIMIT } from "./listing.js";
+import { NO_LIMIT, paginate, SHORT_LIMIT } from "./listing.js";
 
 /** GET /state/summary */
 export const summary: ReadRoute = {
@@ -121,15 +121,16 @@ function names(service: Service, subService: SubService) {
 export const saves: ReadRoute = {
   path: "/state/saves",
   label: "List saves",
-  read: async ({ game }) => {
+  read: async ({ game, query }) => {
     const { directory, saves: files } = await game.listSaves();
-    const rows = files.map(({ name, path, lastWriteTimeMs, lengthBytes }) => ({
+    const { page, rows } = paginate(files, query, NO_LIMIT);
+    const saves = rows.map(({ name, path, lastWriteTimeMs, lengthBytes }) => ({
       name,
       path,
       lastWriteTimeUtc: timestamp(lastWriteTimeMs),
       length: lengthBytes,
     }));
-    return { ok: true, directory, saves: rows };
+    return { ok: true, ...page, directory, saves };
   },
 };
 

@@ -77,6 +77,16 @@ export class FieldError extends BridgeError {
 export function toBridgeError(error: unknown): BridgeError {
   if (error instanceof BridgeError) return error;
   if (error instanceof CommandRefusedError) return new BridgeError(500, error.message);
+  if (isUnreadable(error)) {
+    return new BridgeError(500, `The request could not be read: ${error.message}`);
+  }
   if (!(error instanceof Error)) return new BridgeError(500, String(error), { cause: error });
   return new BridgeError(500, `${error.name}: ${error.message}`, { cause: error });
+}
+
+/** What express makes of a body that is too large, ends early or is packed in an unknown way: not our fault. */
+function isUnreadable(error: unknown): error is Error {
+  return (
+    error instanceof Error && "status" in error && Number(error.status) >= 400 && Number(error.status) < 500
+  );
 }

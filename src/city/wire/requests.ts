@@ -89,7 +89,12 @@ export function parseFields<S extends z.ZodType>(schema: S, body: Body): z.outpu
   if (result.success) return result.data;
   const { path, message } = result.error.issues[0] as z.core.$ZodIssue;
   const value = path.reduce<unknown>((object, key) => (object as Record<PropertyKey, unknown>)[key], body);
-  throw new FieldError(`${path.join(".")} ${message}, not ${shorten(JSON.stringify(value))}`);
+  throw new FieldError(`${path.join(".")} ${message}, not ${shorten(asSent(value))}`);
+}
+
+/** JSON has no word for what a number such as 1e999 is read as. */
+function asSent(value: unknown): string {
+  return typeof value === "number" ? String(value) : JSON.stringify(value);
 }
 
 const MAX_WARNINGS = 20;

@@ -184,7 +184,8 @@ function requireFreeGround(world: World, site: Footprint, except: SimBuilding | 
   }
 }
 
-function requireOnMap({ x, z }: GroundPoint): void {
+/** @throws CommandRefusedError naming the coordinate that lies beyond the map */
+export function requireOnMap({ x, z }: GroundPoint): void {
   for (const coordinate of [x, z]) {
     if (!(Math.abs(coordinate) <= MAP_HALF_METERS)) {
       const message = `${coordinate} lies off the map, which reaches ${MAP_HALF_METERS} m from the origin`;

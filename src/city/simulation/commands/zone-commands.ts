@@ -21,6 +21,7 @@ import { zoneOf } from "../fabric/buildings.js";
 import { blockCentroid } from "../fabric/zone-blocks.js";
 import type { SimBuilding, SimZoneBlock } from "../state/entities.js";
 import { BLOCK_REACH_METERS, type World } from "../state/world.js";
+import { requireOnMap } from "./build-commands.js";
 
 const MAX_PAINT_RADIUS_METERS = 256;
 /** A building counts for blocks within this distance plus half its longer side. */
@@ -51,6 +52,7 @@ export function setZone(world: World, command: SetZone): SetZoneResult {
     const message = `Unknown zone "${command.zone}"; it must be one of ${PAINTABLE_ZONES.join(", ")}`;
     throw new CommandRefusedError("unknown-zone", message);
   }
+  requireOnMap(center);
   const matching = world.blocks
     .near(squareAround(center, radius + BLOCK_REACH_METERS))
     .filter(
