@@ -9,6 +9,14 @@ import {
   placeBuilding,
   setBuildingActive,
 } from "./commands/buildings.js";
+import {
+  buildGrid,
+  buildNeighborhood,
+  bulldozeArea,
+  connect,
+  DEFAULT_SNAP_METERS,
+  DEFAULT_SPACING_METERS,
+} from "./commands/composites.js";
 import { save, setSimulationSpeed, setTaxRate, takeLoan } from "./commands/rules.js";
 import { repairZoneClusters, repairZonesToGrowables, setZone } from "./commands/zones.js";
 import type { City, Game } from "./game.js";
@@ -76,6 +84,10 @@ export const COMMAND_ROUTES: readonly CommandRoute[] = [
   setSimulationSpeed,
   setTaxRate,
   takeLoan,
+  buildGrid,
+  connect,
+  buildNeighborhood,
+  bulldozeArea,
   batch,
 ];
 
@@ -138,6 +150,9 @@ function overlayOf(query: Query, overlay: Overlay): Overlay | null {
   return query.flag("quiet", false) ? null : overlay;
 }
 
+/** What clients of later public bridges ask for before they use it. */
+const CAPABILITIES = ["composite-commands", "node-snapping", "idempotent-ops"];
+
 /** GET /health: needs no city and leaves no line. */
 function health(game: Game): RequestHandler {
   return (request, response) => {
@@ -147,6 +162,9 @@ function health(game: Game): RequestHandler {
       levelLoaded: game.city !== null,
       port: request.socket.localPort ?? 0,
       mode: "embedded",
+      capabilities: CAPABILITIES,
+      defaultSpacing: DEFAULT_SPACING_METERS,
+      snapDistance: DEFAULT_SNAP_METERS,
     });
   };
 }

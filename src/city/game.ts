@@ -13,7 +13,18 @@
  * Units: metres on the ground plane x (east), z (north), height y; angles in degrees, not normalised.
  */
 import type {
+  BuildGrid,
+  BuildGridResult,
+  BuildNeighborhood,
+  BuildNeighborhoodResult,
+  BulldozeArea,
+  BulldozeAreaResult,
+  Connect,
+  ConnectResult,
+} from "./composites.js";
+import type {
   BuildingFlag,
+  GroundPoint,
   GrowableService,
   Level,
   ProblemName,
@@ -22,10 +33,7 @@ import type {
   SubService,
 } from "./terms.js";
 
-export interface GroundPoint {
-  readonly x: number;
-  readonly z: number;
-}
+export type { GroundPoint } from "./terms.js";
 
 export interface Position extends GroundPoint {
   readonly y: number;
@@ -62,6 +70,10 @@ export interface City {
   node(id: number): NetNode | undefined;
   segments(): readonly NetSegment[];
   segment(id: number): NetSegment | undefined;
+  /**
+   * Segments carrying the same that a segment crosses without a node in common: nothing passes from one to the other.
+   */
+  crossings(segmentId: number): number[];
   zoneBlocks(): readonly ZoneBlock[];
   zoneBlock(id: number): ZoneBlock | undefined;
   buildings(): readonly Building[];
@@ -368,7 +380,11 @@ export type Command =
   | Save
   | SetSimulationSpeed
   | SetTaxRate
-  | TakeLoan;
+  | TakeLoan
+  | BuildGrid
+  | Connect
+  | BuildNeighborhood
+  | BulldozeArea;
 
 export interface CommandResults {
   "build-network": BuildNetworkResult;
@@ -384,9 +400,13 @@ export interface CommandResults {
   "set-simulation-speed": ClockState;
   "set-tax-rate": SetTaxRateResult;
   "take-loan": TakeLoanResult;
+  "build-grid": BuildGridResult;
+  connect: ConnectResult;
+  "build-neighborhood": BuildNeighborhoodResult;
+  "bulldoze-area": BulldozeAreaResult;
 }
 
-/** One straight segment; an end within 2 m of a compatible node uses that node, else a node is created. */
+/** One straight segment; an end near a compatible node uses that node, else a node is created. */
 export interface BuildNetwork {
   readonly type: "build-network";
   readonly dryRun: boolean;
@@ -396,9 +416,17 @@ export interface BuildNetwork {
   readonly end: Position;
   /** Empty for a generated name. */
   readonly name: string;
+  /** How near a node must be, 0 to 64 m, the nearest first; null for 2 m, the lowest id first. */
+  readonly snapDistance: number | null;
 }
 
 export interface BuildNetworkResult {
+  /** Money. */
+  readonly cost: number;
+  readonly reusedStartNode: boolean;
+  readonly reusedEndNode: boolean;
+  /** Segments carrying the same that it crosses without a node in common: nothing passes from one to the other. */
+  readonly crossedSegmentIds: readonly number[];
   /** Null on a dry run. */
   readonly built: {
     readonly segmentId: number;

@@ -49,6 +49,28 @@ export function distanceToLine(point: GroundPoint, { start, end }: Line): number
   return Math.hypot(point.x - start.x - t * dx, point.z - start.z - t * dz);
 }
 
+const PARALLEL_DETERMINANT = 1e-4;
+
+/** How far along each of two lines they meet, as a share of its length; null for parallels. */
+export function intersectionOf(a: Line, b: Line): { alongA: number; alongB: number } | null {
+  const ax = a.end.x - a.start.x;
+  const az = a.end.z - a.start.z;
+  const bx = b.end.x - b.start.x;
+  const bz = b.end.z - b.start.z;
+  const determinant = ax * bz - az * bx;
+  if (Math.abs(determinant) < PARALLEL_DETERMINANT) return null;
+  const dx = b.start.x - a.start.x;
+  const dz = b.start.z - a.start.z;
+  return { alongA: (dx * bz - dz * bx) / determinant, alongB: (dx * az - dz * ax) / determinant };
+}
+
+/** A crossing this close to an end, as a share of the length, is a junction that was meant. */
+const CROSSING_MARGIN = 0.04;
+
+export function isWellInside(along: number): boolean {
+  return along > CROSSING_MARGIN && along < 1 - CROSSING_MARGIN;
+}
+
 /** The box of a line, grown on every side. */
 export function boxAround({ start, end }: Line, margin: number): Box {
   return {

@@ -41,5 +41,6 @@ export function runCommand({ fields, run }: CommandRoute, city: City, body: Body
   const result = run(city, body);
   const unknown = unknownFields(fields, body);
   if (unknown.length === 0) return result;
-  return { ...result, warnings: unknown.map((name) => `Unknown field ${name} was ignored`) };
+  const known = Array.isArray(result.warnings) ? result.warnings : [];
+  return { ...result, warnings: [...known, ...unknown.map((name) => `Unknown field ${name} was ignored`)] };
 }

@@ -3,6 +3,12 @@
  * stand for them on the wire. Everything in city/ takes these words from here.
  */
 
+/** A place on the ground plane, in metres: x to the east, z to the north. */
+export interface GroundPoint {
+  readonly x: number;
+  readonly z: number;
+}
+
 /** The name of a save whose command gives none. */
 export const DEFAULT_SAVE_NAME = "AgentAutoSave";
 

@@ -18,6 +18,7 @@ const id = fc.oneof(fc.integer({ min: 0, max: 30 }), fc.integer({ min: 215, max:
 const zone = fc.constantFrom("Unzoned", "ResidentialLow", "Office", "Industrial", "CommercialLow", "Nowhere");
 
 const road = fc.record({
+  snapDistance: fc.constantFrom<unknown>(null, 8, 64, -1),
   roadPrefab: fc.constantFrom("Basic Road", "Large Road", "Highway", "Water Pipe", "Nothing"),
   start: point,
   end: point,
@@ -51,6 +52,38 @@ const command = fc.oneof(
       id,
       keepNodes: fc.boolean(),
     }),
+  ),
+  fc.tuple(
+    fc.constant("build-grid"),
+    fc.record({
+      origin: point,
+      cols: fc.constantFrom<unknown>(1, 2, 3, 0, "2"),
+      rows: fc.constantFrom(1, 2),
+      spacing: fc.constantFrom(40, 80, 31),
+      snapDistance: fc.constantFrom(0, 8, 64),
+      rotationDegrees: fc.constantFrom(0, 30),
+    }),
+  ),
+  fc.tuple(
+    fc.constant("connect"),
+    fc.record({
+      from: point,
+      toService: fc.constantFrom("Road", "Water"),
+      maxDistance: fc.constantFrom(50, 300),
+    }),
+  ),
+  fc.tuple(
+    fc.constant("build-neighborhood"),
+    fc.record({
+      center: point,
+      radiusOrCols: fc.constantFrom(1, 2),
+      connectTo: fc.constantFrom<unknown>(null, "Road", { x: 400, z: 300 }, "Sky"),
+      zoneMix: fc.constantFrom({ Office: 1 }, { ResidentialLow: 2, Industrial: 1 }, {}),
+    }),
+  ),
+  fc.tuple(
+    fc.constant("bulldoze-area"),
+    fc.record({ center: point, radius: fc.constantFrom(0, 40, 120), keepNodes: fc.boolean() }),
   ),
   fc.tuple(fc.constant("set-tax-rate"), fc.record({ rate: fc.integer({ min: -2, max: 31 }) })),
   fc.tuple(

@@ -48,7 +48,19 @@ describe("the city bridge over HTTP", () => {
 
   it("tells its health, with and without a city", async () => {
     const port = Number(new URL(bridge.client.url).port);
-    const health = { ok: true, mod: "Skylines Agent Bridge", levelLoaded: true, port, mode: "embedded" };
+    const offers = {
+      capabilities: ["composite-commands", "node-snapping", "idempotent-ops"],
+      defaultSpacing: 80,
+      snapDistance: 8,
+    };
+    const health = {
+      ok: true,
+      mod: "Skylines Agent Bridge",
+      levelLoaded: true,
+      port,
+      mode: "embedded",
+      ...offers,
+    };
     expect((await bridge.client.get("/health")).body).to.deep.equal(health);
     bridge.game.unloadCity();
     expect((await bridge.client.get("/health")).body).to.deep.equal({ ...health, levelLoaded: false });

@@ -1,6 +1,14 @@
 /** Roads that were hardly meant to be as they are: stubs, dead ends, and pairs that cross or cover each other. */
 import type { City, NetNode, NetSegment, Position } from "../game.js";
-import { boxAround, distanceToLine, lengthOf, position, squareAround } from "../geometry.js";
+import {
+  boxAround,
+  distanceToLine,
+  intersectionOf,
+  isWellInside,
+  lengthOf,
+  position,
+  squareAround,
+} from "../geometry.js";
 import type { Anomaly } from "../state/listing.js";
 import { type RoadIndex, segmentEnds } from "./road-index.js";
 
@@ -70,9 +78,6 @@ function nearestWithin(roads: RoadIndex, node: NetNode, radius: number) {
 
 const PAIR_REACH_METERS = 3;
 const SAME_HEIGHT_METERS = 5;
-/** A crossing this close to an end, as a share of the length, is a junction that was meant. */
-const CROSSING_MARGIN = 0.04;
-const PARALLEL_DETERMINANT = 1e-4;
 /** About 9.9 degrees. */
 const SAME_DIRECTION_COSINE = 0.985;
 const MIN_OVERLAP_METERS = 18;
@@ -96,19 +101,10 @@ function judgePair(a: NetSegment, b: NetSegment): Anomaly | null {
 
 /** The lines intersect well inside both, at nearly the same height. */
 function crossing(a: NetSegment, b: NetSegment): Anomaly | null {
-  const ax = a.end.x - a.start.x;
-  const az = a.end.z - a.start.z;
-  const bx = b.end.x - b.start.x;
-  const bz = b.end.z - b.start.z;
-  const determinant = ax * bz - az * bx;
-  if (Math.abs(determinant) < PARALLEL_DETERMINANT) return null;
-  const dx = b.start.x - a.start.x;
-  const dz = b.start.z - a.start.z;
-  const t = (dx * bz - dz * bx) / determinant;
-  const u = (dx * az - dz * ax) / determinant;
-  if (!isInside(t) || !isInside(u)) return null;
-  const onA = pointAlong(a, t);
-  const onB = pointAlong(b, u);
+  const meeting = intersectionOf(a, b);
+  if (!meeting || !isWellInside(meeting.alongA) || !isWellInside(meeting.alongB)) return null;
+  const onA = pointAlong(a, meeting.alongA);
+  const onB = pointAlong(b, meeting.alongB);
   const heightDifference = Math.abs(onA.y - onB.y);
   if (heightDifference > SAME_HEIGHT_METERS) return null;
   return {
@@ -140,10 +136,6 @@ function overlap(a: NetSegment, b: NetSegment): Anomaly | null {
   const heightDifference = Math.max(Math.abs(a.start.y - b.start.y), Math.abs(a.end.y - b.end.y));
   if (heightDifference > SAME_HEIGHT_METERS) return null;
   return { type: "overlappingRoadSegments", ...namesOf(a, b), distance, overlapLength, ...endsOf(a, b) };
-}
-
-function isInside(parameter: number): boolean {
-  return parameter > CROSSING_MARGIN && parameter < 1 - CROSSING_MARGIN;
 }
 
 function pointAlong({ start, end }: NetSegment, t: number): Position {

@@ -21,6 +21,8 @@ import {
   placeBuilding,
   setBuildingActive,
 } from "./commands/build-commands.js";
+import { buildGrid, buildNeighborhood, bulldozeArea, connect } from "./commands/composite-commands.js";
+import { crossedBy } from "./commands/network-plan.js";
 import { repairZoneClusters, repairZonesToGrowables, setZone } from "./commands/zone-commands.js";
 import { detailsOf } from "./life/census.js";
 import { budgetOf, takeLoan } from "./life/finance.js";
@@ -54,6 +56,10 @@ export class SimulatedCity implements City {
       "set-simulation-speed": (command) => setSimulationSpeed(world, command),
       "set-tax-rate": (command) => setTaxRate(world, command),
       "take-loan": (command) => takeLoan(world, command),
+      "build-grid": (command) => buildGrid(world, command),
+      connect: (command) => connect(world, command),
+      "build-neighborhood": (command) => buildNeighborhood(world, command),
+      "bulldoze-area": (command) => bulldozeArea(world, command),
     };
   }
 
@@ -95,6 +101,17 @@ export class SimulatedCity implements City {
   readonly node = (id: number) => this.world.nodes.get(id);
   readonly segments = () => this.world.segments.all();
   readonly segment = (id: number) => this.world.segments.get(id);
+  crossings(segmentId: number): number[] {
+    const segment = this.world.segments.get(segmentId);
+    if (!segment) return [];
+    const endAt = (id: number) => {
+      const node = this.world.nodes.at(id);
+      return { point: node.position, node, reused: true };
+    };
+    const link = { prefab: segment.prefab, from: endAt(segment.startNodeId), to: endAt(segment.endNodeId) };
+    return crossedBy(this.world, link).map(({ id }) => id);
+  }
+
   readonly zoneBlocks = () => this.world.blocks.all();
   readonly zoneBlock = (id: number) => this.world.blocks.get(id);
   readonly buildings = () => this.world.buildings.all();

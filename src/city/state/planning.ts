@@ -122,6 +122,7 @@ export const segmentInFull: EntityRoute = {
       zoning: prefab.zoning,
       startJoins: joinedAt(city, startNodeId, segment),
       endJoins: joinedAt(city, endNodeId, segment),
+      crossesWithoutNode: city.crossings(id),
       zoneBlockIds: city
         .zoneBlocks()
         .filter(({ segmentId }) => segmentId === id)

@@ -94,6 +94,7 @@ export function parseFields<S extends z.ZodType>(schema: S, body: Body): z.outpu
 
 /** JSON has no word for what a number such as 1e999 is read as. */
 function asSent(value: unknown): string {
+  if (value === undefined) return "nothing";
   return typeof value === "number" ? String(value) : JSON.stringify(value);
 }
 

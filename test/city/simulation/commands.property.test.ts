@@ -40,6 +40,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       start: position,
       end: position,
       name: fc.constantFrom("", "Agent Street"),
+      snapDistance: fc.constantFrom(null, 0, 8, 64, 65, Number.NaN),
     }),
   },
   {

@@ -33,6 +33,7 @@ export function road(x: number, z: number, toX: number, toZ: number, prefab = "B
     start: { x, y: 0, z },
     end: { x: toX, y: 0, z: toZ },
     name: "",
+    snapDistance: null,
   };
 }
 

@@ -11,12 +11,10 @@ import {
   type MoveBuildingResult,
   type PlaceBuilding,
   type PlaceBuildingResult,
-  type Position,
   type SetBuildingActive,
   type SetBuildingActiveResult,
 } from "../../game.js";
 import {
-  CELL_METERS,
   distance,
   type Footprint,
   footprintRadius,
@@ -25,48 +23,59 @@ import {
 } from "../../geometry.js";
 import { FLAG, flagNames } from "../../terms.js";
 import { BLOCKED_PREFAB, findBuildingPrefab, type SimBuildingPrefab } from "../catalogue/building-prefabs.js";
-import { findNetworkPrefab, type SimNetworkPrefab } from "../catalogue/network-prefabs.js";
+import { findNetworkPrefab } from "../catalogue/network-prefabs.js";
 import { createBuilding, DOWN, removeBuilding, setProblem } from "../fabric/buildings.js";
-import {
-  createNode,
-  createSegment,
-  findReusableNode,
-  removeNode,
-  removeSegment,
-  requireRoom,
-} from "../fabric/network.js";
+import { findReusableNode, removeNode, removeSegment, requireRoom } from "../fabric/network.js";
 import { requireFunds } from "../life/finance.js";
-import { reportFirstRoad, reportOpening } from "../life/messages.js";
-import type { SimBuilding, SimNode } from "../state/entities.js";
-import { MAP_HALF_METERS } from "../state/terrain.js";
+import { reportOpening } from "../life/messages.js";
+import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
+import { buildPlan, costOf, crossedBy, nearestNode, type PlannedEnd, placeOf } from "./network-plan.js";
+import {
+  requireId,
+  requireLength,
+  requireOnMap,
+  requirePrefab,
+  requireSnapDistance,
+} from "./requirements.js";
 
-const MIN_SEGMENT_METERS = 4;
 /** Footprints may reach so far into each other. */
 const FOOTPRINT_TOLERANCE_METERS = 1;
 
 export function buildNetwork(world: World, command: BuildNetwork): BuildNetworkResult {
   const prefab = requirePrefab(findNetworkPrefab, "network", command.prefab);
+  const { snapDistance } = command;
   requireOnMap(command.start);
   requireOnMap(command.end);
   requireLength(command.start, command.end);
-  const start = findReusableNode(world, prefab, command.start);
-  const end = findReusableNode(world, prefab, command.end);
-  requireRoom(world, start, end);
-  const cost = (prefab.costPerCell * distance(command.start, command.end)) / CELL_METERS;
-  requireFunds(
-    world,
+  if (snapDistance !== null) requireSnapDistance(snapDistance);
+  const endAt = (point: GroundPoint): PlannedEnd => {
+    const node =
+      snapDistance === null
+        ? findReusableNode(world, prefab, point)
+        : nearestNode(world, prefab, point, snapDistance);
+    return { point, node, reused: node !== undefined };
+  };
+  const link = { prefab, from: endAt(command.start), to: endAt(command.end) };
+  const { from, to } = link;
+  requireRoom(world, from.node, to.node);
+  const cost = costOf(link);
+  const meters = distance(placeOf(from), placeOf(to));
+  requireFunds(world, cost, `A ${prefab.displayName} of ${meters.toFixed(0)} m`);
+  const plan = {
     cost,
-    `A ${prefab.displayName} of ${distance(command.start, command.end).toFixed(0)} m`,
+    reusedStartNode: from.reused,
+    reusedEndNode: to.reused,
+    crossedSegmentIds: crossedBy(world, link).map(({ id }) => id),
+  };
+  if (command.dryRun) return { ...plan, built: null };
+  const [segmentId] = buildPlan(
+    world,
+    { ends: [from, to], links: [link], skippedSegments: 0, cost },
+    command.name,
   );
-  if (command.dryRun) return { built: null };
-  const hadStreets = world.blocks.size > 0;
-  const startNode = start ?? createNodeOnSurface(world, prefab, command.start);
-  const endNode = end ?? createNodeOnSurface(world, prefab, command.end);
-  const segment = createSegment(world, prefab, startNode, endNode, command.name);
-  world.ledger.book("Construction", cost);
-  if (prefab.zoning && !hadStreets) reportFirstRoad(world, segment.name);
-  return { built: { segmentId: segment.id, startNodeId: startNode.id, endNodeId: endNode.id } };
+  const ids = { startNodeId: from.node?.id as number, endNodeId: to.node?.id as number };
+  return { ...plan, built: { segmentId: segmentId as number, ...ids } };
 }
 
 export function placeBuilding(world: World, command: PlaceBuilding): PlaceBuildingResult {
@@ -137,21 +146,9 @@ function removalOf(world: World, { entityType, id, keepNodes }: Bulldoze): () =>
   }
 }
 
-function requirePrefab<T>(find: (name: string) => T | undefined, kind: string, name: string): T {
-  const prefab = find(name);
-  if (!prefab) throw new CommandRefusedError("unknown-prefab", `No ${kind} prefab is named "${name}"`);
-  return prefab;
-}
-
 function requireBuilding(world: World, id: number): SimBuilding {
   requireId(id);
   return world.buildings.require(id);
-}
-
-function requireId(id: number): void {
-  if (!Number.isInteger(id) || id < 1 || id > 65_535) {
-    throw new CommandRefusedError("unknown-id", `The id must be an integer from 1 to 65535, not ${id}`);
-  }
 }
 
 function requirePlaceable(
@@ -182,30 +179,4 @@ function requireFreeGround(world: World, site: Footprint, except: SimBuilding | 
       throw new CommandRefusedError("bad-value", message);
     }
   }
-}
-
-/** @throws CommandRefusedError naming the coordinate that lies beyond the map */
-export function requireOnMap({ x, z }: GroundPoint): void {
-  for (const coordinate of [x, z]) {
-    if (!(Math.abs(coordinate) <= MAP_HALF_METERS)) {
-      const message = `${coordinate} lies off the map, which reaches ${MAP_HALF_METERS} m from the origin`;
-      throw new CommandRefusedError("bad-value", message);
-    }
-  }
-}
-
-/** The heights as given count, in three dimensions, before the city puts its own in their place. */
-function requireLength(start: Position, end: Position): void {
-  const length = Math.hypot(end.x - start.x, end.y - start.y, end.z - start.z);
-  if (!(length >= MIN_SEGMENT_METERS)) {
-    const message = `The segment is too short: ${length.toFixed(2)} m, at least ${MIN_SEGMENT_METERS} m are needed`;
-    throw new CommandRefusedError("too-short", message);
-  }
-  if (distance(start, end) === 0) {
-    throw new CommandRefusedError("too-short", "The segment is too short: both ends are at the same place");
-  }
-}
-
-function createNodeOnSurface(world: World, prefab: SimNetworkPrefab, { x, z }: GroundPoint): SimNode {
-  return createNode(world, prefab, { x, y: world.terrain.surfaceHeight(x, z), z }, false);
 }

@@ -21,9 +21,9 @@ import { zoneOf } from "../fabric/buildings.js";
 import { blockCentroid } from "../fabric/zone-blocks.js";
 import type { SimBuilding, SimZoneBlock } from "../state/entities.js";
 import { BLOCK_REACH_METERS, type World } from "../state/world.js";
-import { requireOnMap } from "./build-commands.js";
+import { requireOnMap } from "./requirements.js";
 
-const MAX_PAINT_RADIUS_METERS = 256;
+export const MAX_PAINT_RADIUS_METERS = 256;
 /** A building counts for blocks within this distance plus half its longer side. */
 const BLOCK_NEIGHBOURHOOD_METERS = 38;
 const LARGEST_FOOTPRINT_CELLS = 16;
@@ -47,11 +47,7 @@ export function setZone(world: World, command: SetZone): SetZoneResult {
     const message = `The radius must be above 0 and at most ${MAX_PAINT_RADIUS_METERS} m, not ${radius}`;
     throw new CommandRefusedError("bad-value", message);
   }
-  const zone = PAINTABLE_ZONES.find((name) => name === command.zone);
-  if (!zone) {
-    const message = `Unknown zone "${command.zone}"; it must be one of ${PAINTABLE_ZONES.join(", ")}`;
-    throw new CommandRefusedError("unknown-zone", message);
-  }
+  const zone = requireZone(command.zone);
   requireOnMap(center);
   const matching = world.blocks
     .near(squareAround(center, radius + BLOCK_REACH_METERS))
@@ -65,6 +61,14 @@ export function setZone(world: World, command: SetZone): SetZoneResult {
     else if (!command.dryRun) changedCells += paint(block, zone, () => true);
   }
   return { matchingBlocks: matching.length, skippedOccupiedBlocks, changedCells };
+}
+
+/** @throws CommandRefusedError unless it may be painted */
+export function requireZone(wanted: string): Zone {
+  const zone = PAINTABLE_ZONES.find((name) => name === wanted);
+  if (zone) return zone;
+  const message = `Unknown zone "${wanted}"; it must be one of ${PAINTABLE_ZONES.join(", ")}`;
+  throw new CommandRefusedError("unknown-zone", message);
 }
 
 /** Gives the zoned cells of each block the zone of the growable nearest to it. */

@@ -10,7 +10,7 @@ import { createBlocks, forgetUsableNear, removeBlocks } from "./zone-blocks.js";
 
 /** An end this close to a compatible node uses it. */
 const NODE_REUSE_METERS = 2;
-const MAX_SEGMENTS_PER_NODE = 8;
+export const MAX_SEGMENTS_PER_NODE = 8;
 /** Two pieces of road whose directions differ by less than this cosine continue one street. */
 const STREET_CONTINUES_COSINE = 0.9;
 
@@ -23,6 +23,11 @@ const STREET_NAMES = (
 ).split(" ");
 const STREET_KINDS = ["Street", "Road", "Avenue", "Lane", "Way", "Drive"];
 
+/** Whether a segment of one prefab may end on a node that was made for another. */
+export function isCompatible(own: SimNetworkPrefab, other: SimNetworkPrefab): boolean {
+  return own === other || (own.service === "Road" && other.service === "Road");
+}
+
 /** The first node by id that a segment of this prefab ending here would use. */
 export function findReusableNode(
   world: World,
@@ -30,9 +35,7 @@ export function findReusableNode(
   point: GroundPoint,
 ): SimNode | undefined {
   for (const node of world.nodes.near(squareAround(point, NODE_REUSE_METERS))) {
-    const compatible =
-      node.prefab === prefab || (node.prefab.service === "Road" && prefab.service === "Road");
-    if (compatible && distance(node.position, point) <= NODE_REUSE_METERS) return node;
+    if (isCompatible(node.prefab, prefab) && distance(node.position, point) <= NODE_REUSE_METERS) return node;
   }
   return undefined;
 }

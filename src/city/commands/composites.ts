@@ -1,0 +1,232 @@
+/**
+ * Commands of many parts, all or nothing. An `opId` makes a repeat harmless: the reply of what was done under it comes
+ * again, and nothing is done twice.
+ */
+import { z } from "zod";
+import { type BuiltNetwork, CLEARABLE, type Clearable, PLACEMENTS } from "../composites.js";
+import type { City, GroundPoint } from "../game.js";
+import type { CommandRoute } from "../route.js";
+import type { JsonObject } from "../wire/answers.js";
+import {
+  type Body,
+  flag,
+  number,
+  optionalNumber,
+  parseFields,
+  point,
+  shown,
+  text,
+} from "../wire/requests.js";
+import { crossingWarnings } from "./build-network.js";
+
+/** Between crossings, and how near a node is used again, unless a command says otherwise. */
+export const DEFAULT_SPACING_METERS = 80;
+export const DEFAULT_SNAP_METERS = 8;
+
+const KEPT_REPLIES = 200;
+const replies = new WeakMap<City, Map<string, JsonObject>>();
+
+/** Runs a command once per `opId`; refusals and dry runs are not remembered. */
+function once(path: string, run: CommandRoute["run"]): CommandRoute["run"] {
+  return (city, body) => {
+    const { opId, dryRun } = body;
+    if (typeof opId !== "string" || opId === "" || dryRun === true) return run(city, body);
+    const known = replies.get(city) ?? new Map<string, JsonObject>();
+    replies.set(city, known);
+    const key = `${path} ${opId}`;
+    const earlier = known.get(key);
+    if (earlier) return earlier;
+    const reply = run(city, body);
+    known.set(key, reply);
+    const [oldest] = known.keys();
+    if (known.size > KEPT_REPLIES && oldest !== undefined) known.delete(oldest);
+    return reply;
+  };
+}
+
+function composite(
+  path: string,
+  fields: z.ZodObject,
+  label: (body: Body) => string,
+  run: CommandRoute["run"],
+): CommandRoute {
+  return { path, fields, label, run: once(path, run) };
+}
+
+const COMMON_FIELDS = { dryRun: flag(false), name: text(""), opId: text("") };
+const GRID_FIELDS = {
+  ...COMMON_FIELDS,
+  roadPrefab: text("Basic Road"),
+  spacing: number(DEFAULT_SPACING_METERS),
+  rotationDegrees: number(0),
+  snapDistance: number(DEFAULT_SNAP_METERS),
+};
+
+/** What was built, or what would be: the public bridge tells counts in place of ids then. */
+function builtFields(dryRun: boolean, built: BuiltNetwork): JsonObject {
+  const { nodeIds, createdNodeIds, reusedNodes, segmentIds, skippedSegments, plannedNodes, plannedSegments } =
+    built;
+  return {
+    ...(dryRun
+      ? { plannedNodes, plannedSegments, reusedNodes, skippedSegments }
+      : { nodeIds, createdNodeIds, reusedNodes, segmentIds, skippedSegments }),
+    cost: built.cost,
+    ...crossingWarnings(built.crossedSegmentIds),
+  };
+}
+
+function builtMessage(dryRun: boolean, { plannedSegments, plannedNodes, cost }: BuiltNetwork): string {
+  const done = dryRun ? "would be built" : "were built";
+  return `${plannedSegments} segments and ${plannedNodes} nodes ${done} for ${cost.toFixed(2)}.`;
+}
+
+function onGround({ x, z }: GroundPoint) {
+  return { x, z };
+}
+
+const BUILD_GRID_FIELDS = z.object({ ...GRID_FIELDS, origin: point, cols: number(4), rows: number(4) });
+
+/** POST /commands/build-grid: streets around square blocks. */
+export const buildGrid = composite(
+  "/commands/build-grid",
+  BUILD_GRID_FIELDS,
+  ({ cols, rows }) => `Build grid ${shown(cols, "4")} x ${shown(rows, "4")}`,
+  (city, body) => {
+    const { roadPrefab, cols, opId: _opId, ...fields } = parseFields(BUILD_GRID_FIELDS, body);
+    const { dryRun, rows, spacing } = fields;
+    const result = city.apply({ type: "build-grid", prefab: roadPrefab, columns: cols, ...fields });
+    const message = builtMessage(dryRun, result);
+    const shape = { roadPrefab, cols, rows, spacing };
+    const blockCenters = result.blockCenters.map(onGround);
+    const bbox = { ...result.bounds };
+    return { ok: true, dryRun, message, ...shape, ...builtFields(dryRun, result), bbox, blockCenters };
+  },
+);
+
+const CONNECT_FIELDS = z.object({
+  ...COMMON_FIELDS,
+  from: point,
+  toService: text("Road"),
+  maxDistance: number(200),
+  roadPrefab: text("Basic Road"),
+  snapDistance: number(DEFAULT_SNAP_METERS),
+});
+
+/** POST /commands/connect: one segment to the nearest part of a network that the place is not joined to. */
+export const connect = composite(
+  "/commands/connect",
+  CONNECT_FIELDS,
+  ({ toService }) => `Connect to ${shown(toService, "Road")}`,
+  (city, body) => {
+    const { roadPrefab, opId: _opId, ...fields } = parseFields(CONNECT_FIELDS, body);
+    const { dryRun } = fields;
+    const result = city.apply({ type: "connect", prefab: roadPrefab, ...fields });
+    const { alreadyConnected, nodeId, targetNodeId, distance } = result;
+    const message = alreadyConnected ? `Node ${nodeId} is connected already.` : builtMessage(dryRun, result);
+    const { segmentIds, createdNodeIds, cost } = result;
+    const way = {
+      alreadyConnected,
+      nodeId,
+      targetNodeId,
+      targetPosition: onGround(result.targetPosition),
+      segmentIds,
+      createdNodeIds,
+      distance,
+    };
+    return {
+      ok: true,
+      dryRun,
+      message,
+      roadPrefab,
+      ...way,
+      cost,
+      ...crossingWarnings(result.crossedSegmentIds),
+    };
+  },
+);
+
+const place = z.object({ x: number(0), y: number(0), z: number(0) }, "must be a service or a place");
+const NEIGHBORHOOD_FIELDS = z.object({
+  ...GRID_FIELDS,
+  center: point,
+  radiusOrCols: number(4),
+  cols: optionalNumber,
+  rows: optionalNumber,
+  connectTo: z.union([z.string(), place], "must be a service or a place").nullable().default(null),
+  connectMaxDistance: number(400),
+  zoneMix: z.record(z.string(), number(0), "must be an object of zones and their weights"),
+  commercialPlacement: z.enum(PLACEMENTS, `must be ${PLACEMENTS.join(", ")}`).default("perimeter"),
+  preserveOccupied: flag(true),
+  zoneRadius: optionalNumber,
+});
+
+/** POST /commands/build-neighborhood: a grid, the way to the town, and zones. */
+export const buildNeighborhood = composite(
+  "/commands/build-neighborhood",
+  NEIGHBORHOOD_FIELDS,
+  () => "Build neighborhood",
+  (city, body) => {
+    const fields = parseFields(NEIGHBORHOOD_FIELDS, body);
+    const { roadPrefab, radiusOrCols, opId: _opId, commercialPlacement, connectTo, ...rest } = fields;
+    const { dryRun, spacing, preserveOccupied } = fields;
+    const cols = fields.cols ?? radiusOrCols;
+    const rows = fields.rows ?? cols;
+    const result = city.apply({
+      type: "build-neighborhood",
+      ...rest,
+      prefab: roadPrefab,
+      columns: cols,
+      rows,
+      connectTo: connectTo === "" ? null : connectTo,
+      placement: commercialPlacement,
+    });
+    const { connection, zoneRadius } = result;
+    const blocks = result.blocks.map(({ index, column: col, row, center, zone, changedCells }) => {
+      return { index, col, row, center: onGround(center), zone, ok: true, changedCells };
+    });
+    const changedCells = blocks.reduce((sum, block) => sum + block.changedCells, 0);
+    return {
+      ok: true,
+      dryRun,
+      message: builtMessage(dryRun, result),
+      roadPrefab,
+      cols,
+      rows,
+      spacing,
+      ...builtFields(dryRun, result),
+      bbox: { ...result.bounds },
+      blockCenters: result.blockCenters.map(onGround),
+      connection: connection && { ...connection, targetPosition: onGround(connection.targetPosition) },
+      zoning: { zoneRadius, preserveOccupied, blocks, changedCells, failedBlocks: 0 },
+    };
+  },
+);
+
+const BULLDOZE_AREA_FIELDS = z.object({
+  dryRun: flag(false),
+  opId: text(""),
+  center: point,
+  radius: number(0),
+  entityTypes: z
+    .array(z.enum(CLEARABLE, `must be ${CLEARABLE.join(" or ")}`), "must be a list")
+    .default([...CLEARABLE]),
+  service: text(""),
+  keepNodes: flag(false),
+});
+
+/** POST /commands/bulldoze-area: buildings and segments within a circle, which has no size by default. */
+export const bulldozeArea = composite(
+  "/commands/bulldoze-area",
+  BULLDOZE_AREA_FIELDS,
+  () => "Bulldoze area",
+  (city, body) => {
+    const { opId: _opId, ...fields } = parseFields(BULLDOZE_AREA_FIELDS, body);
+    const { dryRun, center, radius } = fields;
+    const entityTypes: readonly Clearable[] = fields.entityTypes;
+    const { buildingIds, segmentIds } = city.apply({ type: "bulldoze-area", ...fields, entityTypes });
+    const done = dryRun ? "would be" : "were";
+    const message = `${buildingIds.length} buildings and ${segmentIds.length} segments ${done} cleared.`;
+    const place = { center: onGround(center), radius };
+    return { ok: true, dryRun, message, ...place, buildingIds, segmentIds };
+  },
+);
