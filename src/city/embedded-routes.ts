@@ -17,13 +17,14 @@ import {
   DEFAULT_SNAP_METERS,
   DEFAULT_SPACING_METERS,
 } from "./commands/composites.js";
-import { save, setSimulationSpeed, setTaxRate, takeLoan } from "./commands/rules.js";
+import { save, setSimulationSpeed, setTaxRate, takeLoan, unlockArea } from "./commands/rules.js";
 import { repairZoneClusters, repairZonesToGrowables, setZone } from "./commands/zones.js";
 import type { City, Game } from "./game.js";
 import { showMetrics } from "./metrics.js";
 import { type Overlay, showOverlay, streamOverlay } from "./overlay.js";
 import { type CommandRoute, type EntityRoute, type ReadRoute, runCommand } from "./route.js";
 import { buildingAnomalies, roadAnomalies, zoneAnomalies } from "./state/anomalies.js";
+import { areas } from "./state/areas.js";
 import { facilities } from "./state/buildings.js";
 import { growables } from "./state/growables.js";
 import { terrain, terrainGrid, zoneBlocks, zones } from "./state/land.js";
@@ -56,6 +57,7 @@ export const READ_ROUTES: readonly ReadRoute[] = [
   budget,
   statistics,
   utilities,
+  areas,
   facilities,
   networks,
   roadAnomalies,
@@ -84,6 +86,7 @@ export const COMMAND_ROUTES: readonly CommandRoute[] = [
   setSimulationSpeed,
   setTaxRate,
   takeLoan,
+  unlockArea,
   buildGrid,
   connect,
   buildNeighborhood,

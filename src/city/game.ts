@@ -92,6 +92,9 @@ export interface City {
   /** What goes on inside a building; undefined for an id that no building has. */
   buildingDetails(id: number): BuildingDetails | undefined;
 
+  /** The tiles of the map that a city can own, row by row from the south-west. */
+  areas(): readonly MapArea[];
+
   /** Loaded prefabs in load order, the blocked ones included. */
   networkPrefabs(): readonly NetworkPrefab[];
   buildingPrefabs(): readonly BuildingPrefab[];
@@ -204,6 +207,24 @@ export interface UtilityNetwork {
   readonly plantIds: readonly number[];
   readonly consumers: number;
   readonly unserved: number;
+}
+
+/** A tile of the map. The city builds wherever it likes; owning land is a matter of its growth. */
+export interface MapArea {
+  /** 0 to 4, from the west and from the south. */
+  readonly tileX: number;
+  readonly tileZ: number;
+  readonly owned: boolean;
+  /** Beside an owned one, while the city may have more. */
+  readonly purchasable: boolean;
+  /** Money; 0 for an owned one. */
+  readonly price: number;
+  readonly bounds: {
+    readonly minX: number;
+    readonly maxX: number;
+    readonly minZ: number;
+    readonly maxZ: number;
+  };
 }
 
 /** Gauges are 0 to 100. */
@@ -381,6 +402,7 @@ export type Command =
   | SetSimulationSpeed
   | SetTaxRate
   | TakeLoan
+  | UnlockArea
   | BuildGrid
   | Connect
   | BuildNeighborhood
@@ -400,6 +422,7 @@ export interface CommandResults {
   "set-simulation-speed": ClockState;
   "set-tax-rate": SetTaxRateResult;
   "take-loan": TakeLoanResult;
+  "unlock-area": UnlockAreaResult;
   "build-grid": BuildGridResult;
   connect: ConnectResult;
   "build-neighborhood": BuildNeighborhoodResult;
@@ -625,6 +648,23 @@ export interface TakeLoan {
 
 export interface TakeLoanResult {
   readonly offer: LoanOffer;
+}
+
+/** Buys an area by its tile, or the one that a place lies in where that is null. */
+export interface UnlockArea {
+  readonly type: "unlock-area";
+  readonly dryRun: boolean;
+  readonly tileX: number | null;
+  readonly tileZ: number | null;
+  readonly x: number;
+  readonly z: number;
+  readonly ignoreMaxAreaCount: boolean;
+}
+
+export interface UnlockAreaResult {
+  /** With the price that was paid. */
+  readonly area: MapArea;
+  readonly maxAreaCount: number;
 }
 
 export type RefusalCode =

@@ -1,6 +1,7 @@
 import { expect } from "chai";
-import { bridgeForEach } from "./bridge.js";
-import { advance, smallTown } from "./simulation/towns.js";
+import { restoreSnapshot } from "../../src/city/simulation/saves/snapshot.js";
+import { type Answer, bridgeForEach } from "./bridge.js";
+import { advance, fingerprint, smallTown } from "./simulation/towns.js";
 
 const WEEK = 4096;
 
@@ -135,5 +136,48 @@ describe("what planners read", () => {
     expect(await client.refusal("take-loan", { lender: "Nobody" })).to.contain("Nobody");
     await client.run("take-loan", { lender: offer.lender, repay: true });
     expect((await client.state("/state/budget")).loans).to.deep.equal([]);
+  });
+
+  it("is land to buy, tile by tile beside what is owned, and it stays with the city", async () => {
+    const { client, city } = bridge;
+    city.world.unlimitedMoney = false;
+    const { total, ownedAreaCount, areas } = await client.state("/state/areas");
+    expect([total, ownedAreaCount]).to.deep.equal([25, 1]);
+    const owned = areas.find((area: Answer) => area.owned);
+    expect(owned).to.deep.include({ tileX: 2, tileZ: 2, purchasable: false, price: 0 });
+    expect(owned.bounds).to.deep.equal({ minX: -960, maxX: 960, minZ: -960, maxZ: 960 });
+    const offered = areas.filter((area: Answer) => area.purchasable);
+    expect(offered.map(({ tileX, tileZ }: Answer) => `${tileX},${tileZ}`)).to.deep.equal([
+      "2,1",
+      "1,2",
+      "3,2",
+      "2,3",
+    ]);
+    const before = city.budget.balance;
+    const dry = await client.run("unlock-area", { x: -1000, z: 0, dryRun: true });
+    const bought = await client.run("unlock-area", { x: -1000, z: 0 });
+    expect(bought).to.deep.include({ tileX: 1, tileZ: 2, owned: true, price: dry.price });
+    expect(before - city.budget.balance)
+      .to.equal(bought.price)
+      .and.be.above(0);
+    for (const [body, error] of [
+      [{ tileX: 1, tileZ: 2 }, /owned already/],
+      [{ tileX: 4, tileZ: 4 }, /not beside/],
+      [{ tileX: 5, tileZ: 0 }, /tileX must be 0 to 4/],
+      [{ tileX: 1.5, tileZ: 0 }, /whole number/],
+      [{ x: 8000, z: 0 }, /tileX/],
+    ] as const) {
+      expect(await client.refusal("unlock-area", body)).to.match(error);
+    }
+    const restored = restoreSnapshot(JSON.parse(fingerprint(city)));
+    expect([...restored.areas]).to.deep.equal([12, 11]);
+    city.world.unlimitedMoney = true;
+    for (let tileX = 0; tileX < 5; tileX++) {
+      for (const tileZ of [2, 1]) await client.post("unlock-area", { tileX, tileZ });
+    }
+    for (const tileX of [0, 1, 2, 3, 4]) await client.post("unlock-area", { tileX, tileZ: 1 });
+    expect((await client.state("/state/areas")).ownedAreaCount).to.equal(9);
+    expect(await client.refusal("unlock-area", { tileX: 2, tileZ: 3 })).to.match(/9 areas/);
+    await client.run("unlock-area", { tileX: 2, tileZ: 3, ignoreMaxAreaCount: true });
   });
 });

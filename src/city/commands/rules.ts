@@ -1,9 +1,10 @@
 /** Commands on the city as a whole: its tax rates, its clock, its save. */
 import { z } from "zod";
 import type { CommandRoute } from "../route.js";
+import { areaRow } from "../state/areas.js";
 import { DEFAULT_SAVE_NAME, LEVELS, type Level, levelName, SERVICES, SUB_SERVICES } from "../terms.js";
 import { FieldError } from "../wire/answers.js";
-import { flag, number, parseFields, shown, text } from "../wire/requests.js";
+import { flag, number, optionalNumber, parseFields, shown, text } from "../wire/requests.js";
 
 const TAX_FIELDS = z.object({
   rate: number(-1),
@@ -93,6 +94,29 @@ export const takeLoan: CommandRoute = {
       weeklyPayment,
       balance: city.budget.balance,
     };
+  },
+};
+
+const AREA_FIELDS = z.object({
+  dryRun: flag(false),
+  tileX: optionalNumber,
+  tileZ: optionalNumber,
+  x: number(0),
+  z: number(0),
+  ignoreMaxAreaCount: flag(false),
+});
+
+/** POST /commands/unlock-area: buys a tile of the map, named by its numbers or by a place in it. */
+export const unlockArea: CommandRoute = {
+  path: "/commands/unlock-area",
+  fields: AREA_FIELDS,
+  label: () => "Unlock area",
+  run: (city, body) => {
+    const fields = parseFields(AREA_FIELDS, body);
+    const { area, maxAreaCount } = city.apply({ type: "unlock-area", ...fields });
+    const { dryRun } = fields;
+    const message = `Area ${area.tileX}, ${area.tileZ} ${dryRun ? "can be" : "was"} bought for ${area.price}.`;
+    return { ok: true, dryRun, message, ...areaRow(area), maxAreaCount };
   },
 };
 

@@ -13,6 +13,7 @@ import type {
 import type { Level, SubService } from "../terms.js";
 import { BUILDING_PREFABS } from "./catalogue/building-prefabs.js";
 import { NETWORK_PREFABS } from "./catalogue/network-prefabs.js";
+import { areasOf, unlockArea } from "./commands/area-commands.js";
 import {
   buildNetwork,
   bulldoze,
@@ -56,6 +57,7 @@ export class SimulatedCity implements City {
       "set-simulation-speed": (command) => setSimulationSpeed(world, command),
       "set-tax-rate": (command) => setTaxRate(world, command),
       "take-loan": (command) => takeLoan(world, command),
+      "unlock-area": (command) => unlockArea(world, command),
       "build-grid": (command) => buildGrid(world, command),
       connect: (command) => connect(world, command),
       "build-neighborhood": (command) => buildNeighborhood(world, command),
@@ -126,6 +128,7 @@ export class SimulatedCity implements City {
     return building && detailsOf(this.world, building);
   }
 
+  readonly areas = () => areasOf(this.world);
   readonly networkPrefabs = () => NETWORK_PREFABS;
   readonly buildingPrefabs = () => BUILDING_PREFABS;
   readonly mapHalfMeters = MAP_HALF_METERS;

@@ -55,13 +55,15 @@ type SavedPoint = [number, number, number];
 /** Doubles in base64: the bulk of a city, which as decimal text would take several times as long to write. */
 type PackedNumbers = string;
 
-/** The identity is absent from saves of older versions. */
+/** The identity and the areas are absent from older saves. */
 export type Snapshot = ReturnType<typeof takeSnapshot>;
 
 export function takeSnapshot(world: World) {
   const identity: { cityId?: string } = world.cityId === null ? {} : { cityId: world.cityId };
+  const land: { areas?: number[] } = { areas: [...world.areas] };
   return {
     ...identity,
+    ...land,
     seed: world.seed,
     ...plainFieldsOf(world),
     random: [...world.random.state],
@@ -93,6 +95,7 @@ export function takeSnapshot(world: World) {
 export function restoreSnapshot(snapshot: Snapshot): World {
   const world = new World(snapshot.seed);
   world.cityId = snapshot.cityId ?? null;
+  for (const area of snapshot.areas ?? []) world.areas.add(area);
   Object.assign(world, plainFieldsOf(snapshot));
   world.random = new Random(Uint32Array.from(snapshot.random));
   Object.assign(world.demand, snapshot.demand);

@@ -59,6 +59,8 @@ export class World {
   readonly demand = { residential: 100, commercial: 0, workplace: 0 };
   /** Wares made here and not yet sold. */
   wares = 0;
+  /** Owned tiles of the map, `tileZ * 5 + tileX`; a city begins with the middle one. */
+  readonly areas = new Set([12]);
   /** The largest population that has been celebrated. */
   milestone = 0;
   /** Whether the broken asset package is switched on. */
