@@ -1,5 +1,6 @@
 /** The endpoints of a game inside this process. */
 import { type RequestHandler, type Response, Router } from "express";
+import { capture } from "./capture/capture.js";
 import { batch } from "./commands/batch.js";
 import { buildNetwork, buildRoad } from "./commands/build-network.js";
 import {
@@ -28,12 +29,20 @@ import { areas } from "./state/areas.js";
 import { facilities } from "./state/buildings.js";
 import { growables } from "./state/growables.js";
 import { terrain, terrainGrid, zoneBlocks, zones } from "./state/land.js";
+import { coverage, layer } from "./state/layers.js";
 import { externalConnections, networks } from "./state/networks.js";
 import { budget, buildingInFull, segmentInFull, statistics, utilities } from "./state/planning.js";
 import { buildingPrefabs, networkPrefabs, roadPrefabs } from "./state/prefabs.js";
 import { problems } from "./state/problems.js";
 import { chirps, demand, economy, saves, summary } from "./state/summary.js";
-import { BridgeError, type JsonObject, sendJson, sendJsonText, writeJson } from "./wire/answers.js";
+import {
+  BridgeError,
+  type JsonObject,
+  sendBytes,
+  sendJson,
+  sendJsonText,
+  writeJson,
+} from "./wire/answers.js";
 import { type Body, parseBody, Query } from "./wire/requests.js";
 
 /** What clients know the bridge by. */
@@ -58,6 +67,8 @@ export const READ_ROUTES: readonly ReadRoute[] = [
   statistics,
   utilities,
   areas,
+  coverage,
+  layer,
   facilities,
   networks,
   roadAnomalies,
@@ -127,6 +138,17 @@ export function embeddedRoutes(game: Game, overlay: Overlay, closing: AbortSigna
       );
     });
   }
+  router.get("/capture", async (request, response) => {
+    const city = loadedCity(game);
+    const query = new Query(request.url);
+    const { png, mode, distinctColors } = await noted(
+      overlayOf(query, overlay),
+      () => "Capture map",
+      () => capture(city, query),
+    );
+    response.set({ "X-Bridge-Info-Mode": mode, "X-Bridge-Distinct-Colors": String(distinctColors) });
+    sendBytes(response, 200, "image/png", png);
+  });
   for (const command of COMMAND_ROUTES) {
     const { path, label } = command;
     router.post(path, async (request, response) => {
@@ -154,7 +176,7 @@ function overlayOf(query: Query, overlay: Overlay): Overlay | null {
 }
 
 /** What clients of later public bridges ask for before they use it. */
-const CAPABILITIES = ["composite-commands", "node-snapping", "idempotent-ops"];
+const CAPABILITIES = ["composite-commands", "node-snapping", "idempotent-ops", "capture"];
 
 /** GET /health: needs no city and leaves no line. */
 function health(game: Game): RequestHandler {
@@ -177,20 +199,23 @@ function loadedCity({ city }: Game): City {
   return city;
 }
 
-/** Does the work, notes the outcome in the overlay if there is one to note it in, then answers. */
 async function answer(
   response: Response,
   overlay: Overlay | null,
   label: () => string,
   work: () => JsonObject | Promise<JsonObject>,
 ): Promise<void> {
-  let text: string;
+  sendJsonText(response, 200, await noted(overlay, label, async () => writeJson(await work())));
+}
+
+/** Does the work, and notes the outcome in the overlay if there is one to note it in. */
+async function noted<T>(overlay: Overlay | null, label: () => string, work: () => Promise<T>): Promise<T> {
   try {
-    text = writeJson(await work());
+    const result = await work();
+    overlay?.notify(`API OK: ${label()}`);
+    return result;
   } catch (error) {
     overlay?.notify(`API FAIL: ${label()}`);
     throw error;
   }
-  overlay?.notify(`API OK: ${label()}`);
-  sendJsonText(response, 200, text);
 }

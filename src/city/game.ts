@@ -26,6 +26,7 @@ import type {
   BuildingFlag,
   GroundPoint,
   GrowableService,
+  Layer,
   Level,
   ProblemName,
   Service,
@@ -89,6 +90,10 @@ export interface City {
   statistics(): readonly StatisticsSample[];
   /** What each connected network of power, water, drains and heat gave and was asked for in its last round. */
   utilities(): readonly UtilityNetwork[];
+  /** A value for each part of the city where something has grown. */
+  layer(layer: Layer): LayerValues;
+  /** How each service reaches a place. */
+  coverage(place: GroundPoint): readonly ServiceCoverage[];
   /** What goes on inside a building; undefined for an id that no building has. */
   buildingDetails(id: number): BuildingDetails | undefined;
 
@@ -207,6 +212,24 @@ export interface UtilityNetwork {
   readonly plantIds: readonly number[];
   readonly consumers: number;
   readonly unserved: number;
+}
+
+export interface LayerValues {
+  /** Edge of the square that a value holds for. */
+  readonly cellMeters: number;
+  /** Whether more is better. */
+  readonly isGood: boolean;
+  /** The middle of each square, and 0 to 100. */
+  readonly values: readonly { readonly x: number; readonly z: number; readonly value: number }[];
+}
+
+export interface ServiceCoverage {
+  readonly service: string;
+  /** Who serves the place; 0 for nobody. */
+  readonly providerId: number;
+  readonly distanceMeters: number | null;
+  /** 0, not at all, to 1; less where more is asked of the provider than it can do. */
+  readonly quality: number;
 }
 
 /** A tile of the map. The city builds wherever it likes; owning land is a matter of its growth. */

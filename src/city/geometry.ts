@@ -122,7 +122,8 @@ export function footprintsOverlap(a: Footprint, b: Footprint, toleranceMeters: n
   });
 }
 
-function cornersOf({ position: { x, z }, angleDegrees, prefab }: Footprint): GroundPoint[] {
+/** Opposite corners stand first and last. */
+export function cornersOf({ position: { x, z }, angleDegrees, prefab }: Footprint): GroundPoint[] {
   const angle = (angleDegrees * Math.PI) / 180;
   const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
   const [halfWidth, halfLength] = [(prefab.width * CELL_METERS) / 2, (prefab.length * CELL_METERS) / 2];

@@ -9,6 +9,23 @@ export interface GroundPoint {
   readonly z: number;
 }
 
+/** What maps show from place to place. */
+export const LAYERS = [
+  "power",
+  "water",
+  "landValue",
+  "pollution",
+  "happiness",
+  "crime",
+  "garbage",
+  "health",
+  "fire",
+  "police",
+  "education",
+  "leisure",
+] as const;
+export type Layer = (typeof LAYERS)[number];
+
 /** The name of a save whose command gives none. */
 export const DEFAULT_SAVE_NAME = "AgentAutoSave";
 

@@ -49,7 +49,7 @@ describe("the city bridge over HTTP", () => {
   it("tells its health, with and without a city", async () => {
     const port = Number(new URL(bridge.client.url).port);
     const offers = {
-      capabilities: ["composite-commands", "node-snapping", "idempotent-ops"],
+      capabilities: ["composite-commands", "node-snapping", "idempotent-ops", "capture"],
       defaultSpacing: 80,
       snapDistance: 8,
     };

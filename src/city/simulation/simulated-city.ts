@@ -10,7 +10,7 @@ import type {
   SaveResult,
   SetSimulationSpeed,
 } from "../game.js";
-import type { Level, SubService } from "../terms.js";
+import type { GroundPoint, Layer, Level, SubService } from "../terms.js";
 import { BUILDING_PREFABS } from "./catalogue/building-prefabs.js";
 import { NETWORK_PREFABS } from "./catalogue/network-prefabs.js";
 import { areasOf, unlockArea } from "./commands/area-commands.js";
@@ -27,6 +27,7 @@ import { crossedBy } from "./commands/network-plan.js";
 import { repairZoneClusters, repairZonesToGrowables, setZone } from "./commands/zone-commands.js";
 import { detailsOf } from "./life/census.js";
 import { budgetOf, takeLoan } from "./life/finance.js";
+import { coverageAt, layerOf } from "./life/layers.js";
 import { setTaxRate } from "./life/taxes.js";
 import { MAP_HALF_METERS } from "./state/terrain.js";
 import type { World } from "./state/world.js";
@@ -122,6 +123,9 @@ export class SimulatedCity implements City {
   readonly taxRate = (subService: SubService, level: Level) => this.world.taxes.rate(subService, level);
   readonly statistics = () => this.world.statistics.samples;
   readonly utilities = () => this.world.utilities;
+
+  readonly layer = (layer: Layer) => layerOf(this.world, layer);
+  readonly coverage = (place: GroundPoint) => coverageAt(this.world, place);
 
   buildingDetails(id: number): BuildingDetails | undefined {
     const building = this.world.buildings.get(id);

@@ -3,6 +3,7 @@ import type { City, GroundPoint, ZoneBlock } from "../game.js";
 import { CELL_METERS, position } from "../geometry.js";
 import type { ReadRoute } from "../route.js";
 import { FieldError } from "../wire/answers.js";
+import type { Query } from "../wire/requests.js";
 import { tallyCells } from "../zone-tally.js";
 import { type LimitRule, paginate } from "./listing.js";
 
@@ -89,17 +90,19 @@ export const terrain: ReadRoute = {
   path: "/state/terrain",
   label: "Read terrain",
   read: ({ city, query }) => {
-    const points = query.text("points");
-    const places =
-      points === ""
-        ? [{ x: query.decimal("x", 0), z: query.decimal("z", 0) }]
-        : points.split(";").map(pointOf);
-    if (places.length > MAX_POINTS) {
-      throw new FieldError(`points must name at most ${MAX_POINTS} places, not ${places.length}`);
-    }
+    const places = placesOf(query);
     return { ok: true, total: places.length, samples: places.map((place) => sampleAt(city, place)) };
   },
 };
+
+/** The places that a query names. */
+export function placesOf(query: Query): GroundPoint[] {
+  const points = query.text("points");
+  if (points === "") return [{ x: query.decimal("x", 0), z: query.decimal("z", 0) }];
+  const places = points.split(";").map(pointOf);
+  if (places.length <= MAX_POINTS) return places;
+  throw new FieldError(`points must name at most ${MAX_POINTS} places, not ${places.length}`);
+}
 
 function pointOf(text: string): GroundPoint {
   const [x, z, ...rest] = text.split(",").map((part) => (part.trim() === "" ? Number.NaN : Number(part)));

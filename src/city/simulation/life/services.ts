@@ -2,6 +2,7 @@
  * What reaches a building and what its place is worth. The nearest working provider of a service serves, as well as its
  * capacity allows; services raise the value of land, pollution, ruins, crime and taxes lower it.
  */
+import type { GroundPoint } from "../../game.js";
 import { distance, squareAround } from "../../geometry.js";
 import { FLAG } from "../../terms.js";
 import type { Coverage } from "../catalogue/building-prefabs.js";
@@ -15,9 +16,14 @@ import type { World } from "../state/world.js";
  * @returns how well it is served, from 0 (not at all) to 1
  */
 export function requestService(world: World, building: SimBuilding, kind: Coverage, demand: number): number {
-  const provider = nearestProvider(world, building, kind);
+  const provider = nearestProvider(world, building.position, kind);
+  if (provider) provider.load += demand;
+  return qualityOf(provider);
+}
+
+/** How well a provider serves everybody that it reaches, 0 for none to 1. */
+export function qualityOf(provider: SimBuilding | null): number {
   if (!provider) return 0;
-  provider.load += demand;
   const capacity = provider.prefab.civic?.coverage?.capacity ?? 0;
   return provider.lastLoad <= capacity ? 1 : capacity / provider.lastLoad;
 }
@@ -28,11 +34,12 @@ export function rollServiceLoad(building: SimBuilding): void {
   building.load = 0;
 }
 
-function nearestProvider(world: World, building: SimBuilding, kind: Coverage): SimBuilding | null {
+/** Who serves a place. */
+export function nearestProvider(world: World, place: GroundPoint, kind: Coverage): SimBuilding | null {
   let nearest: SimBuilding | null = null;
   let nearestAway = Number.POSITIVE_INFINITY;
   for (const provider of world.providers.get(kind)?.items ?? []) {
-    const away = distance(provider.position, building.position);
+    const away = distance(provider.position, place);
     const radius = provider.prefab.civic?.coverage?.radiusMeters ?? 0;
     if (away <= radius && away < nearestAway && isWorking(provider)) {
       nearest = provider;
@@ -83,7 +90,7 @@ export function survey(world: World, building: SimBuilding, excessTax: number): 
     quality.set(kind, served);
     points += worth * served;
   }
-  const { pollution, ruins } = nuisances(world, building);
+  const { pollution, ruins } = nuisances(world, building.position, building.id);
   const target =
     BASE_LAND_VALUE + points - pollution * 0.5 - ruins * RUIN_PENALTY - building.crime * 0.2 - excessTax * 2;
   building.landValue += (Math.min(Math.max(target, 0), 100) - building.landValue) * INERTIA;
@@ -106,13 +113,19 @@ function demandOn(kind: Coverage, people: number): number {
   }
 }
 
-function nuisances(world: World, building: SimBuilding): { pollution: number; ruins: number } {
+/** Of the ground, 0 to 100. */
+export function pollutionAt(world: World, place: GroundPoint): number {
+  return nuisances(world, place, 0).pollution;
+}
+
+/** @param exceptId a building does not spoil its own place */
+function nuisances(world: World, place: GroundPoint, exceptId: number): { pollution: number; ruins: number } {
   let pollution = 0;
   let ruins = 0;
-  for (const id of world.nuisanceGrid.near(squareAround(building.position, NUISANCE_METERS))) {
+  for (const id of world.nuisanceGrid.near(squareAround(place, NUISANCE_METERS))) {
     const other = world.buildings.at(id);
-    const away = distance(other.position, building.position);
-    if (id === building.id || away > NUISANCE_METERS) continue;
+    const away = distance(other.position, place);
+    if (id === exceptId || away > NUISANCE_METERS) continue;
     pollution += pollutionOf(other) * (1 - away / NUISANCE_METERS);
     if ((other.flags & FLAG.Abandoned) !== 0) ruins++;
   }

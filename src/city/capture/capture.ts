@@ -1,0 +1,72 @@
+/**
+ * GET /capture: the map at a place as a PNG, with `mode` as later public bridges name the views of the game. It is
+ * painted in pieces of some milliseconds and packed in another thread, so that it holds up nobody.
+ */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { City } from "../game.js";
+import type { Layer } from "../terms.js";
+import { FieldError } from "../wire/answers.js";
+import type { Query } from "../wire/requests.js";
+import { PALETTE } from "./palette.js";
+import { encodePng } from "./png.js";
+import { paint } from "./scene.js";
+
+/** By the game's names of its views. */
+const MODES: Readonly<Record<string, Layer | null>> = {
+  None: null,
+  Electricity: "power",
+  Water: "water",
+  LandValue: "landValue",
+  Pollution: "pollution",
+  Happiness: "happiness",
+  CrimeRate: "crime",
+  Garbage: "garbage",
+  Health: "health",
+  FireSafety: "fire",
+  Education: "education",
+  Entertainment: "leisure",
+};
+
+const SIZE_METERS = { fallback: 1000, least: 50, most: 20_000 };
+const PIXELS = { fallback: 1024, least: 16, most: 1024 };
+const PIECE_MS = 8;
+
+export interface Capture {
+  readonly png: Buffer;
+  readonly mode: string;
+  readonly distinctColors: number;
+}
+
+/** @throws FieldError for an unknown mode, or a picture of one colour where `allowBlank` is not set */
+export async function capture(city: City, query: Query): Promise<Capture> {
+  const mode = query.text("mode") || "None";
+  const layer = Object.hasOwn(MODES, mode) ? MODES[mode] : undefined;
+  if (layer === undefined) {
+    throw new FieldError(
+      `Unknown mode "${mode.slice(0, 40)}"; it must be one of ${Object.keys(MODES).join(", ")}`,
+    );
+  }
+  const center = { x: query.decimal("x", 0), z: query.decimal("z", 0) };
+  const sizeMeters = clamp(query.decimal("size", SIZE_METERS.fallback), SIZE_METERS);
+  const pixels = clamp(query.integer("pixels", PIXELS.fallback), PIXELS);
+  const painting = paint(city, { center, sizeMeters, pixels }, layer);
+  let step = painting.next();
+  for (let startedMs = performance.now(); !step.done; step = painting.next()) {
+    if (performance.now() - startedMs < PIECE_MS) continue;
+    await nextTurn();
+    startedMs = performance.now();
+  }
+  const raster = step.value;
+  const distinctColors = new Set(raster.pixels).size;
+  if (distinctColors < 2 && !query.flag("allowBlank", false)) {
+    throw new FieldError(
+      `Nothing is to be seen at ${center.x}, ${center.z}; allowBlank=true sends it all the same`,
+    );
+  }
+  const png = await encodePng({ width: pixels, height: pixels, pixels: raster.pixels, palette: PALETTE });
+  return { png, mode, distinctColors };
+}
+
+function clamp(value: number, { least, most }: { least: number; most: number }): number {
+  return Math.min(Math.max(value, least), most);
+}

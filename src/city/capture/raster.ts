@@ -1,0 +1,75 @@
+/** Pixels of a square piece of the map, north up, and the convex shapes that are filled on it. */
+import type { GroundPoint } from "../game.js";
+
+export interface Frame {
+  readonly center: GroundPoint;
+  /** Edge of the square on the ground. */
+  readonly sizeMeters: number;
+  readonly pixels: number;
+}
+
+/** A convex shape on the ground, its corners in order. */
+export type Shape = readonly GroundPoint[];
+
+export class Raster {
+  readonly pixels: Uint8Array;
+
+  constructor(readonly frame: Frame) {
+    this.pixels = new Uint8Array(frame.pixels ** 2);
+  }
+
+  get metersPerPixel(): number {
+    return this.frame.sizeMeters / this.frame.pixels;
+  }
+
+  /** The place under the middle of a pixel. */
+  placeOf(column: number, row: number): GroundPoint {
+    const { center, sizeMeters } = this.frame;
+    return {
+      x: center.x - sizeMeters / 2 + (column + 0.5) * this.metersPerPixel,
+      z: center.z + sizeMeters / 2 - (row + 0.5) * this.metersPerPixel,
+    };
+  }
+
+  /** Every pixel whose middle lies within the shape. */
+  fill(shape: Shape, color: number): void {
+    const { center, sizeMeters, pixels } = this.frame;
+    const corners = shape.map(({ x, z }) => ({
+      column: (x - center.x + sizeMeters / 2) / this.metersPerPixel - 0.5,
+      row: (center.z + sizeMeters / 2 - z) / this.metersPerPixel - 0.5,
+    }));
+    const rows = corners.map(({ row }) => row);
+    const first = Math.max(Math.ceil(Math.min(...rows)), 0);
+    const last = Math.min(Math.floor(Math.max(...rows)), pixels - 1);
+    for (let row = first; row <= last; row++) {
+      let [left, right] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+      corners.forEach((from, i) => {
+        const to = corners[(i + 1) % corners.length] as typeof from;
+        if (row < Math.min(from.row, to.row) || row > Math.max(from.row, to.row)) return;
+        const share = from.row === to.row ? 0 : (row - from.row) / (to.row - from.row);
+        const crossings =
+          from.row === to.row ? [from.column, to.column] : [from.column + share * (to.column - from.column)];
+        left = Math.min(left, ...crossings);
+        right = Math.max(right, ...crossings);
+      });
+      const start = Math.max(Math.ceil(left), 0);
+      const end = Math.min(Math.floor(right), pixels - 1);
+      if (start <= end) this.pixels.fill(color, row * pixels + start, row * pixels + end + 1);
+    }
+  }
+}
+
+/** A line of some width; never narrower than a pixel, so that it does not vanish from afar. */
+export function stripe(start: GroundPoint, end: GroundPoint, widthMeters: number): Shape {
+  const length = Math.hypot(end.x - start.x, end.z - start.z) || 1;
+  const across = {
+    x: (-(end.z - start.z) / length) * (widthMeters / 2),
+    z: ((end.x - start.x) / length) * (widthMeters / 2),
+  };
+  return [
+    { x: start.x + across.x, z: start.z + across.z },
+    { x: end.x + across.x, z: end.z + across.z },
+    { x: end.x - across.x, z: end.z - across.z },
+    { x: start.x - across.x, z: start.z - across.z },
+  ];
+}

@@ -1,0 +1,76 @@
+/** What the city is like from place to place: the data that maps show. Values are 0 to 100. */
+import type { GroundPoint, LayerValues, ServiceCoverage } from "../../game.js";
+import { distance } from "../../geometry.js";
+import type { Layer } from "../../terms.js";
+import { COVERAGES, type Coverage } from "../catalogue/building-prefabs.js";
+import { DOWN } from "../fabric/buildings.js";
+import type { SimBuilding } from "../state/entities.js";
+import type { World } from "../state/world.js";
+import { nearestProvider, pollutionAt, qualityOf } from "./services.js";
+
+const CELL_METERS = 64;
+
+interface Measure {
+  readonly isGood: boolean;
+  /** Of one building, or else of the ground in the middle of a cell. */
+  readonly of?: (building: SimBuilding) => number;
+  readonly at?: (world: World, place: GroundPoint) => number;
+}
+
+const MEASURES: Readonly<Record<Layer, Measure>> = {
+  power: { isGood: true, of: ({ supply }) => (supply.power ? 100 : 0) },
+  water: { isGood: true, of: ({ supply }) => (supply.water ? 50 : 0) + (supply.sewage ? 50 : 0) },
+  landValue: { isGood: true, of: ({ landValue }) => landValue },
+  happiness: { isGood: true, of: ({ happiness }) => happiness },
+  crime: { isGood: false, of: ({ crime }) => crime },
+  garbage: { isGood: false, of: ({ garbage }) => garbage },
+  pollution: { isGood: false, at: pollutionAt },
+  health: served("health"),
+  fire: served("fire"),
+  police: served("police"),
+  education: served("elementary", "highSchool", "university"),
+  leisure: served("leisure"),
+};
+
+/** How well some services reach a place, on average. */
+function served(...kinds: Coverage[]): Measure {
+  const at = (world: World, place: GroundPoint) =>
+    (100 * kinds.reduce((sum, kind) => sum + qualityOf(nearestProvider(world, place, kind)), 0)) /
+    kinds.length;
+  return { isGood: true, at };
+}
+
+/** One value for each cell in which anything has grown. */
+export function layerOf(world: World, layer: Layer): LayerValues {
+  const { isGood, of, at } = MEASURES[layer];
+  const cells = new Map<string, { center: GroundPoint; sum: number; count: number }>();
+  for (const building of world.buildings.values()) {
+    if (!building.prefab.growable || (building.flags & DOWN) !== 0) continue;
+    const [column, row] = [building.position.x, building.position.z].map((meters) =>
+      Math.floor(meters / CELL_METERS),
+    ) as [number, number];
+    const key = `${column}:${row}`;
+    const center = { x: (column + 0.5) * CELL_METERS, z: (row + 0.5) * CELL_METERS };
+    const cell = cells.get(key) ?? { center, sum: 0, count: 0 };
+    cells.set(key, cell);
+    cell.sum += of?.(building) ?? 0;
+    cell.count++;
+  }
+  const values = [...cells.values()].map(({ center, sum, count }) => {
+    return { x: center.x, z: center.z, value: at ? at(world, center) : sum / count };
+  });
+  return { cellMeters: CELL_METERS, isGood, values };
+}
+
+/** How each service reaches a place. */
+export function coverageAt(world: World, place: GroundPoint): ServiceCoverage[] {
+  return COVERAGES.map((service) => {
+    const provider = nearestProvider(world, place, service);
+    return {
+      service,
+      providerId: provider?.id ?? 0,
+      distanceMeters: provider ? distance(provider.position, place) : null,
+      quality: qualityOf(provider),
+    };
+  });
+}
