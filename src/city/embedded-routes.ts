@@ -30,6 +30,7 @@ import { facilities } from "./state/buildings.js";
 import { growables } from "./state/growables.js";
 import { terrain, terrainGrid, zoneBlocks, zones } from "./state/land.js";
 import { coverage, layer } from "./state/layers.js";
+import { mapTiles } from "./state/map-tiles.js";
 import { externalConnections, networks } from "./state/networks.js";
 import { budget, buildingInFull, segmentInFull, statistics, utilities } from "./state/planning.js";
 import { buildingPrefabs, networkPrefabs, roadPrefabs } from "./state/prefabs.js";
@@ -69,6 +70,7 @@ export const READ_ROUTES: readonly ReadRoute[] = [
   areas,
   coverage,
   layer,
+  mapTiles,
   facilities,
   networks,
   roadAnomalies,

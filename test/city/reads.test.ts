@@ -322,6 +322,35 @@ describe("reading a town", () => {
     }
   });
 
+  it("tells what changed on the map, and nothing else", async () => {
+    const { client, city } = bridge;
+    const count = (tiles: { buildings: unknown[] }[]) => tiles.flatMap(({ buildings }) => buildings).length;
+    const first = await client.state("/state/map-tiles");
+    expect(first.complete).to.equal(true);
+    expect(count(first.tiles)).to.equal(city.buildings().length);
+    const seen = `key=${first.key}&since=${first.revision}`;
+    const same = await client.state(`/state/map-tiles?${seen}`);
+    expect(same).to.deep.include({ revision: first.revision, tiles: [] });
+    const tower = { buildingPrefab: "Water Tower", position: { x: 2000, z: 2000 } };
+    const { buildingId } = await client.run("place-building", tower);
+    const more = await client.state(`/state/map-tiles?${seen}`);
+    expect(more.tiles).to.have.length(1);
+    expect(more.tiles[0]).to.deep.include({ column: 7, row: 7 });
+    expect(more.tiles[0].buildings[0].slice(0, 3)).to.deep.equal([buildingId, 2000, 2000]);
+    expect([more.networkRevision, more.zoneRevision]).to.deep.equal([
+      first.networkRevision,
+      first.zoneRevision,
+    ]);
+    await client.run("bulldoze", { entityType: "building", id: buildingId });
+    await client.run("set-zone", { zone: "Office", center: { x: 200, z: 40 }, preserveOccupied: false });
+    const less = await client.state(`/state/map-tiles?key=${first.key}&since=${more.revision}`);
+    expect(less.tiles).to.deep.equal([{ column: 7, row: 7, buildings: [] }]);
+    expect(less.zoneRevision).to.not.equal(first.zoneRevision);
+    expect(count((await client.state(`/state/map-tiles?key=another&since=${less.revision}`)).tiles)).to.equal(
+      city.buildings().length,
+    );
+  });
+
   it("tells messages newest first", async () => {
     const { chirps } = await bridge.client.state("/state/chirps?limit=200");
     const latest = bridge.city.messages().at(-1);

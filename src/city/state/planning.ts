@@ -9,11 +9,11 @@ import { ENTITY_LIMIT, type LimitRule, paginate, problemNames } from "./listing.
 import { segmentRow } from "./networks.js";
 import { timestamp } from "./summary.js";
 
-/** GET /state/budget: money by line, oldest week first in the history. */
+/** GET /state/budget: money by line, oldest week first in the history, which `history=false` leaves out. */
 export const budget: ReadRoute = {
   path: "/state/budget",
   label: "Read budget",
-  read: ({ city }) => {
+  read: ({ city, query }) => {
     const { unlimited, balance, income, expenses, loans, loanOffers, history } = city.budget;
     return {
       ok: true,
@@ -27,7 +27,10 @@ export const budget: ReadRoute = {
       loanOffers: loanOffers.map(({ lender, amount, weeks, weeklyPayment }) => {
         return { lender, amount, weeks, weeklyPayment };
       }),
-      history: history.map(({ gameTimeMs, ...week }) => ({ gameTime: timestamp(gameTimeMs), ...week })),
+      history: (query.flag("history", true) ? history : []).map(({ gameTimeMs, ...week }) => ({
+        gameTime: timestamp(gameTimeMs),
+        ...week,
+      })),
     };
   },
 };

@@ -26,12 +26,15 @@ interface Trouble {
   readonly flags?: number;
 }
 
-/** GET /state/problems: buildings, then nodes, then segments. */
+/** GET /state/problems: buildings, then nodes, then segments, or with `entityType` one of these alone. */
 export const problems: ReadRoute = {
   path: "/state/problems",
   label: "Read city problems",
   read: ({ city, query }) => {
-    const found = [...findTroubles(city)];
+    const entityType = query.text("entityType");
+    const found = [...findTroubles(city)].filter(
+      (each) => entityType === "" || each.entityType === entityType,
+    );
     const { page, rows } = paginate(found, query, PROBLEM_LIMIT);
     return {
       ok: true,

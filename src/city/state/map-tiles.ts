@@ -1,0 +1,135 @@
+/** What changed on the map since it was last read: for pages and programs that show all of a large city. */
+import { randomUUID } from "node:crypto";
+import type { Building, City } from "../game.js";
+import type { ReadRoute } from "../route.js";
+import { FLAG } from "../terms.js";
+import type { Json } from "../wire/answers.js";
+import { isActive } from "./buildings.js";
+import { problemText } from "./listing.js";
+
+const TILE_METERS = 256;
+/** Rows in one answer; a tile more at most. */
+const MAX_ROWS = 4000;
+
+interface Tile {
+  readonly column: number;
+  readonly row: number;
+  /** Of everything that its rows tell. */
+  hash: number;
+  /** Unique among tiles: higher the later it changed. */
+  revision: number;
+}
+
+/** What was last seen of a city. */
+class Watch {
+  /** Tells this city, loaded this time, from all others. */
+  readonly key = randomUUID();
+  readonly #tiles = new Map<string, Tile>();
+  #revision = 0;
+
+  /** Tiles in the order in which they last changed, with what stands on them now. */
+  look(city: City): { tile: Tile; buildings: readonly Building[] }[] {
+    const buildings = new Map<string, Building[]>();
+    for (const building of city.buildings()) {
+      if (building.prefab.helper) continue;
+      const { x, z } = building.position;
+      const key = `${Math.floor(x / TILE_METERS)}:${Math.floor(z / TILE_METERS)}`;
+      const there = buildings.get(key);
+      if (there) there.push(building);
+      else buildings.set(key, [building]);
+    }
+    for (const key of new Set([...this.#tiles.keys(), ...buildings.keys()])) {
+      const hash = hashOf(buildings.get(key) ?? []);
+      const known = this.#tiles.get(key);
+      const [column, row] = key.split(":").map(Number) as [number, number];
+      if (!known) this.#tiles.set(key, { column, row, hash, revision: ++this.#revision });
+      else if (known.hash !== hash) Object.assign(known, { hash, revision: ++this.#revision });
+    }
+    return [...this.#tiles]
+      .map(([key, tile]) => ({ tile, buildings: buildings.get(key) ?? [] }))
+      .sort((a, b) => a.tile.revision - b.tile.revision);
+  }
+}
+
+const watches = new WeakMap<City, Watch>();
+
+/**
+ * GET /state/map-tiles: buildings by tiles of 256 m, those tiles only that changed after `since`, a `revision` of an
+ * earlier answer with the same `key`. `complete` is false where more has changed than one answer holds.
+ */
+export const mapTiles: ReadRoute = {
+  path: "/state/map-tiles",
+  label: "Read map tiles",
+  read: ({ city, query }) => {
+    const watch = watches.get(city) ?? new Watch();
+    watches.set(city, watch);
+    const since = query.text("key") === watch.key ? query.integer("since", 0) : 0;
+    const changed = watch.look(city).filter(({ tile }) => tile.revision > since);
+    let rows = 0;
+    const sent = changed.filter(({ buildings }) => {
+      const fits = rows <= MAX_ROWS;
+      rows += buildings.length;
+      return fits;
+    });
+    return {
+      ok: true,
+      key: watch.key,
+      revision: sent.at(-1)?.tile.revision ?? since,
+      complete: sent.length === changed.length,
+      networkRevision: city.networkRevision,
+      zoneRevision: zoneHash(city),
+      tileMeters: TILE_METERS,
+      columns: ["id", "x", "z", "angleDegrees", "width", "length", "service", "state", "problems"],
+      tiles: sent.map(({ tile: { column, row }, buildings }) => {
+        return { column, row, buildings: buildings.map(buildingRow) };
+      }),
+    };
+  },
+};
+
+function buildingRow(building: Building): Json[] {
+  const { id, prefab, position, angleDegrees, problems } = building;
+  const state = isRuin(building) ? "ruin" : isActive(building) ? "active" : "inactive";
+  const place = [position.x, position.z, angleDegrees];
+  return [id, ...place, prefab.width, prefab.length, prefab.service, state, problemText(problems)];
+}
+
+function isRuin({ flags }: Building): boolean {
+  return (flags & (FLAG.Abandoned | FLAG.BurnedDown | FLAG.Collapsed)) !== 0;
+}
+
+function hashOf(buildings: readonly Building[]): number {
+  let hash = buildings.length;
+  for (const { id, prefab, position, angleDegrees, flags, problems } of buildings) {
+    const shape = prefab.width * 64 + prefab.length;
+    for (const fact of [
+      id,
+      position.x * 8,
+      position.z * 8,
+      angleDegrees * 8,
+      shape,
+      flags,
+      problems.names.length,
+    ]) {
+      hash = Math.imul(hash ^ Math.round(fact), 0x01000193);
+    }
+    for (const name of problems.names) hash = hashText(hash, name);
+    hash = hashText(hash, `${prefab.service}${problems.severity}`);
+  }
+  return hash >>> 0;
+}
+
+function hashText(hash: number, text: string): number {
+  let mixed = hash;
+  for (let i = 0; i < text.length; i++) mixed = Math.imul(mixed ^ text.charCodeAt(i), 0x01000193);
+  return mixed;
+}
+
+function zoneHash(city: City): number {
+  let hash = 0;
+  for (const { id, cells } of city.zoneBlocks()) {
+    hash = Math.imul(hash ^ id, 0x01000193);
+    for (const cell of cells) hash = Math.imul(hash ^ cell, 0x01000193);
+  }
+  return hash >>> 0;
+}
