@@ -29,9 +29,9 @@ export interface SegmentRow {
 
 export interface BuildingRow {
   readonly id: number;
-  readonly displayName: string;
   readonly service: string;
   readonly active: boolean;
+  readonly abandoned?: boolean;
   /** Cells of 8 m. */
   readonly width: number;
   readonly length: number;
@@ -104,66 +104,191 @@ export interface Picture {
   /** Null where the bridge does not tell of cells. */
   readonly zoneBlocks: readonly ZoneBlockRow[] | null;
   readonly segments: readonly SegmentRow[];
-  /** Those included that are beyond what one answer of the bridge can hold. */
-  readonly segmentTotal: number;
-  readonly growables: readonly BuildingRow[];
-  readonly growableTotal: number;
-  readonly facilities: readonly BuildingRow[];
+  readonly buildings: readonly BuildingRow[];
+  /** Those included that are beyond what the bridge can tell. */
+  readonly buildingTotal: number;
   readonly problems: readonly ProblemRow[];
+  readonly layer: LayerData | null;
 }
 
 export const EMPTY_PICTURE: Picture = {
   terrain: null,
   zoneBlocks: null,
   segments: [],
-  segmentTotal: 0,
-  growables: [],
-  growableTotal: 0,
-  facilities: [],
+  buildings: [],
+  buildingTotal: 0,
   problems: [],
+  layer: null,
 };
 
-/** The list of facilities leaves these out unless asked for each. */
-const OTHER_SERVICES = ["Beautification", "Monument", "PublicTransport"];
+/** Values from 0 to 100 of squares of ground, by their middles. */
+export interface LayerData {
+  readonly layer: string;
+  readonly layers: readonly string[];
+  readonly cellMeters: number;
+  readonly isGood: boolean;
+  readonly cells: readonly { readonly x: number; readonly z: number; readonly value: number }[];
+}
 
 /** Never changes while a city is loaded. */
 export async function readLand() {
   return { terrain: await readIfOffered<TerrainGrid>("/state/terrain/grid") };
 }
 
-/** Changes only when somebody builds or zones. */
-export async function readPlan() {
-  const { segments, total } = await read<{ segments: SegmentRow[]; total: number }>(
-    "/state/networks?limit=5000",
-  );
-  const zones = await readIfOffered<{ blocks: ZoneBlockRow[] }>("/state/zone-blocks");
-  return { segments, segmentTotal: total, zoneBlocks: zones?.blocks ?? null };
+const PAGE_ROWS = 5000;
+
+/** All pages; a bridge that knows of none gives its first one again, which ends it. */
+export async function readSegments(): Promise<{ segments: SegmentRow[] }> {
+  const all = new Map<number, SegmentRow>();
+  for (let offset = 0; ; offset += PAGE_ROWS) {
+    const path = `/state/networks?limit=${PAGE_ROWS}&offset=${offset}`;
+    const { segments, total } = await read<{ segments: SegmentRow[]; total: number }>(path);
+    const before = all.size;
+    for (const segment of segments) all.set(segment.id, segment);
+    if (all.size >= total || all.size === before) return { segments: [...all.values()] };
+  }
 }
 
-/** Changes by itself. */
-export async function readLife() {
+export async function readZones() {
+  const zones = await readIfOffered<{ blocks: ZoneBlockRow[] }>("/state/zone-blocks");
+  return { zoneBlocks: zones?.blocks ?? null };
+}
+
+type TileRow = readonly [
+  id: number,
+  x: number,
+  z: number,
+  angleDegrees: number,
+  width: number,
+  length: number,
+  service: string,
+  state: "active" | "inactive" | "ruin",
+  problems: string,
+];
+
+interface TilesAnswer {
+  readonly key: string;
+  readonly revision: number;
+  readonly complete: boolean;
+  readonly networkRevision: number;
+  readonly zoneRevision: number;
+  readonly tiles: readonly {
+    readonly column: number;
+    readonly row: number;
+    readonly buildings: readonly TileRow[];
+  }[];
+}
+
+/** Everything that stands in the city, kept up to date by reading only what changed. */
+export class BuildingTiles {
+  #key = "";
+  #revision = 0;
+  readonly #tiles = new Map<string, readonly TileRow[]>();
+  networkRevision = -1;
+  zoneRevision = -1;
+
+  /** Whether anything changed; null where the bridge does not tell of tiles. */
+  async update(): Promise<boolean | null> {
+    let isChanged = false;
+    for (let isComplete = false; !isComplete; ) {
+      const path = `/state/map-tiles?key=${this.#key}&since=${this.#revision}`;
+      const answer = await readIfOffered<TilesAnswer>(path);
+      if (!answer) return null;
+      if (answer.key !== this.#key) this.#tiles.clear();
+      for (const { column, row, buildings } of answer.tiles) this.#tiles.set(`${column}:${row}`, buildings);
+      isChanged ||= answer.tiles.length > 0 || answer.key !== this.#key;
+      isComplete = answer.complete;
+      this.#key = answer.key;
+      this.#revision = answer.revision;
+      this.networkRevision = answer.networkRevision;
+      this.zoneRevision = answer.zoneRevision;
+    }
+    return isChanged;
+  }
+
+  buildings(): BuildingRow[] {
+    return this.#rows().map(([id, x, z, angleDegrees, width, length, service, state]) => {
+      const active = state === "active";
+      return {
+        id,
+        service,
+        active,
+        abandoned: state === "ruin",
+        width,
+        length,
+        angleDegrees,
+        position: { x, z },
+      };
+    });
+  }
+
+  problems(): ProblemRow[] {
+    return this.#rows()
+      .filter((row) => row[8] !== "" || row[7] === "ruin")
+      .map(([id, x, z, , , , , state, problems]) => {
+        const names = problems === "" ? [] : problems.split(", ");
+        return { id, problemNames: state === "ruin" ? [...names, "Abandoned"] : names, position: { x, z } };
+      });
+  }
+
+  #rows(): TileRow[] {
+    return [...this.#tiles.values()].flat();
+  }
+}
+
+/** Problems of nodes and segments, which the tiles do not tell of. */
+export async function readNetworkProblems(): Promise<ProblemRow[]> {
+  const answers = ["netNode", "netSegment"].map((type) =>
+    read<{ problems: ProblemRow[] }>(`/state/problems?limit=1000&entityType=${type}`),
+  );
+  return (await Promise.all(answers)).flatMap(({ problems }) => problems);
+}
+
+/** The list of facilities leaves these out unless asked for each. */
+const OTHER_SERVICES = ["Beautification", "Monument", "PublicTransport"];
+
+/** Buildings of a bridge that has no tiles: as many as one answer of each list holds. */
+export async function readBuildings() {
   const { growables, total } = await read<{ growables: BuildingRow[]; total: number }>(
-    "/state/growables?limit=5000",
+    `/state/growables?limit=${PAGE_ROWS}`,
   );
   const facilities: BuildingRow[] = [];
   for (const service of ["", ...OTHER_SERVICES]) {
-    const answer = await read<{ facilities: BuildingRow[] }>(
-      `/state/facilities?limit=5000&service=${service}`,
-    );
-    facilities.push(...answer.facilities);
+    const path = `/state/facilities?limit=${PAGE_ROWS}&service=${service}`;
+    facilities.push(...(await read<{ facilities: BuildingRow[] }>(path)).facilities);
   }
   const { problems } = await read<{ problems: ProblemRow[] }>("/state/problems?limit=1000");
-  return { growables, growableTotal: total, facilities, problems };
+  const buildings = [...growables, ...facilities];
+  return { buildings, buildingTotal: total + facilities.length, problems };
 }
 
 /** What of the city the map lacks, or nothing. */
-export function omission({ segments, segmentTotal, growables, growableTotal }: Picture): string {
-  const parts = [
-    { shown: segments.length, total: segmentTotal, name: "roads and lines" },
-    { shown: growables.length, total: growableTotal, name: "buildings" },
-  ];
-  return parts
-    .filter(({ shown, total }) => shown < total)
-    .map(({ shown, total, name }) => `The map shows ${shown} of ${total} ${name}.`)
-    .join(" ");
+export function omission({ buildings, buildingTotal }: Picture): string {
+  if (buildings.length >= buildingTotal) return "";
+  return `The map shows ${buildings.length} of ${buildingTotal} buildings.`;
+}
+
+export interface Chirp {
+  readonly index: number;
+  readonly senderName: string;
+  readonly text: string;
+}
+
+export interface Sample {
+  readonly gameTime: string;
+  readonly citizens: number;
+  readonly happiness: number;
+  readonly balance: number;
+  readonly income: number;
+  readonly expenses: number;
+  readonly residentialDemand: number;
+  readonly commercialDemand: number;
+  readonly workplaceDemand: number;
+}
+
+export interface BudgetAnswer {
+  readonly unlimited: boolean;
+  readonly balance: number;
+  readonly income: readonly { readonly name: string; readonly lastWeek: number }[];
+  readonly expenses: readonly { readonly name: string; readonly lastWeek: number }[];
 }

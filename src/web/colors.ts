@@ -42,6 +42,17 @@ export function onColorsChanged(listener: () => void): void {
 /** By zone value; the first two are no zones to look at. */
 export const ZONE_COLORS = [null, null, "#8fd14f", "#3f9b3a", "#6ec6f5", "#2f7fd6", "#e8c53a", "#4fd0c4"];
 
+/** In the order of their values, from the first that is one to look at. */
+export const FIRST_ZONE = 2;
+export const ZONE_NAMES = [
+  "Homes, low",
+  "Homes, high",
+  "Shops, low",
+  "Shops, high",
+  "Industry",
+  "Offices",
+] as const;
+
 /** Growable buildings by service: the colours of the game, darker than the zone below. */
 export const GROWABLE_COLORS: Readonly<Record<string, string>> = {
   Residential: "#2e7d32",
@@ -52,4 +63,20 @@ export const GROWABLE_COLORS: Readonly<Record<string, string>> = {
 
 export const DEMAND_COLORS = { residential: "#4caf50", commercial: "#3d8fe0", workplace: "#d9b21a" } as const;
 
-export const NO_SERVICE_COLOR = "#8a8f8c";
+export const RUIN_COLOR = "#6d4c41";
+
+/** From bad to good, by hue. */
+const SCALE = [
+  [178, 24, 43],
+  [253, 219, 121],
+  [26, 120, 60],
+] as const;
+
+/** @param value 0 bad, 100 good */
+export function scaleColor(value: number): string {
+  const at = Math.min(Math.max(value, 0), 100) / 50;
+  const [from, to] = at < 1 ? [SCALE[0], SCALE[1]] : [SCALE[1], SCALE[2]];
+  const share = at < 1 ? at : at - 1;
+  const mix = (i: 0 | 1 | 2) => Math.round(from[i] + (to[i] - from[i]) * share);
+  return `rgb(${mix(0)} ${mix(1)} ${mix(2)})`;
+}

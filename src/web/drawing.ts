@@ -1,6 +1,6 @@
 /** How each kind of thing on the map is drawn. The context is in metres, with y to the north. */
-import type { BuildingRow, SegmentRow, TerrainGrid, ZoneBlockRow } from "./api.js";
-import { type Colors, ZONE_COLORS } from "./colors.js";
+import type { BuildingRow, LayerData, Place, SegmentRow, TerrainGrid, ZoneBlockRow } from "./api.js";
+import { type Colors, scaleColor, ZONE_COLORS } from "./colors.js";
 
 const CELL_METERS = 8;
 
@@ -156,4 +156,70 @@ export function drawBuildings(
     context.strokeRect(-width / 2, -length / 2, width, length);
     context.restore();
   }
+}
+
+const CROWD_METERS = 64;
+const FULL_CROWD = 16;
+const FAINTEST = 0.35;
+
+/** From afar: what stands in each square of ground as one colour, the stronger the more there is. */
+export function drawCrowds(
+  context: CanvasRenderingContext2D,
+  buildings: readonly BuildingRow[],
+  colorOf: (building: BuildingRow) => string,
+): void {
+  const squares = Map.groupBy(buildings, ({ position: { x, z } }) => {
+    return `${Math.floor(x / CROWD_METERS)}:${Math.floor(z / CROWD_METERS)}`;
+  });
+  for (const [key, inside] of squares) {
+    const [column, row] = key.split(":").map(Number) as [number, number];
+    const [[color] = [""]] = [...Map.groupBy(inside, colorOf)].sort(([, a], [, b]) => b.length - a.length);
+    context.fillStyle = color;
+    context.globalAlpha = Math.min(FAINTEST + inside.length / FULL_CROWD, 1);
+    context.fillRect(column * CROWD_METERS, row * CROWD_METERS, CROWD_METERS, CROWD_METERS);
+  }
+  context.globalAlpha = 1;
+}
+
+const LAYER_OPACITY = 0.7;
+
+/** Values of squares of ground, from red for bad to green for good. */
+export function drawLayer(context: CanvasRenderingContext2D, { cells, cellMeters, isGood }: LayerData): void {
+  context.globalAlpha = LAYER_OPACITY;
+  for (const { x, z, value } of cells) {
+    context.fillStyle = scaleColor(isGood ? value : 100 - value);
+    context.fillRect(x - cellMeters / 2, z - cellMeters / 2, cellMeters, cellMeters);
+  }
+  context.globalAlpha = 1;
+}
+
+/** The building that a place lies in, or the nearest segment within reach of it. */
+export function thingAt(
+  place: Place,
+  buildings: readonly BuildingRow[],
+  segments: readonly SegmentRow[],
+  reachMeters: number,
+): { kind: "building" | "segment"; id: number } | null {
+  const building = buildings.find((each) => isInside(place, each));
+  if (building) return { kind: "building", id: building.id };
+  const near = segments
+    .map(({ id, start, end }) => ({ id, away: distanceToLine(place, start, end) }))
+    .filter(({ away }) => away <= reachMeters)
+    .sort((a, b) => a.away - b.away);
+  return near[0] ? { kind: "segment", id: near[0].id } : null;
+}
+
+function isInside(place: Place, { position, angleDegrees, width, length }: BuildingRow): boolean {
+  const angle = (angleDegrees * Math.PI) / 180;
+  const [dx, dz] = [place.x - position.x, place.z - position.z];
+  const across = dx * Math.cos(angle) + dz * Math.sin(angle);
+  const along = -dx * Math.sin(angle) + dz * Math.cos(angle);
+  return Math.abs(across) <= (width * CELL_METERS) / 2 && Math.abs(along) <= (length * CELL_METERS) / 2;
+}
+
+function distanceToLine(place: Place, start: Place, end: Place): number {
+  const [dx, dz] = [end.x - start.x, end.z - start.z];
+  const along = ((place.x - start.x) * dx + (place.z - start.z) * dz) / (dx * dx + dz * dz || 1);
+  const t = Math.min(Math.max(along, 0), 1);
+  return Math.hypot(place.x - start.x - t * dx, place.z - start.z - t * dz);
 }

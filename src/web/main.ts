@@ -1,62 +1,91 @@
 /** The page: reads the city again and again, and shows it. */
 import {
+  BuildingTiles,
   EMPTY_PICTURE,
   type Health,
+  type LayerData,
   omission,
   type Picture,
   read,
+  readBuildings,
+  readIfOffered,
   readLand,
-  readLife,
-  readPlan,
+  readNetworkProblems,
+  readSegments,
+  readZones,
   type Summary,
 } from "./api.js";
+import { Details } from "./details.js";
 import { CityMap } from "./map.js";
-import { byId, Controls, followMessages, Layers } from "./panel.js";
+import { byId, Controls, DataChoice, followMessages, Layers } from "./panel.js";
 import { listProblems } from "./problems.js";
+import { showTown } from "./town.js";
 
 const EMBEDDED_INTERVAL_MS = 1000;
 /** A running game shows a line for every question it is asked. */
 const GAME_INTERVAL_MS = 5000;
 const ROUNDS_PER_LIFE = 3;
 
+const order = (work: () => Promise<void>) =>
+  void reportFailure(async () => {
+    await work();
+    await showSummary();
+  });
 const layers = new Layers(byId("layers"), () => map.redraw());
 const map = new CityMap(byId<HTMLCanvasElement>("map"), layers);
-const controls = new Controls(
-  (work) =>
-    void reportFailure(async () => {
-      await work();
-      await showSummary();
-    }),
-);
+const controls = new Controls(order);
+const details = new Details(order);
+const data = new DataChoice(() => void reportFailure(showLayer));
+const tiles = new BuildingTiles();
 let picture: Picture = EMPTY_PICTURE;
-let planIsStale = true;
 let landIsStale = true;
+/** Somebody built something: what stands in the city is to be read at once. */
+let lifeIsStale = true;
 let shownBuildIndex = -1;
+let shownNetwork = "";
+let shownZones = "";
 
 byId("zoom-in").addEventListener("click", () => map.view.zoomIn());
 byId("zoom-out").addEventListener("click", () => map.view.zoomOut());
 byId("fit").addEventListener("click", () => map.fit());
+map.onSelect = (selection) => details.select(selection);
 
 async function showSummary(): Promise<void> {
   const summary = await read<Summary>("/state/summary");
   controls.show(summary);
-  planIsStale ||= summary.buildIndex !== shownBuildIndex;
+  lifeIsStale ||= summary.buildIndex !== shownBuildIndex;
   shownBuildIndex = summary.buildIndex;
 }
 
-async function showPlan(): Promise<void> {
-  planIsStale = false;
-  show({ ...picture, ...(await readPlan()) });
-}
-
+/** Reads what changed, of that what the bridge can tell apart; in front of a game, all of it. */
 async function showLife(): Promise<void> {
-  show({ ...picture, ...(await readLife()) });
+  lifeIsStale = false;
+  const isChanged = await tiles.update();
+  const isTold = isChanged !== null;
+  const network = isTold ? String(tiles.networkRevision) : `built ${shownBuildIndex}`;
+  const zones = isTold ? String(tiles.zoneRevision) : network;
+  if (network !== shownNetwork) show({ ...picture, ...(await readSegments()) });
+  if (zones !== shownZones) show({ ...picture, ...(await readZones()) });
+  [shownNetwork, shownZones] = [network, zones];
+  if (isTold) {
+    const problems = [...tiles.problems(), ...(await readNetworkProblems())];
+    const buildings = isChanged ? tiles.buildings() : picture.buildings;
+    show({ ...picture, buildings, buildingTotal: buildings.length, problems });
+  } else {
+    show({ ...picture, ...(await readBuildings()) });
+  }
   listProblems(byId("problems"), picture.problems);
 }
 
 async function showLand(): Promise<void> {
   landIsStale = false;
   show({ ...picture, ...(await readLand()) });
+}
+
+async function showLayer(): Promise<void> {
+  const { chosen } = data;
+  const layer = chosen === "" ? null : await read<LayerData>(`/state/layer?layer=${chosen}`);
+  if (chosen === data.chosen) show({ ...picture, layer });
 }
 
 function show(next: Picture): void {
@@ -80,17 +109,20 @@ async function reportFailure(work: () => Promise<void>): Promise<boolean> {
 
 async function start(): Promise<void> {
   await showSummary();
-  await showPlan();
   await showLife();
   map.fit();
+  await showTown();
   await showLand();
+  data.offer((await readIfOffered<LayerData>("/state/layer?limit=0"))?.layers ?? null);
 }
 
 async function follow(round: number): Promise<void> {
   await showSummary();
-  const isLifeDue = planIsStale || round % ROUNDS_PER_LIFE === 0;
-  if (planIsStale) await showPlan();
-  if (isLifeDue) await showLife();
+  if (lifeIsStale || round % ROUNDS_PER_LIFE === 0) {
+    await showLife();
+    if (data.chosen !== "") await showLayer();
+    await showTown();
+  }
   if (landIsStale) await showLand();
 }
 
@@ -101,10 +133,10 @@ async function run(): Promise<void> {
     followMessages(
       byId("feed"),
       () => {
-        planIsStale = true;
+        lifeIsStale = true;
       },
       () => {
-        planIsStale = true;
+        lifeIsStale = true;
         landIsStale = true;
       },
     );

@@ -1,14 +1,18 @@
 /** The map: draws the picture of the city, layer over layer, at most once per frame. */
-import { EMPTY_PICTURE, type Picture, type Place } from "./api.js";
-import { colors, GROWABLE_COLORS, NO_SERVICE_COLOR, onColorsChanged } from "./colors.js";
+import { type BuildingRow, EMPTY_PICTURE, type Picture, type Place } from "./api.js";
+import { colors, GROWABLE_COLORS, onColorsChanged, RUIN_COLOR } from "./colors.js";
+import type { Selection } from "./details.js";
 import {
   drawBuildings,
+  drawCrowds,
   drawLand,
+  drawLayer,
   drawNetworks,
   drawZones,
   isHighway,
   type LineLayer,
   paintLand,
+  thingAt,
 } from "./drawing.js";
 import type { Layers } from "./panel.js";
 import { drawProblems } from "./problems.js";
@@ -18,6 +22,10 @@ const EMPTY_CITY_CORNERS: readonly Place[] = [
   { x: -700, z: -700 },
   { x: 700, z: 700 },
 ];
+
+/** Single buildings are told apart from here on. */
+const BUILDINGS_FROM_PIXELS_PER_METER = 0.12;
+const PICK_PIXELS = 8;
 
 export class CityMap {
   readonly view: View;
@@ -34,12 +42,20 @@ export class CityMap {
     this.#context = canvas.getContext("2d") as CanvasRenderingContext2D;
     this.view = new View(canvas, () => this.redraw());
     this.view.onFit = () => this.fit();
+    this.view.onPick = ({ x, z }) => {
+      const { buildings, segments } = this.#picture;
+      const reach = PICK_PIXELS / this.view.pixelsPerMeter;
+      this.onSelect(thingAt({ x, z }, buildings, segments, reach) ?? { kind: "ground", x, z });
+    };
     new ResizeObserver(() => this.redraw()).observe(canvas);
     onColorsChanged(() => {
       this.#land = null;
       this.redraw();
     });
   }
+
+  /** Called with what was clicked on. */
+  onSelect: (selection: Selection) => void = () => {};
 
   show(picture: Picture): void {
     if (picture.terrain !== this.#picture.terrain) this.#land = null;
@@ -49,10 +65,10 @@ export class CityMap {
 
   /** Moves to where the city is: the highway alone reaches from edge to edge. */
   fit(): void {
-    const { segments, growables, facilities } = this.#picture;
+    const { segments, buildings } = this.#picture;
     const places: Place[] = [
       ...segments.filter((segment) => !isHighway(segment)).flatMap(({ start, end }) => [start, end]),
-      ...[...growables, ...facilities].map(({ position }) => position),
+      ...buildings.map(({ position }) => position),
     ];
     this.view.fit(places.length > 0 ? places : EMPTY_CITY_CORNERS);
   }
@@ -84,14 +100,15 @@ export class CityMap {
       drawLand(context, picture.terrain, this.#land);
     }
     if (picture.zoneBlocks && layers.shows("zones")) drawZones(context, picture.zoneBlocks);
+    if (picture.layer) drawLayer(context, picture.layer);
     drawLines("roads");
-    if (layers.shows("buildings")) {
-      const colorOf = ({ service }: { service: string }) => GROWABLE_COLORS[service] ?? NO_SERVICE_COLOR;
-      drawBuildings(context, picture.growables, colorOf, palette.outline);
-    }
-    if (layers.shows("services")) {
-      drawBuildings(context, picture.facilities, () => palette.service, palette.outline);
-    }
+    const shown = picture.buildings.filter(({ service }) => {
+      return layers.shows(service in GROWABLE_COLORS ? "buildings" : "services");
+    });
+    const colorOf = ({ service, abandoned }: BuildingRow) =>
+      abandoned ? RUIN_COLOR : (GROWABLE_COLORS[service] ?? palette.service);
+    if (view.pixelsPerMeter < BUILDINGS_FROM_PIXELS_PER_METER) drawCrowds(context, shown, colorOf);
+    else drawBuildings(context, shown, colorOf, palette.outline);
     drawLines("water");
     drawLines("power");
     if (layers.shows("problems")) {

@@ -1,6 +1,14 @@
 /** What stands beside the map: clock, demand and speed; the layers; the messages. */
 import { command, type Summary } from "./api.js";
-import { colors, DEMAND_COLORS } from "./colors.js";
+import {
+  colors,
+  DEMAND_COLORS,
+  FIRST_ZONE,
+  GROWABLE_COLORS,
+  RUIN_COLOR,
+  ZONE_COLORS,
+  ZONE_NAMES,
+} from "./colors.js";
 
 /** @throws Error when the page has no such element */
 export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
@@ -82,32 +90,90 @@ function fillBar(row: HTMLElement, value: number): void {
   (row.querySelector("output") as HTMLElement).textContent = String(value);
 }
 
-const LAYERS = {
-  land: { label: "Terrain and water", shown: true, color: () => `rgb(${colors().water.join(" ")})` },
-  zones: { label: "Zones", shown: true, color: () => "#8fd14f" },
-  roads: { label: "Roads and paths", shown: true, color: () => colors().mediumRoad },
-  buildings: { label: "Buildings", shown: true, color: () => "#2e7d32" },
-  services: { label: "Services", shown: true, color: () => colors().service },
-  water: { label: "Water pipes", shown: false, color: () => colors().waterPipe },
-  power: { label: "Power lines", shown: false, color: () => colors().powerLine },
-  problems: { label: "Problems", shown: true, color: () => "#b3261e" },
+interface Key {
+  readonly label: string;
+  readonly color: () => string;
+}
+
+/** Layers of the map, and what their colours mean. */
+const LAYERS: Readonly<
+  Record<LayerName, { readonly label: string; readonly shown: boolean; readonly keys: readonly Key[] }>
+> = {
+  land: {
+    label: "Terrain and water",
+    shown: true,
+    keys: [
+      { label: "Water", color: () => `rgb(${colors().water.join(" ")})` },
+      { label: "Hills", color: () => `rgb(${colors().hill.join(" ")})` },
+    ],
+  },
+  zones: {
+    label: "Zones",
+    shown: true,
+    keys: ZONE_NAMES.map((label, i) => ({ label, color: () => ZONE_COLORS[i + FIRST_ZONE] ?? "" })),
+  },
+  roads: {
+    label: "Roads and paths",
+    shown: true,
+    keys: [
+      { label: "Small", color: () => colors().smallRoad },
+      { label: "Medium", color: () => colors().mediumRoad },
+      { label: "Large", color: () => colors().largeRoad },
+      { label: "Highway", color: () => colors().highway },
+      { label: "Path", color: () => colors().path },
+      { label: "Track", color: () => colors().track },
+    ],
+  },
+  buildings: {
+    label: "Buildings",
+    shown: true,
+    keys: [
+      { label: "Homes", color: () => GROWABLE_COLORS.Residential as string },
+      { label: "Shops", color: () => GROWABLE_COLORS.Commercial as string },
+      { label: "Industry", color: () => GROWABLE_COLORS.Industrial as string },
+      { label: "Offices", color: () => GROWABLE_COLORS.Office as string },
+      { label: "Given up", color: () => RUIN_COLOR },
+    ],
+  },
+  services: { label: "Services", shown: true, keys: [{ label: "Services", color: () => colors().service }] },
+  water: { label: "Water pipes", shown: false, keys: [{ label: "Pipes", color: () => colors().waterPipe }] },
+  power: { label: "Power lines", shown: false, keys: [{ label: "Lines", color: () => colors().powerLine }] },
+  problems: { label: "Problems", shown: true, keys: [{ label: "Problem", color: () => "#b3261e" }] },
 };
 
-export type LayerName = keyof typeof LAYERS;
+export type LayerName =
+  | "land"
+  | "zones"
+  | "roads"
+  | "buildings"
+  | "services"
+  | "water"
+  | "power"
+  | "problems";
 
-/** The layers of the map, and the boxes that show and hide them. */
+/** The layers of the map: the boxes that show and hide them, and what each colour of theirs means. */
 export class Layers {
   readonly #boxes = new Map<LayerName, HTMLInputElement>();
 
   /** @param onChange called when a layer appears or disappears */
   constructor(list: HTMLElement, onChange: () => void) {
-    for (const [name, { label, shown, color }] of Object.entries(LAYERS)) {
+    for (const [name, { label, shown, keys }] of Object.entries(LAYERS)) {
       const box = element("input", { type: "checkbox", checked: shown });
       box.addEventListener("change", onChange);
       this.#boxes.set(name as LayerName, box);
-      const swatch = element("span", { className: "swatch" });
-      swatch.style.background = color();
-      list.append(element("li", {}, element("label", {}, box, swatch, label)));
+      const own = keys.length === 1 ? keys.map(swatchOf) : [];
+      const legend =
+        keys.length === 1
+          ? []
+          : keys.map((key) => element("span", { className: "key" }, swatchOf(key), key.label));
+      list.append(
+        element(
+          "li",
+          {},
+          element("label", {}, box, ...own, label),
+          element("div", { className: "legend" }, ...legend),
+        ),
+      );
     }
   }
 
@@ -119,6 +185,41 @@ export class Layers {
   offer(name: LayerName, isOffered: boolean): void {
     const item = this.#boxes.get(name)?.closest("li");
     if (item) item.hidden = !isOffered;
+  }
+}
+
+function swatchOf({ color }: Key): HTMLElement {
+  const swatch = element("span", { className: "swatch" });
+  swatch.style.background = color();
+  return swatch;
+}
+
+/** The choice of the data that lies over the map, and what its colours mean. */
+export class DataChoice {
+  readonly #select = byId<HTMLSelectElement>("data");
+
+  /** @param onChange called when another layer is chosen */
+  constructor(onChange: () => void) {
+    this.#select.addEventListener("change", () => {
+      byId("scale").hidden = this.chosen === "";
+      onChange();
+    });
+  }
+
+  /** Empty for none. */
+  get chosen(): string {
+    return this.#select.value;
+  }
+
+  /** Null where the bridge tells of no data. */
+  offer(layers: readonly string[] | null): void {
+    byId("data-section").hidden = layers === null;
+    for (const name of layers ?? []) {
+      const words = name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+      this.#select.append(
+        element("option", { value: name, textContent: words.replace(/^./, (a) => a.toUpperCase()) }),
+      );
+    }
   }
 }
 

@@ -6,6 +6,8 @@ const MAX_PIXELS_PER_METER = 12;
 const ZOOM_STEP = 1.3;
 const PAN_STEP_PIXELS = 60;
 const FIT_MARGIN_METERS = 60;
+/** A pointer that moved no further was not dragged. */
+const CLICK_PIXELS = 4;
 
 export class View {
   readonly #canvas: HTMLCanvasElement;
@@ -32,6 +34,8 @@ export class View {
 
   /** Called by the key 0 as by the button. */
   onFit: () => void = () => {};
+  /** Called with the place that was clicked on, without dragging, or with the middle of the map on Enter. */
+  onPick: (place: Place) => void = () => {};
 
   readonly #keys: Readonly<Record<string, () => void>> = {
     ArrowLeft: () => this.#pan(PAN_STEP_PIXELS, 0),
@@ -42,6 +46,7 @@ export class View {
     "=": () => this.zoomIn(),
     "-": () => this.zoomOut(),
     "0": () => this.onFit(),
+    Enter: () => this.onPick(this.#center),
   };
 
   zoomIn(): void {
@@ -87,6 +92,14 @@ export class View {
     context.setTransform(unitX, 0, 0, unitY, x, y);
   }
 
+  /** The place under a point of the canvas. */
+  #placeAt(x: number, y: number): Place {
+    return {
+      x: this.#center.x + (x - this.#canvas.clientWidth / 2) / this.pixelsPerMeter,
+      z: this.#center.z - (y - this.#canvas.clientHeight / 2) / this.pixelsPerMeter,
+    };
+  }
+
   #pan(rightPixels: number, downPixels: number): void {
     this.#center = {
       x: this.#center.x - rightPixels / this.pixelsPerMeter,
@@ -110,9 +123,11 @@ export class View {
   #listenToPointers(): void {
     const canvas = this.#canvas;
     const pointers = new Map<number, PointerEvent>();
+    let pressed: PointerEvent | null = null;
     canvas.addEventListener("pointerdown", (event) => {
       canvas.setPointerCapture(event.pointerId);
       pointers.set(event.pointerId, event);
+      pressed = pointers.size === 1 ? event : null;
       canvas.classList.add("dragged");
     });
     canvas.addEventListener("pointermove", (event) => {
@@ -128,7 +143,14 @@ export class View {
       pointers.delete(event.pointerId);
       canvas.classList.toggle("dragged", pointers.size > 0);
     };
-    canvas.addEventListener("pointerup", release);
+    canvas.addEventListener("pointerup", (event) => {
+      const { offsetX, offsetY } = event;
+      const isClick =
+        pressed && Math.hypot(offsetX - pressed.offsetX, offsetY - pressed.offsetY) <= CLICK_PIXELS;
+      if (isClick) this.onPick(this.#placeAt(offsetX, offsetY));
+      pressed = null;
+      release(event);
+    });
     canvas.addEventListener("pointercancel", release);
   }
 }

@@ -138,6 +138,83 @@ describe("the page of the city", function () {
     );
   });
 
+  it("keeps all buildings at every zoom, as squares from afar", async () => {
+    await page.locator("#map").focus();
+    for (let i = 0; i < 8; i++) await page.keyboard.press("-");
+    for (const layer of ["Zones", "Terrain and water", "Problems", "Services"]) {
+      await page.getByRole("checkbox", { name: layer }).uncheck();
+    }
+    const green = async () => (await page.evaluate(hueCount("Residential"))) as number;
+    await eventually(green, (pixels) => pixels > 4);
+    await page.getByLabel("Buildings").uncheck();
+    await eventually(green, (pixels) => pixels === 0);
+  });
+
+  it("reads again only what changed", async () => {
+    const asked: string[] = [];
+    page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+    const times = (path: string) => asked.filter((each) => each === path).length;
+    await eventually(
+      async () => times("/state/map-tiles"),
+      (rounds) => rounds >= 3,
+    );
+    expect([times("/state/networks"), times("/state/zone-blocks"), times("/state/growables")]).to.deep.equal([
+      0, 0, 0,
+    ]);
+    await bridge.client.road(400, 300, 520, 300);
+    await eventually(
+      async () => times("/state/networks"),
+      (rounds) => rounds >= 1,
+    );
+  });
+
+  it("tells what was clicked on, and does nothing destructive unasked", async () => {
+    const turbine = facility("Wind Turbine");
+    await clickAt(140, 60);
+    await page.getByText(`Wind Turbine (Building ${turbine})`).waitFor();
+    const stands = () => bridge.city.building(turbine) !== undefined;
+    await page.getByRole("button", { name: "Bulldoze" }).click();
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await page.locator("#confirm").waitFor({ state: "hidden" });
+    expect(stands()).to.equal(true);
+    await page.getByRole("button", { name: "Bulldoze" }).click();
+    await page.getByRole("button", { name: "Yes, do it" }).click();
+    await eventually(
+      async () => stands(),
+      (still) => !still,
+    );
+    await clickAt(400, 200);
+    await page.getByText(/\(Segment \d+\)$/).waitFor();
+    await clickAt(600, 200);
+    await page.getByText("Ground at").waitFor();
+    await page.locator("#details-body").getByText("Police").waitFor();
+  });
+
+  it("shows money, its course, and what citizens say", async () => {
+    await page.getByRole("img", { name: /^Citizens over 2 weeks: Citizens \d/ }).waitFor();
+    await page.getByRole("img", { name: /^Demand over 2 weeks: Homes \d+, Shops \d+, Work \d+/ }).waitFor();
+    const { balance } = await bridge.client.state("/state/budget");
+    expect(await page.textContent("#balance")).to.equal(Math.round(balance).toLocaleString("en"));
+    await page.getByRole("row", { name: /^Electricity \d/ }).waitFor();
+    const { chirps } = await bridge.client.state("/state/chirps");
+    await page.getByText(chirps[0].text).first().waitFor();
+  });
+
+  it("lays data over the map, with a scale", async () => {
+    const good = async () => (await page.evaluate(hueCount("Good"))) as number;
+    const before = await good();
+    await page.getByRole("combobox", { name: "Data" }).selectOption("power");
+    await eventually(good, (pixels) => pixels > before + 500);
+    expect(await page.locator("#scale").isVisible()).to.equal(true);
+    for (const name of ["landValue", "pollution", "water", "fire"]) {
+      const answered = page.waitForResponse((response) => response.url().includes(`layer=${name}`));
+      await page.getByRole("combobox", { name: "Data" }).selectOption(name);
+      expect((await answered).status()).to.equal(200);
+    }
+    await page.getByRole("combobox", { name: "Data" }).selectOption("");
+    await eventually(good, (pixels) => pixels <= before + 500);
+  });
+
   it("lists problems by name", async () => {
     bridge.city.apply({ type: "set-building-active", id: facility("Wind Turbine"), active: false });
     await page.getByText(/^Turned off: 1$/).waitFor();
@@ -200,12 +277,48 @@ describe("the page of the city", function () {
     await game.close();
   });
 
+  /** Clicks on a place of the city, which the page shows whole. */
+  async function clickAt(x: number, z: number): Promise<void> {
+    const box = (await page.locator("#map").boundingBox()) as { width: number; height: number };
+    const places = [
+      ...bridge.city
+        .segments()
+        .filter(({ prefab }) => !prefab.name.startsWith("Highway"))
+        .flatMap(({ start, end }) => [start, end]),
+      ...bridge.city.buildings().map(({ position }) => position),
+    ];
+    const middle = (values: number[]) => (Math.min(...values) + Math.max(...values)) / 2;
+    const extent = (values: number[]) => Math.max(...values) - Math.min(...values) + 120;
+    const [xs, zs] = [places.map((place) => place.x), places.map((place) => place.z)];
+    const scale = Math.min(box.width / extent(xs), box.height / extent(zs));
+    const position = {
+      x: box.width / 2 + (x - middle(xs)) * scale,
+      y: box.height / 2 - (z - middle(zs)) * scale,
+    };
+    await page.getByRole("button", { name: "Whole city" }).click();
+    await page.locator("#map").click({ position });
+  }
+
   function facility(prefab: string): number {
     const found = bridge.city.buildings().find((building) => building.prefab.name === prefab);
     if (!found) throw new Error(`the town has no ${prefab}`);
     return found.id;
   }
 });
+
+/** Counts pixels that lean to a colour, however faint: green of homes, or of what is good. */
+function hueCount(what: "Residential" | "Good"): string {
+  const least = what === "Good" ? 30 : 12;
+  return `(() => {
+    const canvas = document.getElementById("map");
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    let count = 0;
+    for (let i = 0; i < data.length; i += 4) {
+      if (data[i + 1] - data[i] > ${least} && data[i + 1] - data[i + 2] > ${least}) count++;
+    }
+    return count;
+  })()`;
+}
 
 describe("what the page reads beside the interface of the game", () => {
   const bridge = bridgeForEach({ map: "empty" });
@@ -251,7 +364,9 @@ describe("what the page reads beside the interface of the game", () => {
 async function startPlainGame(cityUrl: string): Promise<{ url: string; close: () => Promise<unknown> }> {
   const server = createServer(async (request, response) => {
     const url = request.url ?? "";
-    if (/^\/(overlay|state\/(terrain|zone-blocks))/.test(url)) {
+    if (
+      /^\/(overlay|state\/(terrain|zone-blocks|map-tiles|layer|coverage|budget|buildings|segments))/.test(url)
+    ) {
       response.writeHead(404).end('{"ok":false,"error":"Not found"}');
     } else if (url.startsWith("/health")) {
       response.end('{"ok":true,"mod":"Skylines Agent Bridge","levelLoaded":true,"port":32123}');

@@ -178,9 +178,9 @@ export function largeCity(): SimulatedCity {
     for (let x = -3440; x < 560; x += 800) city.apply(road(x, z, x + 800, z, "Water Pipe"));
     if (z < 2400) city.apply(road(-3440, z, -3440, z + 80, "Water Pipe"));
     place(city, "Water Tower", -3470, z);
-    place(city, "Inland Water Treatment Plant 01", -3480, z + 40);
+    place(city, "Inland Water Treatment Plant 01", -3520, z + 40);
   }
-  place(city, "Fusion Power Plant", -3500, -2040);
+  place(city, "Fusion Power Plant", -3500, -2072);
   for (const block of city.world.blocks.all()) {
     if (block.id % 2 === 0) block.cells.fill(block.id % 14 === 0 ? 4 : block.id % 14 === 2 ? 6 : 2);
   }

@@ -1,0 +1,79 @@
+/** Small charts of the course of the city: lines over the latest weeks, with their last values in words. */
+import type { Sample } from "./api.js";
+import { DEMAND_COLORS } from "./colors.js";
+import { element } from "./panel.js";
+
+interface Line {
+  readonly label: string;
+  readonly color: string;
+  readonly of: (sample: Sample) => number;
+}
+
+interface Chart {
+  readonly title: string;
+  readonly lines: readonly Line[];
+}
+
+const CHARTS: readonly Chart[] = [
+  { title: "Citizens", lines: [{ label: "Citizens", color: "var(--accent)", of: (week) => week.citizens }] },
+  {
+    title: "Money",
+    lines: [
+      { label: "Income", color: "#2e8b57", of: (week) => week.income },
+      { label: "Expenses", color: "#c0392b", of: (week) => week.expenses },
+    ],
+  },
+  { title: "Balance", lines: [{ label: "Balance", color: "#8e6bbf", of: (week) => week.balance }] },
+  {
+    title: "Demand",
+    lines: [
+      { label: "Homes", color: DEMAND_COLORS.residential, of: (week) => week.residentialDemand },
+      { label: "Shops", color: DEMAND_COLORS.commercial, of: (week) => week.commercialDemand },
+      { label: "Work", color: DEMAND_COLORS.workplace, of: (week) => week.workplaceDemand },
+    ],
+  },
+];
+
+const WIDTH = 220;
+const HEIGHT = 48;
+const SVG = "http://www.w3.org/2000/svg";
+
+/** @param weeks oldest first */
+export function showCharts(place: HTMLElement, weeks: readonly Sample[]): void {
+  place.replaceChildren(...CHARTS.map((chart) => figureOf(chart, weeks)));
+}
+
+function figureOf({ title, lines }: Chart, weeks: readonly Sample[]): HTMLElement {
+  const values = weeks.flatMap((week) => lines.map(({ of }) => of(week)));
+  const low = Math.min(0, ...values);
+  const high = Math.max(1, ...values);
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
+  svg.setAttribute("role", "img");
+  const last = weeks.at(-1);
+  const words = last
+    ? lines.map(({ label, of }) => `${label} ${inFigures(of(last))}`).join(", ")
+    : "no week yet";
+  svg.setAttribute("aria-label", `${title} over ${weeks.length} weeks: ${words}`);
+  for (const { color, of } of lines) {
+    const line = document.createElementNS(SVG, "polyline");
+    const points = weeks.map((week, i) => {
+      const x = (i / Math.max(weeks.length - 1, 1)) * WIDTH;
+      const y = HEIGHT - 1 - ((of(week) - low) / (high - low)) * (HEIGHT - 2);
+      return `${x.toFixed(1)},${y.toFixed(1)}`;
+    });
+    line.setAttribute("points", points.join(" "));
+    line.setAttribute("stroke", color);
+    svg.append(line);
+  }
+  const keys = lines.map(({ label, color, of }) => {
+    const swatch = element("span", { className: "swatch" });
+    swatch.style.background = color;
+    return element("span", { className: "key" }, swatch, `${label} ${last ? inFigures(of(last)) : "–"}`);
+  });
+  return element("figure", {}, element("figcaption", {}, ...keys), svg);
+}
+
+export function inFigures(value: number): string {
+  return Math.round(value).toLocaleString("en");
+}

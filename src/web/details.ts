@@ -1,0 +1,155 @@
+/** What was clicked on, in full, and what can be done to it: destructive commands are confirmed. */
+import { command, readIfOffered } from "./api.js";
+import { inFigures } from "./charts.js";
+import { byId, element } from "./panel.js";
+
+export type Selection =
+  | { readonly kind: "building" | "segment"; readonly id: number }
+  | { readonly kind: "ground"; readonly x: number; readonly z: number };
+
+type Facts = Readonly<Record<string, unknown>>;
+
+/** By their keys in the answers; what a thing does not have is left out. */
+const BUILDING_FACTS: Readonly<Record<string, string>> = {
+  service: "Service",
+  levelName: "Level",
+  problems: "Problems",
+  residents: "Residents",
+  households: "Households",
+  homes: "Homes",
+  workers: "Workers",
+  jobs: "Jobs",
+  visitors: "Visitors",
+  goods: "Goods",
+  happiness: "Happiness",
+  health: "Health",
+  landValue: "Land value",
+  crime: "Crime",
+  garbage: "Rubbish",
+  power: "Power",
+  water: "Water",
+  sewage: "Drains",
+  load: "Load",
+  capacity: "Capacity",
+  taxRate: "Tax, %",
+};
+const SEGMENT_FACTS: Readonly<Record<string, string>> = {
+  displayName: "Kind",
+  problems: "Problems",
+  lengthMeters: "Length, m",
+  lanes: "Lanes",
+  crossesWithoutNode: "Crosses without a node",
+};
+
+/** The panel of what is selected. */
+export class Details {
+  readonly #order: (work: () => Promise<void>) => void;
+  #selection: Selection | null = null;
+
+  /** @param order does what a button asks for, and tells the person when that fails */
+  constructor(order: (work: () => Promise<void>) => void) {
+    this.#order = order;
+  }
+
+  select(selection: Selection): void {
+    this.#selection = selection;
+    this.#order(() => this.refresh());
+  }
+
+  async refresh(): Promise<void> {
+    const selection = this.#selection;
+    if (!selection) return;
+    const made = selection.kind === "ground" ? await groundOf(selection) : await this.#thing(selection);
+    if (selection !== this.#selection) return;
+    const section = byId("details");
+    section.hidden = false;
+    byId("details-body").replaceChildren(...made);
+  }
+
+  async #thing({ kind, id }: { kind: "building" | "segment"; id: number }): Promise<Node[]> {
+    const facts = await readIfOffered<Facts>(`/state/${kind}s/${id}`);
+    const name = `${kind === "building" ? "Building" : "Segment"} ${id}`;
+    if (!facts) return [element("p", { textContent: `${name}: nothing is known of it.` })];
+    const title = element("h3", { textContent: `${String(facts.name || facts.displayName)} (${name})` });
+    const list = factList(facts, kind === "building" ? BUILDING_FACTS : SEGMENT_FACTS);
+    const entityType = kind === "building" ? "building" : "netSegment";
+    const bulldoze = button("Bulldoze", () =>
+      this.#confirmed(`Bulldoze ${name}? This cannot be undone.`, () =>
+        command("bulldoze", { entityType, id }).then(() => this.#close()),
+      ),
+    );
+    if (kind === "segment") return [title, list, bulldoze];
+    const active = facts.active === true;
+    const turn = button(active ? "Switch off" : "Switch on", () => {
+      const act = async () => {
+        await command("set-building-active", { id, active: !active });
+        await this.refresh();
+      };
+      if (active) this.#confirmed(`Switch off ${name}? What it serves goes without.`, act);
+      else this.#order(act);
+    });
+    return [title, list, turn, bulldoze];
+  }
+
+  #close(): void {
+    this.#selection = null;
+    byId("details").hidden = true;
+  }
+
+  /** Asks first; nothing happens on any answer but yes. */
+  #confirmed(question: string, act: () => Promise<void>): void {
+    const dialog = byId<HTMLDialogElement>("confirm");
+    byId("confirm-question").textContent = question;
+    dialog.returnValue = "";
+    dialog.addEventListener("close", () => dialog.returnValue === "yes" && this.#order(act), { once: true });
+    dialog.showModal();
+  }
+}
+
+function button(label: string, onClick: () => void): HTMLElement {
+  const made = element("button", { type: "button", textContent: label });
+  made.addEventListener("click", onClick);
+  return made;
+}
+
+function factList(facts: Facts, labels: Readonly<Record<string, string>>): HTMLElement {
+  const known = Object.entries(labels).filter(([key]) => isTold(facts[key]));
+  return element(
+    "dl",
+    {},
+    ...known.flatMap(([key, label]) => [
+      element("dt", { textContent: label }),
+      element("dd", { textContent: inWords(facts[key]) }),
+    ]),
+  );
+}
+
+function isTold(value: unknown): boolean {
+  return (
+    value !== undefined && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0)
+  );
+}
+
+function inWords(value: unknown): string {
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "number") return inFigures(value);
+  return Array.isArray(value) ? value.join(", ") : String(value);
+}
+
+interface CoverageAnswer {
+  readonly samples: readonly {
+    readonly services: readonly { readonly service: string; readonly quality: number }[];
+  }[];
+}
+
+/** How each service reaches a place. */
+async function groundOf({ x, z }: { x: number; z: number }): Promise<Node[]> {
+  const answer = await readIfOffered<CoverageAnswer>(`/state/coverage?x=${x.toFixed(1)}&z=${z.toFixed(1)}`);
+  const title = element("h3", { textContent: `Ground at ${x.toFixed(0)}, ${z.toFixed(0)}` });
+  const services = answer?.samples[0]?.services ?? [];
+  const facts = services.map(({ service, quality }) => [service, `${Math.round(quality * 100)} %`] as const);
+  const labels = Object.fromEntries(
+    facts.map(([service]) => [service, service.replace(/^./, (letter) => letter.toUpperCase())]),
+  );
+  return [title, factList(Object.fromEntries(facts), labels)];
+}
