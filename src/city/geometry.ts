@@ -122,15 +122,16 @@ export function footprintsOverlap(a: Footprint, b: Footprint, toleranceMeters: n
   });
 }
 
-/** Opposite corners stand first and last. */
+/** In order around the footprint. */
 export function cornersOf({ position: { x, z }, angleDegrees, prefab }: Footprint): GroundPoint[] {
   const angle = (angleDegrees * Math.PI) / 180;
   const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
   const [halfWidth, halfLength] = [(prefab.width * CELL_METERS) / 2, (prefab.length * CELL_METERS) / 2];
-  return [-1, 1].flatMap((across) =>
-    [-1, 1].map((along) => {
-      const [w, l] = [across * halfWidth, along * halfLength];
-      return { x: x + w * cos - l * sin, z: z + w * sin + l * cos };
-    }),
-  );
+  const corner = (w: number, l: number) => ({ x: x + w * cos - l * sin, z: z + w * sin + l * cos });
+  return [
+    corner(-halfWidth, -halfLength),
+    corner(-halfWidth, halfLength),
+    corner(halfWidth, halfLength),
+    corner(halfWidth, -halfLength),
+  ];
 }

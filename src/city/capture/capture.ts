@@ -57,7 +57,7 @@ export async function capture(city: City, query: Query): Promise<Capture> {
     startedMs = performance.now();
   }
   const raster = step.value;
-  const distinctColors = new Set(raster.pixels).size;
+  const distinctColors = countColors(raster.pixels);
   if (distinctColors < 2 && !query.flag("allowBlank", false)) {
     throw new FieldError(
       `Nothing is to be seen at ${center.x}, ${center.z}; allowBlank=true sends it all the same`,
@@ -65,6 +65,12 @@ export async function capture(city: City, query: Query): Promise<Capture> {
   }
   const png = await encodePng({ width: pixels, height: pixels, pixels: raster.pixels, palette: PALETTE });
   return { png, mode, distinctColors };
+}
+
+function countColors(pixels: Uint8Array): number {
+  const seen = new Uint8Array(PALETTE.length);
+  for (const color of pixels) seen[color] = 1;
+  return seen.reduce((sum, each) => sum + each, 0);
 }
 
 function clamp(value: number, { least, most }: { least: number; most: number }): number {

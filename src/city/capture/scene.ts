@@ -1,5 +1,5 @@
 /** What of the city a captured map shows, in the order in which it is painted. */
-import type { Building, City, NetSegment } from "../game.js";
+import type { Building, City, NetworkPrefab, ZoneBlock } from "../game.js";
 import { boxAround, boxesTouch, CELL_METERS, cornersOf, squareAround } from "../geometry.js";
 import { FLAG, type Layer, ZONES } from "../terms.js";
 import { colorOf, groundColor, scaleColor, type Thing, waterColor } from "./palette.js";
@@ -10,6 +10,9 @@ interface Filling {
   readonly color: number;
 }
 
+/** Works out some fillings later, from copies: the city may have changed by then. */
+type Work = () => readonly Filling[];
+
 /** How far beyond the picture something may stand and still show. */
 const MARGIN_METERS = 80;
 
@@ -19,8 +22,11 @@ const MARGIN_METERS = 80;
  */
 export function* paint(city: City, frame: Frame, layer: Layer | null): Generator<void, Raster> {
   const raster = new Raster(frame);
-  const fillings = layer ? layerFillings(city, frame, layer) : zoneFillings(city, frame);
-  fillings.push(...networkFillings(city, raster), ...buildingFillings(city, frame, layer !== null));
+  const works = [
+    ...(layer ? layerWorks(city, frame, layer) : zoneWorks(city, frame)),
+    ...networkWorks(city, raster),
+    ...buildingWorks(city, frame, layer !== null),
+  ];
   // From here on nothing of the city is looked at but its ground, which never changes.
   const { groundHeight, mapHalfMeters } = city;
   yield* paintGround(raster, (x, z) => {
@@ -28,9 +34,9 @@ export function* paint(city: City, frame: Frame, layer: Layer | null): Generator
     const ground = groundHeight(x, z);
     return { ground, depth: city.surfaceHeight(x, z) - ground };
   });
-  for (const [i, { shape, color }] of fillings.entries()) {
-    raster.fill(shape, color);
-    if (i % 64 === 63) yield;
+  for (const work of works) {
+    for (const { shape, color } of work()) raster.fill(shape, color);
+    yield;
   }
   return raster;
 }
@@ -40,6 +46,8 @@ const PLAIN_METERS = 60;
 const HILL_METERS = 60;
 const DEEP_METERS = 20;
 const PIXELS_PER_PIECE = 2048;
+/** Of a zone block; its stored position lies this many cells from its first ones, both ways. */
+const COLUMNS = 4;
 
 function* paintGround(
   raster: Raster,
@@ -67,43 +75,55 @@ const ZONE_THINGS: readonly (Thing | null)[] = ZONES.map((zone): Thing | null =>
 });
 
 /** The older block owns the ground where blocks overlap, so it is painted last. */
-function zoneFillings(city: City, frame: Frame): Filling[] {
+function zoneWorks(city: City, frame: Frame): Work[] {
   const view = viewOf(frame);
-  const fillings: Filling[] = [];
-  for (const { position, angleRadians, rows, cells } of city.zoneBlocks().toReversed()) {
-    if (!boxesTouch(squareAround(position, 0), view)) continue;
-    const [cos, sin] = [Math.cos(angleRadians), Math.sin(angleRadians)];
-    const at = (depth: number, along: number) => ({
-      x: position.x + CELL_METERS * (depth * cos + along * sin),
-      z: position.z + CELL_METERS * (depth * sin - along * cos),
+  return city
+    .zoneBlocks()
+    .filter(({ position }) => boxesTouch(squareAround(position, 0), view))
+    .reverse()
+    .map(({ position, angleRadians, rows, cells }): Work => {
+      const copied = cells.slice();
+      return () => zoneFillings({ position, angleRadians, rows, cells: copied });
     });
-    const quad = (depth: number, along: number, columns: number, lines: number) => [
-      at(depth, along),
-      at(depth + columns, along),
-      at(depth + columns, along + lines),
-      at(depth, along + lines),
-    ];
-    const [first] = cells;
-    if (cells.every((cell) => cell === first)) {
-      const thing = ZONE_THINGS[first ?? 0];
-      if (thing) fillings.push({ shape: quad(-4, -4, 4, rows), color: colorOf(thing) });
-      continue;
-    }
-    for (let row = 0; row < rows; row++) {
-      for (let column = 0; column < 4; column++) {
-        const thing = ZONE_THINGS[cells[row * 4 + column] ?? 0];
-        if (!thing) continue;
-        fillings.push({ shape: quad(column - 4, row - 4, 1, 1), color: colorOf(thing) });
-      }
-    }
-  }
-  return fillings;
 }
 
-function layerFillings(city: City, frame: Frame, layer: Layer): Filling[] {
+/** One shape for a block of one zone, else one for each cell. */
+function zoneFillings({
+  position,
+  angleRadians,
+  rows,
+  cells,
+}: Pick<ZoneBlock, "position" | "angleRadians" | "rows" | "cells">): Filling[] {
+  const [cos, sin] = [Math.cos(angleRadians), Math.sin(angleRadians)];
+  const at = (depth: number, along: number) => ({
+    x: position.x + CELL_METERS * (depth * cos + along * sin),
+    z: position.z + CELL_METERS * (depth * sin - along * cos),
+  });
+  const fill = (
+    thing: Thing | null | undefined,
+    depth: number,
+    along: number,
+    columns: number,
+    lines: number,
+  ) => {
+    if (!thing) return [];
+    const [far, end] = [depth + columns, along + lines];
+    return [
+      { shape: [at(depth, along), at(far, along), at(far, end), at(depth, end)], color: colorOf(thing) },
+    ];
+  };
+  const [first] = cells;
+  if (cells.every((cell) => cell === first))
+    return fill(ZONE_THINGS[first ?? 0], -COLUMNS, -COLUMNS, COLUMNS, rows);
+  return [...cells].flatMap((cell, i) => {
+    return fill(ZONE_THINGS[cell], (i % COLUMNS) - COLUMNS, Math.floor(i / COLUMNS) - COLUMNS, 1, 1);
+  });
+}
+
+function layerWorks(city: City, frame: Frame, layer: Layer): Work[] {
   const { cellMeters, isGood, values } = city.layer(layer);
   const view = viewOf(frame);
-  return values.flatMap(({ x, z, value }): Filling[] => {
+  return values.flatMap(({ x, z, value }): Work[] => {
     if (!boxesTouch(squareAround({ x, z }, cellMeters / 2), view)) return [];
     const half = cellMeters / 2;
     const shape = [
@@ -112,27 +132,23 @@ function layerFillings(city: City, frame: Frame, layer: Layer): Filling[] {
       { x: x + half, z: z + half },
       { x: x - half, z: z + half },
     ];
-    return [{ shape, color: scaleColor(isGood ? value / 100 : 1 - value / 100) }];
+    return [() => [{ shape, color: scaleColor(isGood ? value / 100 : 1 - value / 100) }]];
   });
 }
 
-function networkFillings(city: City, raster: Raster): Filling[] {
+function networkWorks(city: City, raster: Raster): Work[] {
   const view = viewOf(raster.frame);
   const visible = city.segments().filter((segment) => boxesTouch(boxAround(segment, 0), view));
   const below = visible.filter(({ prefab }) => prefab.service === "Road");
   const above = visible.filter(({ prefab }) => prefab.service !== "Road");
-  return [...below, ...above].map((segment) => {
-    const least = raster.metersPerPixel * (segment.prefab.service === "Road" ? 1.2 : 1.5);
-    const width = segment.prefab.service === "Road" ? segment.prefab.widthMeters * 0.75 : 3;
-    return {
-      shape: stripe(segment.start, segment.end, Math.max(width, least)),
-      color: colorOf(thingOf(segment)),
-    };
+  return [...below, ...above].map(({ prefab, start, end }): Work => {
+    const least = raster.metersPerPixel * (prefab.service === "Road" ? 1.2 : 1.5);
+    const width = prefab.service === "Road" ? prefab.widthMeters * 0.75 : 3;
+    return () => [{ shape: stripe(start, end, Math.max(width, least)), color: colorOf(thingOf(prefab)) }];
   });
 }
 
-function thingOf({ prefab }: NetSegment): Thing {
-  const { name, service } = prefab;
+function thingOf({ name, service }: NetworkPrefab): Thing {
   if (service === "Water") return name.startsWith("Heating") ? "heatPipe" : "waterPipe";
   if (service === "Electricity") return "powerLine";
   if (service === "PublicTransport") return "track";
@@ -142,15 +158,15 @@ function thingOf({ prefab }: NetSegment): Thing {
   return name.startsWith("Medium") ? "mediumRoad" : "smallRoad";
 }
 
-function buildingFillings(city: City, frame: Frame, isPlain: boolean): Filling[] {
+function buildingWorks(city: City, frame: Frame, isPlain: boolean): Work[] {
   const view = viewOf(frame);
   return city
     .buildings()
     .filter(({ position, prefab }) => !prefab.helper && boxesTouch(squareAround(position, 0), view))
-    .map((building) => {
-      const [a, b, c, d] = cornersOf(building);
-      const shape = [a, b, d, c].filter((corner) => corner !== undefined);
-      return { shape, color: colorOf(isPlain ? "plain" : kindOf(building)) };
+    .map((building): Work => {
+      const { position, angleDegrees, prefab } = building;
+      const color = colorOf(isPlain ? "plain" : kindOf(building));
+      return () => [{ shape: cornersOf({ position, angleDegrees, prefab }), color }];
     });
 }
 

@@ -13,7 +13,7 @@ import {
   squareAround,
 } from "../../geometry.js";
 import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
-import { createNode, createSegment, isCompatible, MAX_SEGMENTS_PER_NODE } from "../fabric/network.js";
+import { createNode, createSegments, isCompatible, MAX_SEGMENTS_PER_NODE } from "../fabric/network.js";
 import { requireFunds } from "../life/finance.js";
 import { reportFirstRoad } from "../life/messages.js";
 import type { SimNode, SimSegment } from "../state/entities.js";
@@ -93,14 +93,20 @@ export function planNetwork(
 /** Builds what a plan holds: nodes, then segments. */
 export function buildPlan(world: World, { ends, links, cost }: NetworkPlan, name: string): readonly number[] {
   const hadStreets = world.blocks.size > 0;
-  const [prefab] = links.map((link) => link.prefab);
+  const prefab = links[0]?.prefab;
   for (const end of ends) {
     const { x, z } = end.point;
     if (prefab) end.node ??= createNode(world, prefab, { x, y: world.terrain.surfaceHeight(x, z), z }, false);
   }
-  const segments = links.map((link) => {
-    return createSegment(world, link.prefab, link.from.node as SimNode, link.to.node as SimNode, name);
-  });
+  const segments = createSegments(
+    world,
+    links.map(({ prefab, from, to }) => ({
+      prefab,
+      start: from.node as SimNode,
+      end: to.node as SimNode,
+      name,
+    })),
+  );
   world.ledger.book("Construction", cost);
   const [first] = segments;
   if (first?.prefab.zoning && !hadStreets) reportFirstRoad(world, first.name);

@@ -76,14 +76,35 @@ export function createNode(
   return node;
 }
 
-/** @param name empty for a generated one */
+export interface SegmentPlan {
+  readonly prefab: SimNetworkPrefab;
+  readonly start: SimNode;
+  readonly end: SimNode;
+  /** Empty for a generated one. */
+  readonly name: string;
+}
+
 export function createSegment(
   world: World,
   prefab: SimNetworkPrefab,
   start: SimNode,
   end: SimNode,
   name: string,
-): SimSegment {
+) {
+  return createSegments(world, [{ prefab, start, end, name }])[0] as SimSegment;
+}
+
+/** Many at once: what is near any of them is worked out anew once, not for each. */
+export function createSegments(world: World, plans: readonly SegmentPlan[]): SimSegment[] {
+  for (const { prefab, start, end } of plans) {
+    forgetUsableNear(world, { prefab, start: start.position, end: end.position });
+  }
+  const segments = plans.map((plan) => addSegment(world, plan));
+  reattachNear(world, segments);
+  return segments;
+}
+
+function addSegment(world: World, { prefab, start, end, name }: SegmentPlan): SimSegment {
   const id = world.segments.nextId();
   const segment: SimSegment = {
     id,
@@ -102,7 +123,6 @@ export function createSegment(
   world.buildIndex += 2;
   world.segments.put(segment);
   createBlocks(world, segment);
-  refreshAround(world, segment);
   return segment;
 }
 
@@ -110,7 +130,8 @@ export function createSegment(
 export function removeSegment(world: World, segment: SimSegment, keepNodes: boolean): void {
   removeBlocks(world, segment);
   world.segments.remove(segment.id);
-  refreshAround(world, segment);
+  forgetUsableNear(world, segment);
+  reattachNear(world, [segment]);
   for (const nodeId of [segment.startNodeId, segment.endNodeId]) {
     const node = world.nodes.at(nodeId);
     node.segmentIds.splice(node.segmentIds.indexOf(segment.id), 1);
@@ -131,11 +152,6 @@ export function removeNode(world: World, node: SimNode): void {
     if (far.segmentIds.length === 0) world.nodes.remove(id);
   }
   world.nodes.remove(node.id);
-}
-
-function refreshAround(world: World, segment: SimSegment): void {
-  forgetUsableNear(world, segment);
-  reattachNear(world, segment);
 }
 
 /** A road on the ground whose middle is in the river. */

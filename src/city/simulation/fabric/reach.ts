@@ -36,11 +36,12 @@ export function attach(world: World, building: SimBuilding): void {
   }
 }
 
-/** After a segment came or went: works out anew every building that may be concerned. */
-export function reattachNear(world: World, segment: SimSegment): void {
+/** After segments came or went: works out anew every building that may be concerned. */
+export function reattachNear(world: World, segments: readonly SimSegment[]): void {
   const largest = (LARGEST_FOOTPRINT_CELLS / 2) * CELL_METERS;
   const grow = Math.max(PIPE_REACH_METERS, largest + DRIVEWAY_METERS + WIDEST_ROAD_METERS / 2);
-  for (const building of world.buildings.near(boxAround(segment, grow))) attach(world, building);
+  const concerned = new Set(segments.flatMap((segment) => world.buildings.near(boxAround(segment, grow))));
+  for (const building of concerned) attach(world, building);
 }
 
 function halfExtentOf(building: SimBuilding): number {

@@ -65,7 +65,7 @@ export function removeBlocks(world: World, segment: SimSegment): void {
 }
 
 /** After a road came or went: what can be built on beside it has to be worked out anew. */
-export function forgetUsableNear(world: World, segment: SimSegment): void {
+export function forgetUsableNear(world: World, segment: Pick<SimSegment, "prefab" | "start" | "end">): void {
   const grow = segment.prefab.widthMeters / 2 + 5 * CELL_METERS + BLOCK_REACH_METERS;
   for (const block of world.blocks.near(boxAround(segment, grow))) block.usable = null;
 }
