@@ -1,6 +1,7 @@
 /** The page in a real browser, before a real bridge with a small town. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import axe from "axe-core";
 import { expect } from "chai";
 import type { Browser, Page } from "playwright-core";
 import { startCity } from "../../src/city/index.js";
@@ -247,6 +248,23 @@ describe("the page of the city", function () {
       (pixels) => pixels === atFirst,
     );
     expect(await count(HIGHWAY)).to.be.above(0);
+  });
+
+  it("has no barrier that a machine can find, with details and a question open too", async () => {
+    const barriers = async () => {
+      const { violations } = (await page.evaluate("axe.run()")) as axe.AxeResults;
+      return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
+    };
+    await page.evaluate(axe.source);
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme });
+      await clickAt(140, 60);
+      await page.getByRole("button", { name: "Bulldoze" }).click();
+      await page.getByRole("dialog").waitFor();
+      expect(await barriers()).to.deep.equal([]);
+      await page.getByRole("button", { name: "Cancel" }).click();
+      expect(await barriers()).to.deep.equal([]);
+    }
   });
 
   it("is served with a strict policy, and nothing beside its files", async () => {
