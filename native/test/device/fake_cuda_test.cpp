@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "core/runtime/graph.h"
 #include "test/device/meter.h"
 #include "test/test.h"
 
@@ -65,10 +66,23 @@ TEST("fake_cuda: counts launches and synchronisations, and lets none happen in a
   EXPECT_EQ(meter.used().synchronisations, 0);
   product.sum().item<float>();
   EXPECT_EQ(meter.used().synchronisations, 1);
-  fake_cuda_capture(true);
-  EXPECT_THROWS(product.sum().item<float>(), "capturing");
-  a.matmul(a);
-  fake_cuda_capture(false);
+  EXPECT_THROWS(Graph::capture(kDevice, [&] { product.sum().item<float>(); }), "capturing");
+}
+
+TEST("fake_cuda: a graph does at each replay what was captured, from what then lies there, as one launch") {
+  at::Tensor counter = at::zeros({1}).to(kDevice), sum = at::zeros({2, 2}).to(kDevice), twice;
+  const auto graph = Graph::capture(kDevice, [&] {
+    counter.add_(1);
+    twice = (sum.add_(counter) * 2).matmul(sum);
+  });
+  EXPECT_EQ(counter.item<float>(), 0);  // captured, not done
+  EXPECT(twice.isnan().all().item<bool>());
+  DeviceMeter meter;
+  graph->replay();
+  graph->replay();
+  EXPECT_EQ(meter.used().launches, 2);
+  EXPECT_EQ(counter.item<float>(), 2);
+  EXPECT((twice == 2 * 3 * 3 * 2).all().item<bool>());
 }
 
 TEST("fake_cuda: runs out of memory and breaks for good when told to") {

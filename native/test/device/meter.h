@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <vector>
 
 #include "core/runtime/control.h"
 #include "test/fake_cuda/counters.h"
@@ -25,7 +26,7 @@ class DeviceMeter {
   Totals start_;
 };
 
-/// The most that a device was asked between two reports of a stage: for one token, step or tile.
+/// What a device was asked between two reports of a stage: for one token, step or tile.
 class StageMeter {
  public:
   explicit StageMeter(Stage stage) : stage_(stage) {}
@@ -35,25 +36,32 @@ class StageMeter {
       if (progress.stage != stage_) return;
       const Totals used = since_last_.used();
       since_last_ = DeviceMeter();
-      if (reports_++ > 0) take_larger(used);
+      if (reports_++ > 0) uses_.push_back(used);
     });
   }
 
   int reports() const { return reports_; }
-  const Totals& largest() const { return largest_; }
+  /// The most of each; at the first reports, graphs may be captured.
+  Totals largest() const { return at_rank(uses_.size() - 1); }
+  /// What half of them did with, of each.
+  Totals usual() const { return at_rank(uses_.size() / 2); }
 
  private:
-  void take_larger(const Totals& used) {
-    largest_.launches = std::max(largest_.launches, used.launches);
-    largest_.synchronisations = std::max(largest_.synchronisations, used.synchronisations);
-    largest_.bytes_to_device = std::max(largest_.bytes_to_device, used.bytes_to_device);
-    largest_.bytes_to_host = std::max(largest_.bytes_to_host, used.bytes_to_host);
+  Totals at_rank(size_t rank) const {
+    Totals totals;
+    for (const auto field : {&Totals::launches, &Totals::synchronisations, &Totals::bytes_to_device, &Totals::bytes_to_host}) {
+      std::vector<int64_t> counts;
+      for (const Totals& used : uses_) counts.push_back(used.*field);
+      std::sort(counts.begin(), counts.end());
+      totals.*field = counts.at(rank);
+    }
+    return totals;
   }
 
   const Stage stage_;
   int reports_ = 0;
   DeviceMeter since_last_;
-  Totals largest_;
+  std::vector<Totals> uses_;
 };
 
 }  // namespace carillon::test

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "device.h"
+#include "graph.h"
 #include "memory.h"
 
 namespace fake_cuda {
@@ -30,7 +31,8 @@ Counts launches, synchronisations, to_device, to_host, choices, sites;
 Totals sums;
 std::atomic<int64_t> launches_until_fault{setting("FAKE_CUDA_FAULT_AT", -1)};
 std::atomic<bool> is_broken{false};
-thread_local bool is_capturing = false;
+std::atomic<bool> has_kernels{true};
+thread_local bool is_part_of_graph = false;
 
 void add(Counts& counts, const std::string& name, size_t bytes = 0) {
   Count& count = counts[name];
@@ -101,6 +103,9 @@ int64_t setting(const char* name, int64_t fallback) {
   return text != nullptr && *text != '\0' ? std::atoll(text) : fallback;
 }
 
+PartOfGraph::PartOfGraph() { is_part_of_graph = true; }
+PartOfGraph::~PartOfGraph() { is_part_of_graph = false; }
+
 void check_alive() {
   TORCH_CHECK(!is_broken, "CUDA error: an illegal memory access was encountered (fake_cuda: a sticky error)");
 }
@@ -108,6 +113,8 @@ void check_alive() {
 void count_launch(const std::string& operation) {
   if (launches_until_fault >= 0 && launches_until_fault-- == 0) is_broken = true;
   check_alive();
+  TORCH_CHECK(has_kernels, "CUDA error: no kernel image is available for execution on the device (fake_cuda)");
+  if (is_part_of_graph || is_capturing()) return;
   const std::lock_guard lock(mutex);
   ++sums.launches;
   if (!has_own_stream()) ++sums.launches_on_shared_stream;
@@ -116,7 +123,7 @@ void count_launch(const std::string& operation) {
 
 void count_synchronisation(const std::string& cause) {
   check_alive();
-  TORCH_CHECK(!is_capturing, "CUDA error: operation not permitted when stream is capturing (", cause, ")");
+  TORCH_CHECK(!is_capturing(), "CUDA error: operation not permitted when stream is capturing (", cause, ")");
   const std::string site = kTraces ? cause + " @ " + call_site() : "";
   const std::lock_guard lock(mutex);
   ++sums.synchronisations;
@@ -150,9 +157,9 @@ void fake_cuda_totals(Totals* totals) {
   *totals = sums;
 }
 
-void fake_cuda_capture(bool on) { is_capturing = on; }
-
 void fake_cuda_fail_after(int64_t count) { launches_until_fault = count; }
+
+void fake_cuda_forget_kernels(bool on) { has_kernels = !on; }
 
 void fake_cuda_mend() {
   launches_until_fault = -1;

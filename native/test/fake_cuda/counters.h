@@ -16,7 +16,14 @@ struct Totals {
   int64_t bytes_to_host = 0;
 };
 
-/// Every count throws what a broken device answers; a synchronisation also throws while a graph is captured.
+/// While one of these lives on the thread, launches are parts of a graph, which is one launch.
+struct PartOfGraph {
+  PartOfGraph();
+  ~PartOfGraph();
+};
+
+/// Every count throws what a broken device answers; a synchronisation also throws while a graph is captured. A launch that
+/// is captured is none yet.
 void count_launch(const std::string& operation);
 void count_synchronisation(const std::string& cause);
 void count_copy_to_device(const std::string& what, size_t bytes);
@@ -33,12 +40,12 @@ void check_alive();
 #pragma GCC visibility push(default)
 extern "C" {
 void fake_cuda_totals(fake_cuda::Totals* totals);
-/// Whether the calling thread captures a graph.
-void fake_cuda_capture(bool on);
 /// The launch after `launches` more is the device's last.
 void fake_cuda_fail_after(int64_t launches);
 /// The allocation after `allocations` more finds no memory, once.
 void fake_cuda_exhaust_after(int64_t allocations);
+/// The device is of a generation that libtorch has no kernels for.
+void fake_cuda_forget_kernels(bool on);
 /// A device that failed works again, as in a new process.
 void fake_cuda_mend();
 }

@@ -5,12 +5,14 @@
 #include <dlfcn.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <fstream>
 #include <set>
 #include <unordered_map>
 
 #include "counters.h"
 #include "device.h"
+#include "graph.h"
 #include "kernels.h"
 #include "memory.h"
 
@@ -141,9 +143,13 @@ class Call {
     alias_arguments();
     count_launch(name_);
     if (synchronises(name_)) count_synchronisation(name_);
+    if (is_capturing()) {
+      for (const auto& written : written_) note_overwritten(written.first);
+    }
     run_kernel();
     follow_resized();
     return_to_device();
+    if (is_capturing()) note_replay();
   }
 
  private:
@@ -268,6 +274,37 @@ class Call {
       if (aliased.is_same(host)) return tensor;
     }
     return to_device(host, device_->index());
+  }
+
+  /// A replay computes anew from the same operands, into the same results.
+  void note_replay() {
+    const torch::jit::Stack results(stack_.end() - static_cast<int64_t>(schema_.returns().size()), stack_.end());
+    std::vector<at::Tensor> fresh;
+    for (const at::Tensor& result : tensors_of(results)) {
+      const auto is_operand = [&](const auto& written) { return written.first.is_same(result); };
+      if (std::none_of(written_.begin(), written_.end(), is_operand)) fresh.push_back(result);
+    }
+    note_launch(
+        [op = op_, operands = originals_, results, fresh] {
+          torch::jit::Stack stack = operands;
+          Call(op, stack).run();
+          const std::vector<at::Tensor> before = tensors_of(results), now = tensors_of(stack);
+          for (size_t i = 0; i < before.size(); ++i) {
+            if (before[i].numel() > 0 && !before[i].is_same(now[i])) host_alias(before[i]).copy_(host_alias(now[i]));
+          }
+        },
+        fresh);
+  }
+
+  static std::vector<at::Tensor> tensors_of(const torch::jit::Stack& values) {
+    std::vector<at::Tensor> tensors;
+    for (const c10::IValue& value : values) {
+      if (value.isTensor() && value.toTensor().defined()) tensors.push_back(value.toTensor());
+      if (value.isTensorList()) {
+        for (const at::Tensor& tensor : value.toTensorList()) tensors.push_back(tensor);
+      }
+    }
+    return tensors;
   }
 
   const c10::OperatorHandle& op_;

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "counters.h"
+#include "graph.h"
 #include "kernels.h"
 
 namespace fake_cuda {
@@ -32,6 +33,12 @@ at::Tensor returned(const at::Tensor& result, const at::Tensor& like) {
   return to_device(result.to(like.scalar_type()), like.device().index());
 }
 
+/// No graph of ours is trained in: a launch with several results cannot be part of one.
+void count_training_launch(const char* name) {
+  refuse_in_graph(name);
+  count_launch(name);
+}
+
 // rms_norm
 
 using OptionalTensor = std::optional<at::Tensor>;
@@ -42,19 +49,22 @@ std::tuple<at::Tensor, at::Tensor> rms_norm(const at::Tensor& input, at::IntArra
                                             std::optional<double> epsilon) {
   require_same_device("_fused_rms_norm", {input, weight.value_or(at::Tensor())});
   TORCH_CHECK(shape.size() == 1, "fake_cuda: rms_norm over one dimension only");
-  count_launch("aten::_fused_rms_norm");
+  const auto scale_of = [=](const at::Tensor& x) {
+    return (x.square().mean(-1, true) + epsilon.value_or(std::numeric_limits<float>::epsilon())).rsqrt();
+  };
+  const at::Tensor y = launch("aten::_fused_rms_norm", input, [=] {
+    const at::Tensor x = wide(input), unit = x * scale_of(x);
+    return is_given(weight) ? unit * host_alias(*weight) : unit;
+  });
+  if (is_capturing()) return {y, at::Tensor()};  // the scale is for gradients
   const at::AutoDispatchBelowADInplaceOrView below;
-  const at::Tensor x = wide(input);
-  const double eps = epsilon.value_or(std::numeric_limits<float>::epsilon());
-  const at::Tensor scale = (x.square().mean(-1, true) + eps).rsqrt();
-  const at::Tensor y = is_given(weight) ? x * scale * host_alias(*weight) : x * scale;
-  return {returned(y, input), to_device(scale, input.device().index())};
+  return {y, to_device(scale_of(wide(input)), input.device().index())};
 }
 
 std::tuple<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& gradient, const at::Tensor& input,
                                                      at::IntArrayRef, const at::Tensor& scale,
                                                      const OptionalTensor& weight, std::array<bool, 2> wanted) {
-  count_launch("aten::_fused_rms_norm_backward");
+  count_training_launch("aten::_fused_rms_norm_backward");
   const at::AutoDispatchBelowADInplaceOrView below;
   const at::Tensor r = host_alias(scale), unit = wide(input) * r, g = wide(gradient);
   const at::Tensor weighted = is_given(weight) ? g * host_alias(*weight) : g;
@@ -69,12 +79,56 @@ std::tuple<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& gradient,
 at::Tensor attend(const char* name, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                   const OptionalTensor& mask, bool is_causal, std::optional<double> scale) {
   require_same_device(name, {q, k, v, mask.value_or(at::Tensor())});
-  count_launch(name);
-  const at::AutoDispatchBelowADInplaceOrView below;
-  OptionalTensor bias;
-  if (is_given(mask)) bias = mask->is_floating_point() ? wide(*mask) : host_alias(*mask);
-  const bool is_grouped = q.size(1) != k.size(1);
-  return returned(at::scaled_dot_product_attention(wide(q), wide(k), wide(v), bias, 0.0, is_causal, scale, is_grouped), q);
+  return launch(name, q, [=] {
+    OptionalTensor bias;
+    if (is_given(mask)) bias = mask->is_floating_point() ? wide(*mask) : host_alias(*mask);
+    return at::scaled_dot_product_attention(wide(q), wide(k), wide(v), bias, 0.0, is_causal, scale, q.size(1) != k.size(1));
+  });
+}
+
+/// The flash kernel itself: sequences [B, S, N, D], each query seeing the keys up to `left` before and `right` after its
+/// own place counted from the end; or one query [B, N, D] for each row of a cache [B * S, N, D], the first `used` keys
+/// of the row.
+at::Tensor attend_flash(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& used,
+                        std::optional<int64_t> left, std::optional<int64_t> right) {
+  const int64_t batch = q.size(0), queries = used ? 1 : q.size(1);
+  const auto heads = [&](const at::Tensor& x) {
+    return wide(x).reshape({batch, -1, x.size(-2), x.size(-1)}).transpose(1, 2);
+  };
+  const at::Tensor keys = heads(k);
+  const at::Tensor place = at::arange(keys.size(2)), query = at::arange(keys.size(2) - queries, keys.size(2)).unsqueeze(1);
+  at::Tensor visible = at::ones({1, 1, queries, keys.size(2)}, at::kBool);
+  if (used) visible = place < host_alias(*used).view({batch, 1, 1, 1});
+  if (left.value_or(-1) >= 0) visible = visible.logical_and(place >= query - *left);
+  if (right.value_or(-1) >= 0) visible = visible.logical_and(place <= query + *right);
+  // Keys that nobody sees may never have been written.
+  const at::Tensor values = heads(v).nan_to_num();
+  return at::scaled_dot_product_attention(heads(q), keys.nan_to_num(), values, visible, 0.0, false, std::nullopt, true)
+      .transpose(1, 2)
+      .reshape(q.sizes());
+}
+
+/// Boxed, as newer versions of libtorch give it more arguments.
+void flash_attention_forward(const c10::OperatorHandle&, torch::jit::Stack* stack) {
+  constexpr size_t kQueryStarts = 3, kDropout = 7, kCausal = 8, kLeft = 11, kUsed = 13, kResults = 5;
+  const std::vector<c10::IValue> arguments = *stack;
+  const auto tensor = [&](size_t i) { return arguments[i].toTensor(); };
+  const at::Tensor q = tensor(0), k = tensor(1), v = tensor(2);
+  const OptionalTensor used = arguments[kUsed].toOptional<at::Tensor>();
+  require_same_device("_flash_attention_forward", {q, k, v});
+  const bool is_half = q.scalar_type() == at::kHalf || q.scalar_type() == at::kBFloat16;
+  TORCH_CHECK(is_half && kComputeCapability >= 80, "FlashAttention only supports fp16 and bf16, and Ampere GPUs or newer");
+  TORCH_CHECK(q.size(-1) <= 256 && q.stride(-1) == 1 && k.stride(-1) == 1 && v.stride(-1) == 1);
+  TORCH_CHECK(arguments[kDropout].toDouble() == 0 && !arguments[kCausal].toBool() && arguments[kQueryStarts].isNone() == !used,
+              "fake_cuda: not what this stands in for");
+  if (used) {
+    TORCH_CHECK(used->scalar_type() == at::kInt && q.dim() == 3 && k.dim() == 3);
+    require_same_device("_flash_attention_forward", {*used, tensor(kQueryStarts), tensor(kQueryStarts + 1)});
+  }
+  const auto left = arguments[kLeft].toOptional<int64_t>(), right = arguments[kLeft + 1].toOptional<int64_t>();
+  stack->clear();
+  stack->push_back(launch("aten::_flash_attention_forward", q, [=] { return attend_flash(q, k, v, used, left, right); }));
+  for (size_t i = 1; i < kResults; ++i) stack->push_back(at::Tensor());
 }
 
 using FusedAttention = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, c10::SymInt, c10::SymInt, at::Tensor,
@@ -157,23 +211,24 @@ at::Tensor cudnn_convolution(const at::Tensor& x, const at::Tensor& w, c10::SymI
                              c10::SymIntArrayRef stride, c10::SymIntArrayRef dilation, c10::SymInt groups, bool, bool,
                              bool) {
   require_same_device("cudnn_convolution", {x, w});
-  count_launch("aten::cudnn_convolution");
-  const at::AutoDispatchBelowADInplaceOrView below;
-  const std::vector<int64_t> none(stride.size(), 0);
-  return returned(at::convolution(wide(x), wide(w), std::nullopt, integers(stride), integers(padding), integers(dilation),
-                                  false, none, groups.expect_int()),
-                  x);
+  return launch("aten::cudnn_convolution", x,
+                [=, padding = integers(padding), stride = integers(stride), dilation = integers(dilation)] {
+                  const std::vector<int64_t> none(stride.size(), 0);
+                  return at::convolution(wide(x), wide(w), std::nullopt, stride, padding, dilation, false, none,
+                                         groups.expect_int());
+                });
 }
 
 at::Tensor cudnn_convolution_transpose(const at::Tensor& x, const at::Tensor& w, c10::SymIntArrayRef padding,
                                        c10::SymIntArrayRef output_padding, c10::SymIntArrayRef stride,
                                        c10::SymIntArrayRef dilation, c10::SymInt groups, bool, bool, bool) {
   require_same_device("cudnn_convolution_transpose", {x, w});
-  count_launch("aten::cudnn_convolution_transpose");
-  const at::AutoDispatchBelowADInplaceOrView below;
-  return returned(at::convolution(wide(x), wide(w), std::nullopt, integers(stride), integers(padding), integers(dilation),
-                                  true, integers(output_padding), groups.expect_int()),
-                  x);
+  return launch("aten::cudnn_convolution_transpose", x,
+                [=, padding = integers(padding), output_padding = integers(output_padding), stride = integers(stride),
+                 dilation = integers(dilation)] {
+                  return at::convolution(wide(x), wide(w), std::nullopt, stride, padding, dilation, true, output_padding,
+                                         groups.expect_int());
+                });
 }
 
 std::tuple<at::Tensor, at::Tensor> convolution_gradients(const at::Tensor& x, const at::Tensor& gradient,
@@ -181,7 +236,7 @@ std::tuple<at::Tensor, at::Tensor> convolution_gradients(const at::Tensor& x, co
                                                          at::IntArrayRef output_padding, at::IntArrayRef stride,
                                                          at::IntArrayRef dilation, int64_t groups, bool is_transposed,
                                                          std::array<bool, 2> wanted) {
-  count_launch("cudnn_convolution_backward");
+  count_training_launch("cudnn_convolution_backward");
   const at::AutoDispatchBelowADInplaceOrView below;
   const auto [of_x, of_w, of_bias] =
       at::convolution_backward(host_alias(x), host_alias(gradient), host_alias(w), std::nullopt, stride, padding, dilation,
@@ -209,6 +264,8 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   library.impl("_fused_rms_norm", &rms_norm);
   library.impl("_fused_rms_norm_backward", &rms_norm_backward);
   library.impl("_scaled_dot_product_flash_attention", &flash_attention);
+  library.impl("_fused_sdp_choice", &choose_attention);
+  library.impl("_flash_attention_forward", torch::CppFunction::makeFromBoxedFunction<&flash_attention_forward>());
   library.impl("_scaled_dot_product_efficient_attention", &efficient_attention);
   library.impl("_scaled_dot_product_cudnn_attention", &cudnn_attention);
   library.impl("cudnn_convolution", &cudnn_convolution);

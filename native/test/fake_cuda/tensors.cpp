@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "counters.h"
+#include "graph.h"
 #include "kernels.h"
 #include "memory.h"
 
@@ -56,6 +57,7 @@ at::Tensor& set_tensor(at::Tensor& self, const at::Tensor& source) {
 /// Pageable memory waits for the stream, whatever `non_blocking` says; other types and layouts are made on the host.
 at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
   if (self.is_same(source) || self.numel() == 0) return self;
+  if (!source.is_cuda() || !self.is_cuda()) refuse_in_graph("a copy from or to the host");
   if (!source.is_cuda()) {
     count_copy_to_device("copy", source.nbytes());
     if (!non_blocking || !source.is_pinned()) count_synchronisation("copy to device");
@@ -66,7 +68,12 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking)
     self.copy_(host_alias(source));
   } else {
     count_launch("aten::copy_");
-    host_alias(self).copy_(host_alias(source));
+    const auto copy = [self, source] { host_alias(self).copy_(host_alias(source)); };
+    if (is_capturing()) {
+      note_overwritten(self);
+      note_launch(copy, {});
+    }
+    copy();
   }
   return self;
 }
