@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "core/lm/program.h"
+#include "core/lm/run_ahead.h"
 #include "core/lm/sampler.h"
 #include "core/lm/vocabulary.h"
 #include "core/runtime/device.h"
@@ -110,6 +112,7 @@ void check_job(const LanguageJob& job, const Vocabulary& vocabulary, int64_t max
 namespace {
 
 constexpr int64_t kPrefillChunk = 512;
+constexpr int64_t kWorthRunningAhead = 4;
 
 struct Row {
   ProgramCursor cursor;
@@ -146,7 +149,8 @@ class Generation {
     for (;;) {
       choose(hidden);
       report();
-      if (std::all_of(rows_.begin(), rows_.end(), [](const Row& row) { return row.cursor.done(); })) break;
+      if (!all_done()) run_ahead();
+      if (all_done()) break;
       hidden = feed();
     }
     LanguageResult result;
@@ -158,6 +162,10 @@ class Generation {
   }
 
  private:
+  bool all_done() const {
+    return std::all_of(rows_.begin(), rows_.end(), [](const Row& row) { return row.cursor.done(); });
+  }
+
   /// Feeds the prompts once each and copies them to every row.
   Hidden prefill() {
     const auto count = static_cast<int64_t>(rows_.size());
@@ -218,6 +226,41 @@ class Generation {
     hidden.conditional = last.narrow(0, 0, count).index_select(0, select);
     if (guided_) hidden.unconditional = last.narrow(0, count, count).index_select(0, select);
     return hidden;
+  }
+
+  /// While every row chooses from one mask, be it the codes or all of text, the device goes on by itself.
+  void run_ahead() {
+    const auto device = decoder_.on_device();
+    if (!device) return;
+    const TokenMask* mask = nullptr;
+    int64_t steps = std::numeric_limits<int64_t>::max();
+    std::vector<AheadRow> ahead_rows;
+    for (const Row& row : rows_) {
+      const auto& cursor = row.cursor;
+      ahead_rows.push_back({cursor.done() ? 0 : cursor.ids().back(), row.seed, cursor.ids()});
+      if (cursor.done()) continue;
+      if (row.unfed() != 1 || cursor.at_boundary() || (mask != nullptr && mask != &cursor.mask())) return;
+      mask = &cursor.mask();
+      steps = std::min(steps, cursor.alike_choices());
+    }
+    if (steps < kWorthRunningAhead) return;
+    RunAhead ahead(device->model, device->cache, job_, *mask, ahead_rows, steps);
+    for (int64_t step = 0; step < steps && !all_done(); ++step) {
+      take(ahead.next(), device->cache);
+      report();
+    }
+  }
+
+  /// One id for each row, those of rows that are done to be ignored.
+  void take(const std::vector<int64_t>& ids, KvCache& cache) {
+    for (size_t index = 0; index < rows_.size(); ++index) {
+      Row& row = rows_[index];
+      if (row.cursor.done()) continue;
+      row.cursor.push(static_cast<int32_t>(ids[index]));
+      ++row.fed;
+      cache.extend(static_cast<int64_t>(index), 1);
+      if (guided_) cache.extend(static_cast<int64_t>(index + rows_.size()), 1);
+    }
   }
 
   /// Decides the boundaries and makes the choices of the rows whose hidden states are given.
@@ -283,7 +326,7 @@ class Generation {
 
   template <class RowAt>
   std::vector<int64_t> sample(const at::Tensor& scores, const RowAt& row_at) {
-    const auto weights = candidate_weights(scores, job_.temperature, job_.top_k);
+    const auto weights = candidate_weights(scores, job_.temperature, job_.top_k).cpu().contiguous();
     const auto width = static_cast<size_t>(weights.size(1));
     std::vector<int64_t> columns;
     for (size_t i = 0; i < static_cast<size_t>(weights.size(0)); ++i) {
@@ -322,6 +365,9 @@ class CausalDecoder : public Decoder {
     return model_.logits(hidden, first, count);
   }
   void copy_row(int64_t from, int64_t to) override { cache_.copy_row(from, to); }
+  std::optional<OnDevice> on_device() override {
+    return model_.placement().device.is_cuda() ? std::optional<OnDevice>({model_, cache_}) : std::nullopt;
+  }
 
  private:
   const CausalLm& model_;

@@ -88,6 +88,14 @@ class Decoder {
   virtual at::Tensor logits(const at::Tensor& hidden, int64_t first, int64_t count) = 0;
   /// Row `to` becomes a copy of row `from`.
   virtual void copy_row(int64_t from, int64_t to) = 0;
+
+  struct OnDevice {
+    const CausalLm& model;
+    KvCache& cache;
+  };
+  /// What is behind it where the device may choose tokens before the host has read those before (run_ahead.h); else
+  /// nothing.
+  virtual std::optional<OnDevice> on_device() { return std::nullopt; }
 };
 
 /// Runs a job: one row per seed, all from the same prompt, in one batch until each row is finished.

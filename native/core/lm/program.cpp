@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "core/runtime/error.h"
 
 namespace carillon {
@@ -80,6 +82,14 @@ void ProgramCursor::decide(int32_t most_likely) {
   goes_on_ = !bytes.empty() && masks_->pattern().walk(state_, bytes) != Pattern::kDead;
   if (!goes_on_) next_segment();
   settle();
+}
+
+int64_t ProgramCursor::alike_choices() const {
+  const int64_t room = max_new_tokens_ - static_cast<int64_t>(ids_.size());
+  const Segment& segment = program_[segment_];
+  if (std::holds_alternative<PatternSegment>(segment)) return 1;
+  const auto* codes = std::get_if<CodesSegment>(&segment);
+  return codes && codes->count ? std::min(room, *codes->count - used_) : room;
 }
 
 void ProgramCursor::push(int32_t id) {

@@ -33,6 +33,8 @@ class ProgramCursor {
   /// At a choice: what is allowed, and whether the most likely of it is taken instead of a sample.
   const TokenMask& mask() const { return *mask_; }
   bool greedy() const { return greedy_; }
+  /// At a choice: at least so many, unless an end token comes, are made from the same mask, this one included.
+  int64_t alike_choices() const;
   /// At a choice: takes an id of `mask()`.
   void push(int32_t id);
 

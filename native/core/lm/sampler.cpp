@@ -31,11 +31,11 @@ double uniform_draw(uint64_t seed, uint32_t phase, uint64_t index) {
   return static_cast<double>(bits) * 0x1p-53;
 }
 
-namespace {
-
-[[noreturn]] void fail_not_finite() {
+void fail_not_finite() {
   fail(ErrorCode::kNotFinite, "the language model's logits are not finite: its weights may be damaged");
 }
+
+namespace {
 
 /// The columns by falling weight, equal ones by rising column, without sorting them: weights are
 /// counted into buckets by exponent and leading mantissa bits, and only one bucket is ever sorted.
@@ -131,7 +131,7 @@ at::Tensor candidate_weights(const at::Tensor& scores, double temperature, int64
     const auto least = std::get<0>(relative.topk(top_k, 1, true, true)).narrow(1, top_k - 1, 1);
     relative = relative.masked_fill(relative < least, -std::numeric_limits<double>::infinity());
   }
-  return relative.div(temperature).exp().to(at::kCPU, at::kFloat).contiguous();
+  return relative.div(temperature).exp().to(at::kFloat);
 }
 
 int64_t draw(std::span<const float> weights, double top_p, double uniform) {
@@ -140,6 +140,22 @@ int64_t draw(std::span<const float> weights, double top_p, double uniform) {
   if (!(total > 0.0) || !std::isfinite(total)) fail_not_finite();
   const double mass = top_p > 0.0 && top_p < 1.0 ? order.find(top_p * total).mass : total;
   return order.find(uniform * mass).column;
+}
+
+at::Tensor most_likely_columns(const at::Tensor& scores) {
+  const auto [value, column] = scores.max(1);
+  return column.masked_fill(value.isfinite().logical_not(), -1);
+}
+
+at::Tensor draw_columns(const at::Tensor& weights, double top_p, const at::Tensor& uniforms) {
+  const auto [falling, columns] = weights.sort(/*stable=*/true, 1, /*descending=*/true);
+  const at::Tensor mass = falling.cumsum(1, at::kDouble), total = mass.narrow(1, mass.size(1) - 1, 1);
+  const at::Tensor last = (falling > 0).sum(1, true) - 1;
+  const auto find = [&, mass = mass](const at::Tensor& target) { return (mass < target).sum(1, true).minimum(last); };
+  const bool cuts = top_p > 0.0 && top_p < 1.0;
+  const at::Tensor kept = cuts ? mass.gather(1, find(total * top_p).clamp_min(0)) : total;
+  const at::Tensor column = columns.gather(1, find(kept * uniforms.unsqueeze(1)).clamp_min(0));
+  return column.masked_fill(total.isfinite().logical_and(total > 0).logical_not(), -1).squeeze(1);
 }
 
 }  // namespace carillon

@@ -28,11 +28,14 @@ void penalize(const at::Tensor& row, int64_t first, std::span<const int32_t> ids
 /// Classifier-free guidance: u + scale * (c - u).
 at::Tensor guide(const at::Tensor& conditional, const at::Tensor& unconditional, double scale);
 
+/// Says that the model's logits are not finite: throws kNotFinite.
+[[noreturn]] void fail_not_finite();
+
 /// The column of the highest score of each row, the lowest among equals. Throws kNotFinite for NaN or infinity.
 std::vector<int64_t> most_likely(const at::Tensor& scores);
 
 /// exp((z - max z) / temperature) of the `top_k` highest scores of each row, ties with the lowest of
-/// them included, and 0 elsewhere: [n, K] on the host. top_k 0 or below, or above K: all.
+/// them included, and 0 elsewhere: float32 [n, K]. top_k 0 or below, or above K: all.
 at::Tensor candidate_weights(const at::Tensor& scores, double temperature, int64_t top_k);
 
 /// Draws a column with probability proportional to its weight, from the smallest set of the heaviest
@@ -40,5 +43,12 @@ at::Tensor candidate_weights(const at::Tensor& scores, double temperature, int64
 /// Inverse CDF at `uniform` of [0, 1) over the columns by falling weight, equal ones by rising column.
 /// Throws kNotFinite when the weights have no finite positive sum.
 int64_t draw(std::span<const float> weights, double top_p, double uniform);
+
+// The last step where the scores lie, without the host's looking: the same columns; -1 in place of kNotFinite.
+
+/// most_likely as int64 [n].
+at::Tensor most_likely_columns(const at::Tensor& scores);
+/// A draw for each row of weights [n, K], at uniforms float64 [n]: int64 [n].
+at::Tensor draw_columns(const at::Tensor& weights, double top_p, const at::Tensor& uniforms);
 
 }  // namespace carillon

@@ -1,6 +1,8 @@
 #include "core/nn/attention.h"
 
 #include <ATen/ATen.h>
+#include <ATen/SDPBackend.h>
+#include <ATen/core/grad_mode.h>
 
 #include <limits>
 
@@ -36,6 +38,13 @@ at::Tensor fused_attention(const at::Tensor& q, const at::Tensor& k, const at::T
     return at::scaled_dot_product_attention(q, k, v, mask, 0.0, causal, std::nullopt, q.size(1) != k.size(1));
   }
   return at::scaled_dot_product_attention(q, expand_heads(k, q.size(1)), expand_heads(v, q.size(1)), mask, 0.0, causal);
+}
+
+/// Whether libtorch takes the flash kernel for q [B, Nq, Sq, D] and k [B, Nkv, Sk, D] where nothing is masked: a GPU of
+/// Ampere or later, a type of 16 bits.
+bool takes_flash(const at::Tensor& q, const at::Tensor& k) {
+  return q.is_cuda() && at::_fused_sdp_choice(q, k, k, std::nullopt, 0.0, false, std::nullopt, q.size(1) != k.size(1)) ==
+                            static_cast<int64_t>(at::SDPBackend::flash_attention);
 }
 
 /// Visible pairs [1 or B, 1, Sq, Sk].
@@ -85,6 +94,15 @@ at::Tensor blocked_attention(const at::Tensor& q, const at::Tensor& k, const at:
   return out.transpose(1, 2).reshape({batch, blocks * window, -1}).narrow(1, 0, length);
 }
 
+/// A window by the flash kernel's own arguments: no mask, and no head is repeated.
+at::Tensor flash_window(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionPattern& pattern) {
+  const std::optional<int64_t> after = pattern.window_is_one_sided ? std::nullopt : std::optional(pattern.window);
+  const at::Tensor out = std::get<0>(at::_flash_attention_forward(
+      q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), std::nullopt, std::nullopt, q.size(2), k.size(2), 0.0, false,
+      false, std::nullopt, pattern.window, after));
+  return out.flatten(2);
+}
+
 }  // namespace
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionPattern& pattern) {
@@ -99,6 +117,10 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
     const at::Tensor grouped = q.reshape({batch, k.size(1), heads / k.size(1), dim});
     return kernels::decode_attention(grouped, k, v).reshape({batch, 1, heads * dim});
   }
+  const bool differentiated = at::GradMode::is_enabled() && (q.requires_grad() || k.requires_grad() || v.requires_grad());
+  if (needed.window > 0 && !needed.key_mask.defined() && !differentiated && takes_flash(q, k)) {
+    return flash_window(q, k, v, needed);
+  }
   const bool blocks = needed.window > 0 && !needed.window_is_one_sided && !needed.key_mask.defined();
   if (blocks && keys > kDenseWindows * needed.window) {
     return blocked_attention(q, k, v, needed.window);
@@ -108,6 +130,33 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   return fused_attention(q, k, v, mask, needed.causal && !masked)
       .transpose(1, 2)
       .reshape({batch, queries, heads * dim});
+}
+
+VisibleKeys VisibleKeys::of(const at::Tensor& counts, const at::Tensor& keys, int64_t num_heads) {
+  VisibleKeys visible{counts.to(at::kInt), {}, {}, {}};
+  const int64_t rows = keys.size(0), length = keys.size(2);
+  if (takes_flash(keys.new_empty({rows, num_heads, 1, keys.size(3)}), keys)) {
+    visible.query_starts = at::arange(rows + 1, visible.counts.options());
+    visible.key_starts = visible.query_starts * length;
+  } else {
+    const at::Tensor seen = at::arange(length, visible.counts.options()) < visible.counts.unsqueeze(1);
+    visible.mask = additive_mask(seen.view({rows, 1, 1, length}), keys.scalar_type());
+  }
+  return visible;
+}
+
+at::Tensor cached_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const VisibleKeys& visible) {
+  const int64_t rows = q.size(0), heads = q.size(1), length = k.size(2), dim = q.size(3);
+  if (visible.mask.defined()) {
+    // The query heads of a group are queries of one key head: every key and value is read once.
+    const at::Tensor grouped = q.reshape({rows, k.size(1), heads / k.size(1), dim});
+    return at::scaled_dot_product_attention(grouped, k, v, visible.mask).reshape({rows, 1, heads * dim});
+  }
+  const auto one_after_another = [](const at::Tensor& x) { return x.transpose(1, 2).flatten(0, 1); };
+  const at::Tensor out = std::get<0>(at::_flash_attention_forward(
+      q.squeeze(2), one_after_another(k), one_after_another(v), visible.query_starts, visible.key_starts, 1, length, 0.0,
+      false, false, std::nullopt, std::nullopt, std::nullopt, visible.counts));
+  return out.reshape({rows, 1, heads * dim});
 }
 
 SelfAttention SelfAttention::load(const Weights& weights, const AttentionSize& size) {

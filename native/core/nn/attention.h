@@ -22,6 +22,19 @@ struct AttentionPattern {
 /// query that sees no key at all gets the mean of all values, as the reference's additive masks make it.
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionPattern& pattern);
 
+/// How many keys of a cache each row sees, told on the device, so that the shapes stay the same while rows grow.
+struct VisibleKeys {
+  at::Tensor counts;                    // int32 [B]
+  at::Tensor query_starts, key_starts;  // int32 [B + 1], for rows that lie one after another; else undefined
+  at::Tensor mask;                      // [B, 1, 1, S], added to the scores; undefined where the kernel takes counts
+
+  /// `counts` [B] of `keys` [B, Nkv, S, D], for queries of `num_heads` heads.
+  static VisibleKeys of(const at::Tensor& counts, const at::Tensor& keys, int64_t num_heads);
+};
+
+/// Attention of one query per row: q [B, Nq, 1, D], k and v [B, Nkv, S, D] -> [B, 1, Nq * D].
+at::Tensor cached_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const VisibleKeys& visible);
+
 struct AttentionSize {
   int64_t hidden_size;
   int64_t num_heads;

@@ -12,9 +12,12 @@
 namespace carillon {
 
 KvCache::KvCache(const Qwen3Config& config, const Placement& placement, int64_t rows, int64_t max_tokens)
-    : data_(at::empty({config.num_hidden_layers, 2, rows, config.num_key_value_heads, max_tokens, config.head_dim},
-                      at::TensorOptions().device(placement.device).dtype(placement.dtype))),
-      lengths_(static_cast<size_t>(rows), 0) {}
+    : lengths_(static_cast<size_t>(rows), 0) {
+  const auto options = at::TensorOptions().device(placement.device).dtype(placement.dtype);
+  const int64_t layers = config.num_hidden_layers, heads = config.num_key_value_heads, dim = config.head_dim;
+  data_ = placement.device.is_cuda() ? at::zeros({layers, 2, rows, max_tokens, heads, dim}, options).transpose(3, 4)
+                                     : at::empty({layers, 2, rows, heads, max_tokens, dim}, options);
+}
 
 int64_t KvCache::length(int64_t row) const {
   if (row < 0 || row >= rows()) {
@@ -111,6 +114,7 @@ at::Tensor cached_attention(const nn::SelfAttention::Heads& heads, const std::ve
 CausalLm CausalLm::load(const std::string& directory, const Placement& placement, const Control& control) {
   const Qwen3Config config = Qwen3Config::read(directory);
   const Checkpoint checkpoint = Checkpoint::open(directory);
+  checkpoint.require_memory(placement);
   const Weights weights = checkpoint.weights(placement);
   CausalLm model;
   model.stack_ = Qwen3Stack::load(weights, config, control);
@@ -149,6 +153,28 @@ at::Tensor CausalLm::forward(const at::Tensor& ids, c10::ArrayRef<int64_t> rows,
   }
   for (const int64_t row : rows) cache.extend(row, ids.size(1));
   return x;
+}
+
+at::Tensor CausalLm::step(const at::Tensor& ids, const at::Tensor& positions, KvCache& cache) const {
+  const at::AutoDispatchBelowADInplaceOrView inference;
+  const int64_t rows = cache.rows(), capacity = cache.max_tokens();
+  const at::Tensor slots = at::arange(0, rows * capacity, capacity, positions.options()) + positions;
+  const auto visible = nn::VisibleKeys::of(positions + 1, cache.keys(0), config().num_attention_heads);
+  const nn::Rotary rotary = rotary_.at(positions.unsqueeze(1));
+  const auto store = [&](const at::Tensor& kept, const at::Tensor& fresh) {
+    kept.transpose(1, 2).view({rows * capacity, kept.size(1), kept.size(3)}).index_copy_(0, slots, fresh.squeeze(2));
+  };
+  at::Tensor x = stack_.embeddings.gather(ids.unsqueeze(1), stack_.norm.weight.scalar_type());
+  for (size_t i = 0; i < stack_.layers.size(); ++i) {
+    const nn::EncoderLayer& layer = stack_.layers[i];
+    const auto heads = layer.self_attn.heads(layer.input_layernorm(x), rotary);
+    const at::Tensor keys = cache.keys(static_cast<int64_t>(i)), values = cache.values(static_cast<int64_t>(i));
+    store(keys, heads.k);
+    store(values, heads.v);
+    x = x + layer.self_attn.o(nn::cached_attention(heads.q, keys, values, visible));
+    x = x + layer.mlp(layer.post_attention_layernorm(x));
+  }
+  return stack_.norm(x.squeeze(1));
 }
 
 at::Tensor CausalLm::feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, KvCache& cache) const {

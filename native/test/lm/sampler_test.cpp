@@ -154,3 +154,36 @@ TEST("sampler: draws without sorting what a full sort draws") {
     EXPECT_EQ(draw(weights, 0.9, uniform), static_cast<int64_t>(order[i]));
   }
 }
+
+TEST("draw_columns: the columns that draw gives, row by row, and -1 where it throws") {
+  std::mt19937 random(4);
+  std::uniform_int_distribution<int> level(0, 9);
+  constexpr int64_t kRows = 60, kColumns = 50;
+  auto weights = at::empty({kRows, kColumns});
+  auto uniforms = at::empty({kRows}, at::kDouble);
+  for (int64_t row = 0; row < kRows; ++row) {
+    uniforms.mutable_data_ptr<double>()[row] = row == 0 ? 0.0 : uniform_draw(3, 1, static_cast<uint64_t>(row));
+    // Few levels, so that many are equal, and some nothing: whole numbers, whose sums no order changes.
+    for (int64_t i = 0; i < kColumns; ++i) weights.mutable_data_ptr<float>()[row * kColumns + i] = static_cast<float>(level(random));
+  }
+  for (const double top_p : {0.0, 0.3, 0.9, 1.0}) {
+    const auto columns = draw_columns(weights, top_p, uniforms);
+    for (int64_t row = 0; row < kRows; ++row) {
+      const std::span<const float> line(weights.const_data_ptr<float>() + row * kColumns, kColumns);
+      EXPECT_EQ(columns[row].item<int64_t>(), draw(line, top_p, uniforms[row].item<double>()));
+    }
+  }
+  weights[1].fill_(0);
+  weights[2][7] = std::numeric_limits<float>::quiet_NaN();
+  weights[3][7] = std::numeric_limits<float>::infinity();
+  const auto columns = draw_columns(weights, 0.9, uniforms);
+  for (int64_t row = 0; row < 5; ++row) EXPECT_EQ(columns[row].item<int64_t>() == -1, row >= 1 && row <= 3);
+}
+
+TEST("most_likely_columns: what most_likely gives, and -1 where it throws") {
+  const auto scores = at::tensor({1.0f, 3.0f, 2.0f, kNone, 5.0f, 4.0f}).view({2, 3});
+  EXPECT((most_likely_columns(scores) == at::tensor(most_likely(scores), at::kLong)).all().item<bool>());
+  scores[0][0] = std::numeric_limits<float>::quiet_NaN();
+  scores[1].fill_(kNone);
+  EXPECT((most_likely_columns(scores) == -1).all().item<bool>());
+}

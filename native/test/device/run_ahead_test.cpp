@@ -1,0 +1,137 @@
+// Tokens chosen on the device, some steps ahead of the host, are those that the host chooses one by one.
+#include "core/lm/run_ahead.h"
+
+#include <ATen/ATen.h>
+
+#include "core/lm/generate.h"
+#include "core/runtime/placement.h"
+#include "test/device/meter.h"
+#include "test/test.h"
+
+namespace carillon::test {
+namespace {
+
+const at::Device kDevice(at::kCUDA, 0);
+constexpr int32_t kFirstCode = 2048, kCodeCount = 4096, kEnd = 1;
+
+/// The same model and cache, without leave to run ahead.
+class HostDecoder : public Decoder {
+ public:
+  HostDecoder(const CausalLm& model, int64_t rows) : model_(model), cache_(model.make_cache(rows, 256)) {}
+  at::Tensor feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows) override { return model_.feed(ids, rows, cache_); }
+  at::Tensor logits(const at::Tensor& hidden, int64_t first, int64_t count) override {
+    return model_.logits(hidden, first, count);
+  }
+  void copy_row(int64_t from, int64_t to) override { cache_.copy_row(from, to); }
+
+ private:
+  const CausalLm& model_;
+  KvCache cache_;
+};
+
+const CausalLm& model() {
+  static const CausalLm shared = CausalLm::load("models/carillon-nano/lm", choose_placement("cuda:0", "float32"), Control());
+  return shared;
+}
+
+const Vocabulary& vocabulary() {
+  static const Vocabulary shared({}, std::vector<int32_t>(static_cast<size_t>(model().config().vocab_size) + 1, 0), {kEnd},
+                                 kFirstCode, kCodeCount);
+  return shared;
+}
+
+std::vector<int32_t> ids_from(int32_t first, int32_t count) {
+  std::vector<int32_t> ids(static_cast<size_t>(count));
+  for (int32_t i = 0; i < count; ++i) ids[static_cast<size_t>(i)] = first + i;
+  return ids;
+}
+
+LanguageJob job_of(std::vector<Segment> program) {
+  LanguageJob job;
+  job.prompt = ids_from(100, 30);
+  job.negative_prompt = ids_from(100, 12);
+  job.program = std::move(program);
+  job.seeds = {1, 2};
+  job.max_new_tokens = 60;
+  job.stage = Stage::kCodes;
+  return job;
+}
+
+void expect_same(const LanguageJob& job) {
+  MaskCache masks(vocabulary(), kDevice);
+  DeviceMeter ahead;
+  const auto result = generate(model(), vocabulary(), masks, job, 256, Control());
+  const Totals used = ahead.used();
+  HostDecoder decoder(model(), static_cast<int64_t>(job.seeds.size()) * (job.cfg_scale > 1.0 ? 2 : 1));
+  DeviceMeter host;
+  const auto expected = generate(decoder, vocabulary(), masks, job, Control());
+  EXPECT(result.token_ids == expected.token_ids);
+  EXPECT(result.finished == expected.finished);
+  EXPECT(used.synchronisations < host.used().synchronisations / 4);  // it did run ahead
+}
+
+TEST("run_ahead: a step of all rows is the step of each, by the kernel that takes their lengths") {
+  const CausalLm halves = CausalLm::load("models/carillon-nano/lm", choose_placement("cuda:0", "bfloat16"), Control());
+  KvCache cache = halves.make_cache(2, 64), expected = halves.make_cache(2, 64);
+  for (KvCache* each : {&cache, &expected}) {
+    halves.feed(at::arange(100, 130).unsqueeze(0), {0}, *each);
+    halves.feed(at::arange(200, 212).unsqueeze(0), {1}, *each);
+  }
+  const at::Tensor ids = at::tensor({7, 9}, at::kLong), lengths = at::tensor({30, 12}, at::kLong);
+  const at::Tensor hidden = halves.step(ids.to(kDevice), lengths.to(kDevice), cache).cpu().to(at::kFloat);
+  const at::Tensor fed = halves.feed(ids.unsqueeze(1), {0, 1}, expected).cpu().to(at::kFloat);
+  EXPECT(((hidden - fed).norm() / fed.norm()).item<float>() < 0.03f);  // a few roundings to eight bits
+}
+
+TEST("run_ahead: rows of a guided job with prompts of different length") {
+  LanguageJob job = job_of({CodesSegment{40}});
+  job.cfg_scale = 2.0;
+  expect_same(job);
+}
+
+TEST("run_ahead: with top k, top p and a repetition penalty, after ids that were given") {
+  LanguageJob job = job_of({TokensSegment{{7, 3000, 8}}, CodesSegment{40}, TokensSegment{{9}}});
+  job.top_k = 40;
+  job.top_p = 0.9;
+  job.repetition_penalty = 1.3;
+  expect_same(job);
+}
+
+TEST("run_ahead: the most likely code each time") {
+  LanguageJob job = job_of({CodesSegment{40}});
+  job.temperature = 0.0;
+  job.cfg_scale = 1.5;
+  expect_same(job);
+}
+
+TEST("run_ahead: rows that end by themselves, each at its own place") {
+  LanguageJob job = job_of({CodesSegment{}});
+  job.seeds = {1, 2, 3, 4, 5, 6};
+  job.temperature = 1.0;
+  std::vector<int32_t> some_codes;
+  for (int32_t code = 0; code < kCodeCount; code += 8) some_codes.push_back(kFirstCode + code);
+  const Vocabulary ends({}, std::vector<int32_t>(static_cast<size_t>(model().config().vocab_size) + 1, 0),
+                        some_codes, kFirstCode, kCodeCount);
+  MaskCache masks(ends, kDevice);
+  const auto result = generate(model(), ends, masks, job, 256, Control());
+  HostDecoder decoder(model(), 6);
+  const auto expected = generate(decoder, ends, masks, job, Control());
+  EXPECT(result.token_ids == expected.token_ids);
+  EXPECT(result.finished == expected.finished);
+  EXPECT(std::count(result.finished.begin(), result.finished.end(), FinishReason::kEndToken) >= 2);
+}
+
+TEST("run_ahead: a full cache and a job that was cancelled midway leave the model as it was") {
+  LanguageJob job = job_of({CodesSegment{60}});
+  int tokens = 0;
+  std::atomic<bool> cancelled{false};
+  const Control control(&cancelled, [&](const Progress& progress) {
+    if (progress.stage == Stage::kCodes && ++tokens == 20) cancelled = true;
+  });
+  MaskCache masks(vocabulary(), kDevice);
+  EXPECT_THROWS(generate(model(), vocabulary(), masks, job, 256, control), "cancelled");
+  expect_same(job);
+}
+
+}  // namespace
+}  // namespace carillon::test
