@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "core/diffusion/guidance.h"
 #include "core/runtime/device.h"
 #include "core/runtime/error.h"
+#include "core/runtime/graph.h"
 
 namespace carillon {
 
@@ -58,6 +60,45 @@ struct PreparedConditions {
   ContextTokens context;
 };
 
+/// The velocity of one way to run the model: with or without rows of guidance. A GPU is asked for its launches twice; from
+/// then on it does them as a graph, whose inputs these are.
+class Evaluation {
+ public:
+  /// state [B, T, C] float32, modulation of one time -> [B or 2 B, T, C] float32, to be read before the next call.
+  at::Tensor operator()(const Dit& dit, const PreparedConditions& prepared, const at::Tensor& state,
+                        const Modulation& modulation, bool guides) {
+    if (!input_.defined()) {
+      input_ = state.to(prepared.context.tokens.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+      modulation_ = {modulation.layers.clone(), modulation.output.clone()};
+    } else {
+      input_.copy_(state);
+      modulation_.layers.copy_(modulation.layers);
+      modulation_.output.copy_(modulation.output);
+    }
+    const auto run = [&] { velocity_ = run_model(dit, prepared, guides); };
+    if (++calls_ == 2) graph_ = Graph::capture(state.device(), run);
+    if (graph_) {
+      graph_->replay();
+    } else {
+      run();
+    }
+    return velocity_;
+  }
+
+ private:
+  at::Tensor run_model(const Dit& dit, const PreparedConditions& prepared, bool guides) const {
+    const auto& [cross, context] = prepared;
+    if (!guides) return dit.velocity(input_, context, modulation_, cross).to(at::kFloat);
+    const auto twice = [](const at::Tensor& x) { return at::cat({x, x}); };
+    return dit.velocity(twice(input_), {twice(context.tokens), context.rotary}, modulation_, cross).to(at::kFloat);
+  }
+
+  at::Tensor input_, velocity_;
+  Modulation modulation_;
+  std::unique_ptr<Graph> graph_;
+  int calls_ = 0;
+};
+
 class Sampler {
  public:
   Sampler(const Dit& dit, const DenoiseJob& job, NoiseStreams& noise);
@@ -77,12 +118,12 @@ class Sampler {
   NoiseStreams& noise_;
   const int64_t frames_;
   const at::Device device_;
-  const at::ScalarType dtype_;
   Schedule schedule_;
   at::Tensor initial_noise_;  // [B, T, C]
   at::Tensor state_;          // [B, T, C]
   Modulation modulation_;     // of every time of the schedule
   PreparedConditions prepared_;
+  Evaluation plain_, guided_;  // under the prepared conditions
   AdaptiveProjectedGuidance projected_;
 };
 
@@ -92,7 +133,6 @@ Sampler::Sampler(const Dit& dit, const DenoiseJob& job, NoiseStreams& noise)
       noise_(noise),
       frames_(job.conditions.context.size(1)),
       device_(job.conditions.context.device()),
-      dtype_(job.conditions.context.scalar_type()),
       schedule_(schedule_of(job.denoise, dit.is_turbo())) {
   if (job.denoise.cover_strength < 1.0 && !job.conditions_after_cover) {
     fail(ErrorCode::kBadArgument, "a cover strength below 1 needs the conditions that follow");
@@ -119,14 +159,11 @@ void Sampler::start_from_cover() {
 at::Tensor Sampler::velocity(size_t step) {
   const double time = schedule_[step];
   const Modulation modulation = modulation_.at(static_cast<int64_t>(step));
-  const at::Tensor input = state_.to(dtype_);
   const bool guides = guided() && job_.guidance.interval_start <= time && time <= job_.guidance.interval_end;
-  const auto& [cross, context] = prepared_;
-  if (!guides) return dit_.velocity(input, context, modulation, cross).to(at::kFloat);
+  const at::Tensor velocity = (guides ? guided_ : plain_)(dit_, prepared_, state_, modulation, guides);
+  if (!guides) return velocity;
 
-  const auto twice = [](const at::Tensor& x) { return at::cat({x, x}); };
-  const at::Tensor both = dit_.velocity(twice(input), {twice(context.tokens), context.rotary}, modulation, cross);
-  const auto halves = both.to(at::kFloat).chunk(2);
+  const auto halves = velocity.chunk(2);
   return job_.guidance.by_angle ? guide_by_angle(state_, halves[0], halves[1], time, job_.guidance.scale)
                                 : projected_.guide(halves[0], halves[1], job_.guidance.scale);
 }
@@ -164,6 +201,8 @@ at::Tensor Sampler::run(const Control& control) {
     const bool switches = step == covered && job_.denoise.cover_strength < 1.0;
     if (switches) {
       prepared_ = prepare(*job_.conditions_after_cover);
+      plain_ = {};
+      guided_ = {};
     } else if (step == 0) {
       prepared_ = prepare(job_.conditions);
     }
