@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -17,6 +18,7 @@
 #include "core/checkpoint/parameters.h"
 #include "core/checkpoint/safetensors.h"
 #include "core/checkpoint/torch_file.h"
+#include "core/runtime/device.h"
 #include "core/runtime/error.h"
 #include "kernels/linear.h"
 
@@ -180,6 +182,27 @@ const std::string& Checkpoint::directory() const { return state_->directory; }
 
 Weights Checkpoint::weights(const Placement& placement) const { return Weights(state_, placement, ""); }
 
+void Checkpoint::require_memory(const Placement& placement) const {
+  const double of_dtype = static_cast<double>(c10::elementSize(placement.dtype));
+  // The least that a number takes: what is kept as it is stored has 16 bits or more, or codes in a GGUF file.
+  const auto bytes_each = [&](const TensorFile& file) {
+    if (placement.weights == WeightForm::kInt4 || (placement.weights == WeightForm::kStored && file.drops_leading_ones())) return 0.5;
+    if (placement.weights == WeightForm::kInt8) return 1.0;
+    return placement.weights == WeightForm::kStored && placement.device.is_cpu() ? 2.0 : of_dtype;
+  };
+  double needed = 0;
+  for (const auto& [name, entry] : state_->entries) {
+    needed += bytes_each(*entry.file) * static_cast<double>(c10::multiply_integers(entry.file->shape(entry.stored_name)));
+  }
+  const auto available = static_cast<double>(available_memory(placement.device));
+  if (needed <= available) return;
+  char sizes[96];
+  std::snprintf(sizes, sizeof sizes, "take at least %.1f GB, and %s has %.1f GB", needed / 1e9,
+                placement.device.str().c_str(), available / 1e9);
+  fail(ErrorCode::kOutOfMemory, directory() + ": the weights " + sizes +
+                                    ": choose a smaller model, or SVC_QUANTIZATION=int8 or int4, or free memory there");
+}
+
 std::vector<std::string> Checkpoint::unused() const {
   constexpr std::string_view kRotaryBuffer = "rotary_emb.inv_freq";
   std::vector<std::string> names;
@@ -212,12 +235,12 @@ kernels::Matrix Weights::matrix(const std::string& name, int64_t outputs, int64_
     const auto [file, stored_name] = place(name);
     check_shape(name, file.shape(stored_name), {outputs, depth});
     const auto codes = file.codes(stored_name);
-    if (codes) return {codes->data.to(placement_.device), codes->scales.to(placement_.device)};
+    if (codes) return {upload(codes->data, placement_.device), upload(codes->scales, placement_.device)};
   }
   const at::Tensor weight = stored(name, {outputs, depth});
-  const auto dense = [&] { return weight.to(placement_.device, placement_.dtype); };
+  const auto dense = [&] { return upload(weight.to(placement_.dtype), placement_.device); };
   const auto codes = [&](kernels::Quantization quantization) -> kernels::Matrix {
-    const kernels::Matrix matrix = kernels::quantize(weight.to(placement_.device), quantization);
+    const kernels::Matrix matrix = kernels::quantize(upload(weight, placement_.device), quantization);
     return matrix.is_quantized() ? matrix : dense();
   };
   switch (placement_.weights) {
@@ -281,7 +304,7 @@ void Weights::check_shape(const std::string& name, at::IntArrayRef found, at::In
 }
 
 at::Tensor Weights::get(const std::string& name, at::IntArrayRef shape, std::optional<at::ScalarType> dtype) const {
-  return stored(name, shape).to(placement_.device, dtype.value_or(placement_.dtype));
+  return upload(stored(name, shape).to(dtype.value_or(placement_.dtype)), placement_.device);
 }
 
 at::Tensor Weights::get_rows(const std::vector<std::string>& names, const std::vector<int64_t>& rows,
@@ -291,7 +314,7 @@ at::Tensor Weights::get_rows(const std::vector<std::string>& names, const std::v
   std::vector<at::Tensor> parts;
   for (size_t i = 0; i < names.size(); ++i) {
     shape[0] = rows[i];
-    parts.push_back(stored(names[i], shape).to(placement_.device, placement_.dtype));
+    parts.push_back(upload(stored(names[i], shape).to(placement_.dtype), placement_.device));
   }
   return at::cat(parts);
 }

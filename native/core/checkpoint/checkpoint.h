@@ -41,6 +41,8 @@ class Checkpoint {
 
   const std::string& directory() const;
   Weights weights(const Placement& placement) const;
+  /// Throws kOutOfMemory where all tensors together take more memory than there is: before any of them is loaded.
+  void require_memory(const Placement& placement) const;
 
   /// Names that no Weights handed out yet, sorted: what a loader did not expect. `rotary_emb.inv_freq` is left out.
   std::vector<std::string> unused() const;

@@ -15,6 +15,7 @@ AceStep AceStep::load(const std::string& directory, const Placement& placement, 
 AceStep AceStep::load(const std::string& directory, const DitConfig& config, const Placement& placement,
                       const Control& control) {
   const Checkpoint checkpoint = Checkpoint::open(directory);
+  checkpoint.require_memory(placement);
   const Weights weights = checkpoint.weights(placement);
   return {.config = config,
           .placement = placement,

@@ -10,6 +10,7 @@ namespace carillon {
 TextEncoder TextEncoder::load(const std::string& directory, const Placement& placement, const Control& control) {
   TextEncoder encoder;
   const Checkpoint checkpoint = Checkpoint::open(directory);
+  checkpoint.require_memory(placement);
   encoder.stack_ = Qwen3Stack::load(checkpoint.weights(placement), Qwen3Config::read(directory), control);
   encoder.placement_ = placement;
   encoder.unused_tensors_ = checkpoint.unused();

@@ -4,12 +4,19 @@
 #include <ATen/Context.h>
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/Parallel.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/headeronly/version.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
+#include <cstring>
+#include <fstream>
 #include <mutex>
+#include <optional>
 #include <set>
 
 #include "core/runtime/error.h"
@@ -73,12 +80,77 @@ void use_own_stream(const at::Device& device, bool is_urgent) {
   guard.exchangeStream(guard.getStreamFromGlobalPool(device, is_urgent));
 }
 
+namespace {
+
+/// Pinned memory of a thread on its way to a GPU.
+class Staging {
+ public:
+  /// Copies contiguous bytes to `target`, uint8 [n] on a GPU, on the thread's current stream.
+  void send(const char* bytes, const at::Tensor& target) {
+    for (int64_t done = 0; done < target.numel();) {
+      if (used_ == kBytes) turn(target.device());
+      at::Tensor& buffer = buffers_[current_];
+      if (!buffer.defined()) buffer = at::empty({kBytes}, at::TensorOptions(at::kByte).pinned_memory(true));
+      const int64_t count = std::min(target.numel() - done, kBytes - used_);
+      auto* const to = buffer.mutable_data_ptr<uint8_t>() + used_;
+      at::parallel_for(0, count, kBytesPerTask, [&](int64_t begin, int64_t end) {
+        std::memcpy(to + begin, bytes + done + begin, static_cast<size_t>(end - begin));
+      });
+      target.narrow(0, done, count).copy_(buffer.narrow(0, used_, count), /*non_blocking=*/true);
+      done += count;
+      used_ = std::min(kBytes, (used_ + count + kAlignment - 1) / kAlignment * kAlignment);
+    }
+  }
+
+ private:
+  static constexpr int64_t kBytes = 16 << 20, kBytesPerTask = 1 << 20, kAlignment = 64;
+
+  /// Goes on with the other buffer, once all of it has arrived.
+  void turn(const at::Device& device) {
+    sent_[current_].emplace(device.type());
+    sent_[current_]->record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
+    current_ = 1 - current_;
+    used_ = 0;
+    if (sent_[current_]) sent_[current_]->synchronize();
+  }
+
+  std::array<at::Tensor, 2> buffers_;
+  std::array<std::optional<c10::Event>, 2> sent_;
+  size_t current_ = 0;
+  int64_t used_ = 0;
+};
+
+}  // namespace
+
 at::Tensor upload(const at::Tensor& host, const at::Device& device) {
-  return host.is_cpu() && device.is_cuda() ? host.pin_memory().to(device, /*non_blocking=*/true) : host.to(device);
+  if (!host.is_cpu() || !device.is_cuda()) return host.to(device);
+  thread_local auto* const staging = new Staging;  // never freed: at a thread's end CUDA may be gone
+  const at::Tensor source = host.contiguous();
+  at::Tensor target = at::empty(source.sizes(), source.options().device(device));
+  if (source.numel() > 0) staging->send(static_cast<const char*>(source.const_data_ptr()), target.view({-1}).view(at::kByte));
+  return target;
+}
+
+namespace {
+
+int64_t host_memory() {
+  const int64_t physical = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
+  int64_t limit = 0;  // of a container; "max", or no such file, where there is none
+  std::ifstream("/sys/fs/cgroup/memory.max") >> limit;
+  return limit > 0 ? std::min(limit, physical) : physical;
+}
+
+}  // namespace
+
+int64_t available_memory(const at::Device& device) {
+  if (!device.is_cuda()) return host_memory();
+  const c10::DeviceGuard guard(device);
+  at::accelerator::emptyCache();
+  return static_cast<int64_t>(at::accelerator::getMemoryInfo(device.index()).first);
 }
 
 std::vector<DeviceInfo> list_devices() {
-  const int64_t cpu_bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
+  const int64_t cpu_bytes = host_memory();
   std::vector<DeviceInfo> devices;
   devices.push_back({"cpu", std::to_string(at::get_num_threads()) + " threads", cpu_bytes});
   const size_t count = at::hasCUDA() ? at::getNumGPUs() : 0;

@@ -16,7 +16,8 @@ at::Device choose_device(const std::string& device);
 /// Urgent work goes ahead of theirs. Once per thread and device; nothing on a CPU.
 void use_own_stream(const at::Device& device, bool is_urgent);
 
-/// A small tensor of the host's on `device`: through pinned memory, so that nobody waits for what a GPU does just then.
+/// A tensor of the host's on `device`; one that is there already as it is. To a GPU it goes through two pinned buffers of
+/// the thread, one being filled while the other travels, so that nobody waits for what the GPU does just then.
 at::Tensor upload(const at::Tensor& host, const at::Device& device);
 
 struct DeviceInfo {
@@ -27,6 +28,9 @@ struct DeviceInfo {
 
 /// The devices of this machine that libtorch can use, the CPU first. Takes no memory on a GPU that is not in use.
 std::vector<DeviceInfo> list_devices();
+
+/// What can be had on `device`: the free memory of a GPU, or all that the machine or its container lets a process have.
+int64_t available_memory(const at::Device& device);
 
 /// Gives back to the GPUs what libtorch keeps of freed memory.
 void release_cached_memory();

@@ -207,16 +207,18 @@ int64_t tile_overlap_frames(const VaeConfig& config) {
   return static_cast<int64_t>(std::ceil(reach + kEndReach / samples_per_frame)) + 1;
 }
 
-std::vector<Tile> plan_tiles(int64_t frames, int64_t window, int64_t overlap) {
+std::vector<Tile> plan_tiles(int64_t frames, int64_t window, int64_t overlap, bool whole_windows) {
   if (frames <= window) return {{0, frames, 0, frames}};
-  const int64_t step = window - 2 * overlap;
-  if (step < 1) {
+  if (window <= 2 * overlap) {
     fail(ErrorCode::kBadArgument, "a tile of " + std::to_string(window) + " frames is not wider than its overlaps");
   }
   std::vector<Tile> tiles;
-  for (int64_t begin = 0; begin < frames; begin += step) {
-    const int64_t end = std::min(begin + step, frames);
-    tiles.push_back({begin, end, std::max<int64_t>(0, begin - overlap), std::min(end + overlap, frames)});
+  for (int64_t begin = 0; begin < frames;) {
+    const int64_t from = std::max<int64_t>(0, begin - overlap);
+    const int64_t window_end = std::min(from + window, frames);
+    const int64_t end = window_end == frames ? frames : window_end - overlap;
+    tiles.push_back({begin, end, whole_windows ? window_end - window : from, window_end});
+    begin = end;
   }
   return tiles;
 }
@@ -242,8 +244,9 @@ int64_t group_size(const Oobleck& network, int64_t batch, int64_t frames, int64_
 at::Tensor decode_tiled(const Oobleck& decoder, const at::Tensor& latents, const VaeConfig& config, int64_t window,
                         const Control& control) {
   const int64_t batch = latents.size(0), frames = latents.size(2), hop = config.samples_per_frame();
-  const at::Tensor audio = at::empty({batch, config.audio_channels, frames * hop}, at::kFloat);
-  const std::vector<Tile> tiles = plan_tiles(frames, window, tile_overlap_frames(config));
+  const bool on_cpu = latents.is_cpu();
+  const at::Tensor audio = at::empty({batch, config.audio_channels, frames * hop}, latents.options().dtype(at::kFloat));
+  const std::vector<Tile> tiles = plan_tiles(frames, window, tile_overlap_frames(config), /*whole_windows=*/!on_cpu);
   const int64_t group = group_size(decoder, batch, frames, window);
   const int64_t total = batch / group * static_cast<int64_t>(tiles.size());
   int64_t done = 0;
@@ -257,8 +260,9 @@ at::Tensor decode_tiled(const Oobleck& decoder, const at::Tensor& latents, const
       audio.narrow(0, item, group).narrow(2, tile.begin * hop, count * hop).copy_(kept);
     }
   }
+  const at::Tensor host = on_cpu ? audio : at::empty(audio.sizes(), at::TensorOptions(at::kFloat).pinned_memory(true)).copy_(audio);
   control.report(Stage::kDecode, total, total);
-  return audio;
+  return host;
 }
 
 at::Tensor encode_tiled(const Oobleck& encoder, const at::Tensor& audio, const VaeConfig& config, int64_t window,
@@ -266,7 +270,8 @@ at::Tensor encode_tiled(const Oobleck& encoder, const at::Tensor& audio, const V
   const int64_t batch = audio.size(0), samples = audio.size(2), hop = config.samples_per_frame();
   const int64_t frames = samples / hop;
   const at::Tensor moments = at::empty({batch, config.encoder_hidden_size, frames}, at::kFloat);
-  const std::vector<Tile> tiles = plan_tiles(frames, window, tile_overlap_frames(config));
+  // The last window ends with the samples of an incomplete frame: none is like the others anyhow.
+  const std::vector<Tile> tiles = plan_tiles(frames, window, tile_overlap_frames(config), /*whole_windows=*/false);
   const int64_t group = group_size(encoder, batch, frames, window);
   const int64_t total = batch / group * static_cast<int64_t>(tiles.size());
   int64_t done = 0;

@@ -70,15 +70,16 @@ struct Tile {
   int64_t window_begin, window_end;
 };
 
-/// Cuts `frames` into tiles whose windows have at most `window` frames; a single one where all fit.
+/// Cuts `frames` into tiles whose windows have at most `window` frames; a single one where all fit. `whole_windows`: the
+/// last has as many as the others and reaches back, as a GPU plans each shape anew.
 /// Throws kBadArgument unless window > 2 * overlap.
-std::vector<Tile> plan_tiles(int64_t frames, int64_t window, int64_t overlap);
+std::vector<Tile> plan_tiles(int64_t frames, int64_t window, int64_t overlap, bool whole_windows);
 
 /// The window that suits a placement's memory: the last stage holds three tensors of 128 channels at the sampling
-/// rate, about 1.5 MB a frame in bfloat16. Fixed per machine, so that a song's bytes do not depend on its load.
+/// rate, in all about 4.4 MB a frame in bfloat16. Fixed per machine, so that a song's bytes do not depend on its load.
 int64_t window_frames(const Placement& placement);
 
-/// latents [B, C, T] -> float32 [B, audio channels, samples_per_frame * T] on the CPU.
+/// latents [B, C, T] -> float32 [B, audio channels, samples_per_frame * T] on the CPU; a GPU gives it at once at the end.
 at::Tensor decode_tiled(const Oobleck& decoder, const at::Tensor& latents, const VaeConfig& config, int64_t window,
                         const Control& control);
 

@@ -39,6 +39,7 @@ Vae Vae::load(const std::string& directory, const Placement& placement, const Co
   const c10::InferenceMode inference;
   const VaeConfig config = VaeConfig::read(directory);
   const Checkpoint checkpoint = Checkpoint::open(directory);
+  checkpoint.require_memory(placement);
   const Weights weights = checkpoint.weights(placement);
   const bool time_major = can_run_time_major(placement, config);
   control.report(Stage::kLoad, 0, 2);

@@ -163,6 +163,26 @@ TEST("checkpoint: the diffusers layout opens behind the original names") {
   EXPECT_THROWS(Checkpoint::open(directory), "sub-folder 'audio_tokenizer' of the diffusers model holds no weights");
 }
 
+TEST("checkpoint: one larger than memory is refused in a line, whatever form its weights are to have") {
+  const auto directory = test::fixture_directory();
+  const auto path = directory + "/model.safetensors";
+  constexpr uint64_t kBytes = uint64_t{1} << 43;
+  const std::string header = R"({"w":{"dtype":"BF16","shape":[4194304,1048576],"data_offsets":[0,8796093022208]}})";
+  test::write_file(path, test::safetensors_bytes(header, ""));
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) + kBytes);  // a hole
+  const auto checkpoint = Checkpoint::open(directory);
+  for (const WeightForm form : {WeightForm::kDense, WeightForm::kStored, WeightForm::kInt8, WeightForm::kInt4}) {
+    try {
+      checkpoint.require_memory({at::kCPU, at::kFloat, form});
+      EXPECT(false);
+    } catch (const Error& error) {
+      EXPECT(error.code() == ErrorCode::kOutOfMemory);
+      const std::string message = error.what();
+      EXPECT(message.rfind(directory + ": ", 0) == 0 && message.find('\n') == std::string::npos);
+    }
+  }
+}
+
 TEST("silence latent: the archive is read, transposed, with as many frames as it holds") {
   const at::Tensor stored = at::randn({1, 3, 5});
   const std::string archive =

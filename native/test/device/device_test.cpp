@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "core/qwen3/causal_lm.h"
 #include "core/runtime/error.h"
 #include "test/device/meter.h"
 #include "test/test.h"
@@ -73,9 +74,37 @@ TEST("device: an error that stays is a lost device, whatever it is then called")
   EXPECT(!is_device_lost());
 }
 
-TEST("device: a GPU that this libtorch has no kernels for is told from a fault") {
-  const Error error = error_of([] { TORCH_CHECK(false, "CUDA error: no kernel image is available for execution"); });
-  EXPECT(std::string(error.what()).find("SVC_DEVICE=cpu") != std::string::npos);
+TEST("device: a GPU of a generation that this libtorch has no kernels for is one line, and nothing stays loaded") {
+  const int64_t free = available_memory(kDevice);
+  fake_cuda_forget_kernels(true);
+  const Error error = error_of([] { CausalLm::load("models/carillon-nano/lm", {kDevice, at::kBFloat16}, Control()); });
+  fake_cuda_forget_kernels(false);
+  EXPECT(error.code() == ErrorCode::kBadArgument);
+  const std::string message = error.what();
+  EXPECT(message.find("SVC_DEVICE=cpu") != std::string::npos && message.find('\n') == std::string::npos);
+  EXPECT_EQ(available_memory(kDevice), free);
+}
+
+TEST("device: a checkpoint larger than the GPU's free memory is one line, and nothing of it is loaded") {
+  const at::Tensor other = at::empty({available_memory(kDevice) - (4 << 20)}, at::device(kDevice).dtype(at::kByte));
+  const int64_t free = available_memory(kDevice);
+  DeviceMeter meter;
+  const Error error = error_of([] { CausalLm::load("models/carillon-nano/lm", {kDevice, at::kBFloat16}, Control()); });
+  EXPECT(error.code() == ErrorCode::kOutOfMemory);
+  const std::string message = error.what();
+  EXPECT(message.find("models/carillon-nano/lm") != std::string::npos && message.find("cuda:0 has 0.0 GB") != std::string::npos);
+  EXPECT(message.find("SVC_QUANTIZATION") != std::string::npos && message.find('\n') == std::string::npos);
+  EXPECT_EQ(meter.used().bytes_to_device, 0);
+  EXPECT_EQ(available_memory(kDevice), free);
+}
+
+TEST("device: large tensors arrive whole, and nobody waits for what is on its way") {
+  const at::Tensor large = at::randint(0, 1 << 30, {11 << 20}, at::kInt), odd = at::randn({3, 5}).t();
+  DeviceMeter meter;
+  const at::Tensor there = upload(large, kDevice), small = upload(odd, kDevice), none = upload(at::empty({0}), kDevice);
+  EXPECT_EQ(meter.used().bytes_to_device, static_cast<int64_t>(large.nbytes() + odd.nbytes()));
+  EXPECT(meter.used().synchronisations <= 3);  // a buffer that is filled again has been sent
+  EXPECT(at::equal(there.cpu(), large) && at::equal(small.cpu(), odd) && none.is_cuda());
 }
 
 }  // namespace

@@ -53,18 +53,23 @@ TEST("vae: the three spellings of a weight decode alike") {
 
 TEST("vae: tiles cover every frame once and never reach past the ends") {
   constexpr int64_t kOverlap = 16;
-  const auto tiles = plan_tiles(500, 128, kOverlap);
-  int64_t next = 0;
-  for (const Tile& tile : tiles) {
-    EXPECT_EQ(tile.begin, next);
-    next = tile.end;
-    EXPECT(tile.window_begin >= 0 && tile.window_end <= 500 && tile.window_end - tile.window_begin <= 128);
-    EXPECT(tile.begin - tile.window_begin == kOverlap || tile.window_begin == 0);
-    EXPECT(tile.window_end - tile.end == kOverlap || tile.window_end == 500);
+  for (const bool whole_windows : {false, true}) {
+    for (const int64_t frames : {129, 234, 235, 500}) {
+      int64_t next = 0;
+      for (const Tile& tile : plan_tiles(frames, 128, kOverlap, whole_windows)) {
+        EXPECT_EQ(tile.begin, next);
+        next = tile.end;
+        const int64_t width = tile.window_end - tile.window_begin;
+        EXPECT(tile.begin < tile.end && tile.window_begin >= 0 && tile.window_end <= frames);
+        EXPECT(whole_windows ? width == 128 : width <= 128);
+        EXPECT(tile.begin - tile.window_begin >= kOverlap || tile.window_begin == 0);
+        EXPECT(tile.window_end - tile.end == kOverlap || tile.window_end == frames);
+      }
+      EXPECT_EQ(next, frames);
+    }
   }
-  EXPECT_EQ(next, 500);
-  EXPECT_EQ(plan_tiles(128, 128, kOverlap).size(), size_t{1});
-  EXPECT_THROWS(plan_tiles(100, 32, kOverlap), "not wider than its overlaps");
+  EXPECT_EQ(plan_tiles(128, 128, kOverlap, false).size(), size_t{1});
+  EXPECT_THROWS(plan_tiles(100, 32, kOverlap, false), "not wider than its overlaps");
 }
 
 TEST("vae: tiles overlap by as much as a frame reaches") {
