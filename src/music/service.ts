@@ -18,11 +18,10 @@ import { detailFor, HttpError, RequestError } from "./errors.js";
 import { makeSongs } from "./job.js";
 import { selectSlot } from "./models.js";
 import { PermittedRoot } from "./permitted-root.js";
-import { CatalogedStore, type CatalogFilter } from "./queue/catalog.js";
-import { encodeTask } from "./queue/lmdb-store.js";
-import { type JobControl, TaskQueue } from "./queue/queue.js";
+import { type CatalogFilter, hasEnded } from "./queue/catalog.js";
+import type { JobControl, JobQueue, LiveState } from "./queue/job-queue.js";
+import { TaskQueue } from "./queue/queue.js";
 import { Retention, ServiceClock } from "./queue/retention.js";
-import { JobStatistics } from "./queue/statistics.js";
 import { DamagedRecordError, type SongResult, type Task, type TaskStore } from "./queue/store.js";
 import { TaskEvents, type TaskLog } from "./queue/task-events.js";
 import { type TaskRow, taskRow } from "./queue/task-row.js";
@@ -42,6 +41,9 @@ const MAX_RECORD_BYTES = 256 * 2 ** 20;
 const MAX_PAGE_BYTES = 8 * 2 ** 20;
 /** The most that time without the service adds to age: the clock may have been set. */
 const MAX_CLOCK_GAP_SECONDS = 24 * 60 * 60;
+
+/** A task that has ended neither waits nor goes on. */
+const ENDED: LiveState = { progress: undefined, position: undefined };
 
 /** What a client is told of its submission. */
 export interface AcceptedTask {
@@ -67,12 +69,9 @@ export class MusicService {
   readonly #plansUnasked: boolean;
   readonly #inputs: AudioInputs;
   readonly #writer: TextWriter;
-  readonly #store: CatalogedStore;
-  readonly #queue: TaskQueue;
+  readonly #queue: JobQueue;
   readonly #events: TaskEvents;
-  readonly #statistics: JobStatistics;
   readonly #retention: Retention;
-  readonly #clock: ServiceClock;
   /** What clients are shown of a message. */
   readonly #detail: (detail: string) => string;
   /** Emits the id of every task that has ended. */
@@ -91,7 +90,6 @@ export class MusicService {
     store: TaskStore,
     private readonly log: Logger,
   ) {
-    this.#store = new CatalogedStore(store);
     this.audioFiles = new AudioFiles(join(config.temporaryDirectory, "api_audio"));
     this.#detail = detailFor(config);
     this.trainingRoot = new PermittedRoot(config.trainingRoot);
@@ -110,7 +108,6 @@ export class MusicService {
     const { initLanguageModel, languageModelDevice } = config;
     this.#plansUnasked = plansUnasked(initLanguageModel, languageModelDevice, engine.runtimeInfo());
     this.#writer = new TextWriter(engine);
-    this.#statistics = new JobStatistics(config.averageJobSeconds, config.averageWindow);
     const limits = {
       maxAgeSeconds: config.audioMaxAgeSeconds,
       maxAudioBytes: config.audioMaxTotalBytes,
@@ -118,58 +115,42 @@ export class MusicService {
     };
     // A short age must not pass whole between two starts.
     const maxGapSeconds = Math.min(MAX_CLOCK_GAP_SECONDS, config.audioMaxAgeSeconds / 2);
-    this.#clock = new ServiceClock(join(config.temporaryDirectory, "clock.json"), maxGapSeconds * 1000, log);
-    this.#retention = new Retention(this.#store, this.audioFiles, this.#statistics, limits, log);
+    const clock = new ServiceClock(join(config.temporaryDirectory, "clock.json"), maxGapSeconds * 1000, log);
     this.#queue = new TaskQueue(
-      this.#store,
+      store,
       { run: (task, context) => this.#run(task, context), ended: (task) => this.#ended(task) },
-      this.#statistics,
       {
         capacity: config.queueMaxSize,
         workers: config.queueWorkers,
         jobTimeoutSeconds: config.jobTimeoutSeconds,
-        clock: this.#clock,
+        averageJobSeconds: config.averageJobSeconds,
+        averageWindow: config.averageWindow,
+        clock,
       },
       log,
     );
+    this.#retention = new Retention(this.#queue, this.audioFiles, limits, log);
+    this.#queue.events.on("ended", (task) => this.#told(task));
     this.#events = new TaskEvents(this.#queue);
-    this.telemetry = new Telemetry(
-      {
-        queue: this.#queue,
-        statistics: this.#statistics,
-        engine,
-        audioBytes: () => this.#retention.audioBytes,
-      },
-      log,
-    );
+    this.telemetry = new Telemetry({ queue: this.#queue, engine }, log);
   }
 
   /** Takes up stored tasks and lets expired ones go. Requests may come from then on; jobs wait for `start`. */
   async open(): Promise<void> {
-    const unfinished = new Set<string>();
-    const damaged = new Set<string>();
+    /** The audio that a task names; of an unfinished one none, as what it made so far it makes again. */
+    const audio = new Map<string, readonly string[] | "all">();
     const uploads = new Set<string>();
-    for await (const stored of this.#store.scan()) {
+    await this.#queue.open((stored) => {
       if (stored.task === null) {
-        damaged.add(stored.id);
+        audio.set(stored.id, "all");
         this.log.error({ task: stored.id, reason: stored.damage.message }, "a task is left out");
-        continue;
+        return;
       }
-      const { task, bytes } = stored;
-      this.#queue.takeUp(task);
-      if (task.state === "succeeded" || task.state === "failed") this.#retention.add(task, bytes);
-      else {
-        unfinished.add(task.id);
-        for (const path of ownFiles(task.request)) uploads.add(path);
-      }
-    }
-    await this.#clock.start(this.#retention.newestMs);
-    await this.#queue.recover();
-    await this.#clearOrphanAudio((id) => {
-      if (damaged.has(id)) return "all";
-      // What an unfinished task made so far it makes again.
-      return this.#retention.audioOf(id) ?? (unfinished.has(id) ? [] : null);
+      const { id, state, result, request } = stored.task;
+      audio.set(id, result?.audioFiles.map(({ name }) => name) ?? []);
+      if (!hasEnded(state)) for (const path of ownFiles(request)) uploads.add(path);
     });
+    await this.#clearOrphanAudio((id) => audio.get(id) ?? null);
     await removeOrphanUploads(this.uploadsDirectory, (path) => uploads.has(path));
     await this.sweep();
     this.#sweepTimer = setInterval(() => void this.sweep(), SWEEP_INTERVAL_MS).unref();
@@ -213,14 +194,12 @@ export class MusicService {
       this.preparations.close(),
     ]);
     await this.#sweeping;
-    await this.#clock.save();
   }
 
   /** Lets old results go; one sweep at a time. */
   sweep(): Promise<void> {
     this.#sweeping = this.#sweeping
-      .then(() => this.#clock.save())
-      .then(() => this.#retention.sweep(this.#clock.nowMs()))
+      .then(() => this.#queue.asJanitor((nowMs) => this.#retention.sweep(nowMs)))
       .catch((err: unknown) => this.log.error({ err }, "expired audio could not be removed"));
     return this.#sweeping;
   }
@@ -238,7 +217,7 @@ export class MusicService {
     caller: Caller,
     key: SubmissionKey | null = null,
   ): Promise<AcceptedTask> {
-    this.#queue.assertRoom();
+    await this.#queue.assertRoom();
     await checkWords(this.engine, request).catch((error: unknown) => {
       const refusal = refusalOf(error);
       // All else shows when the task runs.
@@ -263,13 +242,13 @@ export class MusicService {
       if (pending === undefined) break;
       await pending.catch(() => {});
     }
-    const id = this.#store.submittedAs(key.key);
+    const id = await this.#queue.submittedAs(key.key);
     if (id === undefined) {
       const pending = submit();
       this.#submitting.set(key.key, pending);
       return pending.finally(() => this.#submitting.delete(key.key));
     }
-    const task = await this.#store.get(id);
+    const task = await this.#queue.get(id);
     // It was removed since, and its key with it.
     if (task?.submission === undefined) return this.submitOnce(key, submit);
     const { digest, position } = task.submission;
@@ -309,11 +288,14 @@ export class MusicService {
     }
   }
 
+  /** Those who wait for a task, or follow it, hear of its end. */
+  #told(task: Task): void {
+    this.#endings.emit(task.id);
+    this.#events.end(task.id, this.#row(task, ENDED));
+  }
+
   /** Nothing stays of a failed task but its record, however late it failed. */
   async #ended(task: Task): Promise<void> {
-    this.#retention.add(task, encodeTask(task).length);
-    this.#endings.emit(task.id);
-    this.#events.end(task.id, this.#row(task));
     await removeOwnFiles(task.request);
     if (task.state === "failed") await this.audioFiles.remove(this.audioFiles.namesOf(task));
   }
@@ -327,37 +309,37 @@ export class MusicService {
 
   async #query(id: string): Promise<TaskStatusItem> {
     try {
-      const task = await this.#store.get(id);
+      const task = await this.#queue.get(id);
       if (task === undefined) return unknownTask(id);
-      return taskStatus(this.#shown(task), this.#liveState(id), this.audioFiles);
+      return taskStatus(this.#shown(task), await this.#live(task), this.audioFiles);
     } catch (error) {
       if (error instanceof DamagedRecordError) return damagedTask(id, error.message);
       throw error;
     }
   }
 
-  #liveState(id: string) {
-    return { progress: this.#queue.progressOf(id), position: this.#queue.positionOf(id) };
+  async #live({ id, state }: Task): Promise<LiveState> {
+    return hasEnded(state) ? ENDED : this.#queue.live(id);
   }
 
   #shown(task: Task): Task {
     return { ...task, error: task.error === null ? null : this.#detail(task.error) };
   }
 
-  #row(task: Task): TaskRow {
-    return taskRow(this.#shown(task), this.#liveState(task.id), this.audioFiles);
+  #row(task: Task, live: LiveState): TaskRow {
+    return taskRow(this.#shown(task), live, this.audioFiles);
   }
 
   /** A page of all tasks, newest first. It ends early where its rows are large. */
   async list(filter: CatalogFilter) {
-    const { total, ids } = this.#store.page(filter);
+    const { total, ids } = await this.#queue.page(filter);
     const tasks: TaskRow[] = [];
     let bytes = 0;
     for (const id of ids) {
       const task = await this.#read(id);
       // It was removed since.
       if (task === undefined) continue;
-      const row = this.#row(task);
+      const row = this.#row(task, await this.#live(task));
       bytes += JSON.stringify(row).length;
       if (bytes > MAX_PAGE_BYTES && tasks.length > 0) break;
       tasks.push(row);
@@ -369,12 +351,12 @@ export class MusicService {
   async task(id: string): Promise<TaskRow> {
     const task = await this.#read(id);
     if (task === undefined) throw noSuchTask(id);
-    return this.#row(task);
+    return this.#row(task, await this.#live(task));
   }
 
   /** Undefined also where the record is damaged. */
   #read(id: string): Promise<Task | undefined> {
-    return this.#store.get(id).catch((error: unknown) => {
+    return this.#queue.get(id).catch((error: unknown) => {
       if (error instanceof DamagedRecordError) return undefined;
       throw error;
     });
@@ -385,11 +367,11 @@ export class MusicService {
    * @throws HttpError 404
    */
   async follow(id: string, lastEventId: string): Promise<{ log: TaskLog; number: number }> {
-    const log = this.#events.follow(id);
+    const log = await this.#events.follow(id);
     const task = await this.#read(id);
     if (task !== undefined && task.finishedAtMs === null)
       return { log, number: this.#events.numberOf(lastEventId) };
-    if (task !== undefined) this.#events.end(id, this.#row(task));
+    if (task !== undefined) this.#events.end(id, this.#row(task, ENDED));
     this.#events.forget(id);
     if (task === undefined) throw noSuchTask(id);
     return { log, number: 0 };
@@ -403,14 +385,13 @@ export class MusicService {
     id: string,
     { title, favorite }: { title: string | undefined; favorite: boolean | undefined },
   ): Promise<TaskRow> {
-    const task = await this.#store.update(id, (current) => ({
+    const task = await this.#queue.update(id, (current) => ({
       ...current,
       ...(title === undefined ? {} : { title }),
       ...(favorite === undefined ? {} : { favorite }),
     }));
     if (task === undefined) throw noSuchTask(id);
-    if (task.finishedAtMs !== null) this.#retention.add(task, encodeTask(task).length);
-    return this.#row(task);
+    return this.#row(task, await this.#live(task));
   }
 
   /**
@@ -420,7 +401,7 @@ export class MusicService {
   async remove(id: string): Promise<"cancelled" | "deleted"> {
     if (await this.#retention.remove(id)) return "deleted";
     if (await this.#queue.cancel(id)) return "cancelled";
-    if (this.#retention.audioOf(id) === undefined) throw noSuchTask(id);
+    if ((await this.#queue.get(id)) === undefined) throw noSuchTask(id);
     throw new HttpError(409, "The task ended before it could be cancelled: delete it again to remove it");
   }
 
@@ -432,11 +413,11 @@ export class MusicService {
     const waiting = AbortSignal.any([signal, this.#stopping.signal]);
     // Rejects where the signal fires, which is asked below.
     const ended = once(this.#endings, id, { signal: waiting }).catch(() => null);
-    const current = await this.#store.get(id);
+    const current = await this.#queue.get(id);
     if (current !== undefined && current.finishedAtMs !== null) return current;
     await ended;
     waiting.throwIfAborted();
-    const task = await this.#store.get(id);
+    const task = await this.#queue.get(id);
     if (task === undefined) throw new HttpError(500, "The task was removed before it was read");
     return task;
   }
@@ -461,12 +442,14 @@ export class MusicService {
     return this.#writer.createSample(wish, this.#whileServing(caller));
   }
 
-  get statistics() {
+  async statistics() {
+    const { counts, waiting, averageJobSeconds, workers } = await this.#queue.statistics();
     return {
-      jobs: this.#statistics.counts,
-      queue_size: this.#queue.waitingCount,
+      jobs: counts,
+      queue_size: waiting,
       queue_maxsize: this.config.queueMaxSize,
-      avg_job_seconds: Math.round(this.#statistics.averageJobSeconds * 100) / 100,
+      avg_job_seconds: Math.round(averageJobSeconds * 100) / 100,
+      ...(workers && { workers }),
     };
   }
 }

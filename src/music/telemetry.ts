@@ -2,8 +2,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { MusicEngine } from "../engine/types.js";
 import type { Logger } from "../log.js";
-import type { TaskQueue } from "./queue/queue.js";
-import type { JobStatistics } from "./queue/statistics.js";
+import type { JobQueue } from "./queue/job-queue.js";
 import type { Task, TaskState } from "./queue/store.js";
 
 /** From a token's time to the longest songs on a slow machine. */
@@ -11,11 +10,8 @@ const SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800]
 const STATES: readonly TaskState[] = ["queued", "running", "succeeded", "failed"];
 
 export interface Measured {
-  queue: TaskQueue;
-  statistics: JobStatistics;
+  queue: JobQueue;
   engine: MusicEngine;
-  /** Of all songs that are kept. */
-  audioBytes: () => number;
 }
 
 interface StageUnderWay {
@@ -39,7 +35,7 @@ export class Telemetry {
   #hasProcessMetrics = false;
 
   constructor(
-    { queue, statistics, engine, audioBytes }: Measured,
+    { queue, engine }: Measured,
     private readonly log: Logger,
   ) {
     const registers = [this.#registry];
@@ -69,12 +65,15 @@ export class Telemetry {
       help: "Tasks that are kept, by state",
       labelNames: ["state"],
       registers,
-      collect() {
-        for (const state of STATES) this.set({ state }, statistics.counts[state]);
+      async collect() {
+        const { counts } = await queue.statistics();
+        for (const state of STATES) this.set({ state }, counts[state]);
       },
     });
-    this.#gauge("carillon_queue_length", "Tasks that wait", () => queue.waitingCount);
-    this.#gauge("carillon_audio_bytes", "Size of all songs that are kept", audioBytes);
+    this.#gauge("carillon_queue_length", "Tasks that wait", async () => (await queue.statistics()).waiting);
+    this.#gauge("carillon_audio_bytes", "Size of all songs that are kept", async () =>
+      (await queue.finished()).reduce((sum, { audioBytes }) => sum + audioBytes, 0),
+    );
     new Gauge({
       name: "carillon_gpu_memory_bytes",
       help: "Memory of a GPU, by all processes on it",
@@ -103,14 +102,14 @@ export class Telemetry {
     return { type: this.#registry.contentType, text: await this.#registry.metrics() };
   }
 
-  #gauge(name: string, help: string, value: () => number): void {
+  #gauge(name: string, help: string, value: () => Promise<number>): void {
     const registers = [this.#registry];
     new Gauge({
       name,
       help,
       registers,
-      collect() {
-        this.set(value());
+      async collect() {
+        this.set(await value());
       },
     });
   }

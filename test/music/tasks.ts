@@ -2,8 +2,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pino } from "pino";
 import { v4 as uuid } from "uuid";
-import type { SongResult, Task } from "../../src/music/queue/store.js";
+import type { Jobs } from "../../src/music/queue/job-queue.js";
+import { type QueueOptions, TaskQueue } from "../../src/music/queue/queue.js";
+import type { SongResult, Task, TaskStore } from "../../src/music/queue/store.js";
 
 /** A folder that is gone when the test file ends. */
 export function temporaryDirectory(): string {
@@ -52,4 +55,16 @@ export function makeResult(change: Partial<SongResult> = {}): SongResult {
     warnings: [],
     ...change,
   };
+}
+
+/** An embedded queue that is not opened yet. */
+export function embeddedQueue(store: TaskStore, jobs: Jobs, options: Partial<QueueOptions> = {}): TaskQueue {
+  const clock = { nowMs: Date.now, start: async () => {}, save: async () => {} };
+  const limits = { capacity: 2, workers: 1, jobTimeoutSeconds: 0, averageJobSeconds: 5, averageWindow: 3 };
+  return new TaskQueue(store, jobs, { ...limits, clock, ...options }, pino({ level: "silent" }));
+}
+
+/** One that nobody starts. */
+export function idleQueue(store: TaskStore): TaskQueue {
+  return embeddedQueue(store, { run: () => Promise.reject(new Error("idle")), ended: async () => {} });
 }

@@ -3,90 +3,50 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { v4 as uuid } from "uuid";
 import { StoreError } from "../errors.js";
-import type { SubmissionKey } from "../request/idempotency.js";
 import type { GenerationRequest } from "../request/schema.js";
-import type { TaskProgress } from "../song/progress.js";
-import type { JobStatistics } from "./statistics.js";
-import type { SongResult, Task, TaskState, TaskStore } from "./store.js";
+import { CatalogedStore, type CatalogFilter, hasEnded, type TaskSummary } from "./catalog.js";
+import {
+  JobAborted,
+  type JobQueue,
+  type Jobs,
+  type LiveState,
+  type Origin,
+  type QueueEvents,
+  QueueFullError,
+  type QueueStatistics,
+} from "./job-queue.js";
+import { deathsMessage, holdMs, MAX_DEATHS, MAX_DISK_FAILURES, retryAfterSeconds, Turns } from "./rules.js";
+import { named, type Outcome, RunningJob, retryDelayMs } from "./running-job.js";
+import { JobStatistics } from "./statistics.js";
+import type { StoredTask, Task, TaskState, TaskStore } from "./store.js";
 
-/**
- * A task that was running when the process died this often is not tried again. Many, and with waits between them that
- * add up to 20 minutes: a few kills from outside say nothing of the task that they met.
- */
-const MAX_INTERRUPTIONS = 10;
-/** How often a task is tried whose song the disk has no room for. */
-const MAX_DISK_FAILURES = 10;
-/** What a task waits at start-up after its second interruption, or after a full disk; twice as long each further time. */
-const FIRST_HOLD_MS = 5_000;
-const MAX_HOLD_MS = 10 * 60_000;
-/** Between attempts to write to a store that refuses: the first one, doubled up to the last one. */
-const FIRST_RETRY_MS = 500;
-const MAX_RETRY_MS = 30_000;
 /** What aborted jobs get to clean up after themselves. One in a native call needs longer, and is left to itself. */
 const ABORT_SECONDS = 1;
-/** What setTimeout can count. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
-
-export class QueueFullError extends Error {
-  constructor(readonly retryAfterSeconds: number) {
-    super("Server busy: queue is full");
-  }
-}
-
-/** Why a job was told to stop; the `reason` of its signal. */
-export class JobAborted extends Error {
-  constructor(
-    readonly why: "cancelled" | "timeout" | "shutdown",
-    message: string,
-  ) {
-    super(message);
-  }
-}
-
-export interface JobControl {
-  signal: AbortSignal;
-  report(progress: TaskProgress): void;
-}
-
-export interface Jobs {
-  /** Makes the songs of a task; rejects with what a client should read, or with the signal's reason. */
-  run(task: Task, context: JobControl): Promise<SongResult>;
-  /** Told of every task that has ended, however: done, failed or cancelled. */
-  ended(task: Task): Promise<void>;
-}
-
 export interface QueueOptions {
   /** Tasks that may wait, running ones not counted; 0: no limit. */
   capacity: number;
   workers: number;
   /** 0: no limit. */
   jobTimeoutSeconds: number;
+  /** The average until the first job ends, in seconds, and the number of jobs averaged. */
+  averageJobSeconds: number;
+  averageWindow: number;
   /** Stamps what has finished. */
-  clock: { nowMs(): number };
+  clock: QueueClock;
 }
 
-/** What the queue tells as it happens. */
-interface QueueEvents {
-  /** A task waits: it was accepted, or went back. */
-  queued: [id: string];
-  /** Positions of waiting tasks have changed. */
-  moved: [];
-  /** A running task has begun or has come further. */
-  progress: [id: string, progress: TaskProgress, requestId: string | undefined];
-  /** A task has ended, however. */
-  ended: [task: Task];
-}
-
-/** What brought a task, beside its request. */
-export interface Origin {
-  submission?: SubmissionKey | null;
-  /** Of the HTTP request, as log lines name it. */
-  requestId?: string | undefined;
+/** See `ServiceClock`. */
+export interface QueueClock {
+  start(newestMs: number | null): Promise<void>;
+  nowMs(): number;
+  save(): Promise<void>;
 }
 
 interface WaitingTask {
   id: string;
   sequence: number;
+  /** See `Turns`. */
+  turn: number;
   interruptions: number;
   requestId: string | undefined;
   /** How often a full disk took its song in this life of the process. */
@@ -95,10 +55,10 @@ interface WaitingTask {
   isHeld: boolean;
 }
 
-interface RunningJob {
+/** What a worker of this process is at. */
+interface Work {
   task: WaitingTask;
-  controller: AbortController;
-  progress: TaskProgress;
+  job: RunningJob;
   ended: Promise<void>;
   /** Set once the end of the job could not be recorded; it is tried again until it can. */
   failure: StoreError | null;
@@ -112,15 +72,18 @@ interface RunningJob {
  * First in, first out. Every change of state is in the store before anyone is told of it; while the store takes no
  * changes, nothing starts, and what has ended is tried to be recorded until that succeeds.
  */
-export class TaskQueue {
+export class TaskQueue implements JobQueue {
   readonly events = new EventEmitter<QueueEvents>();
-  /** By sequence. */
+  readonly #store: CatalogedStore;
+  readonly #statistics: JobStatistics;
+  readonly #turns = new Turns();
+  /** By turn and sequence. */
   readonly #waiting: WaitingTask[] = [];
   /** The tasks that were running when the process ended; in `#waiting` too until `recover`. */
   readonly #interrupted: string[] = [];
   /** Accepted tasks on their way into the store. */
   #admitting = 0;
-  readonly #running = new Map<string, RunningJob>();
+  readonly #running = new Map<string, Work>();
   #nextSequence = 1;
   #started = false;
   /** Ends the attempts to write to a store that refuses. */
@@ -130,25 +93,37 @@ export class TaskQueue {
   #pauseTimer: NodeJS.Timeout | undefined;
 
   constructor(
-    private readonly store: TaskStore,
+    store: TaskStore,
     private readonly jobs: Jobs,
-    private readonly statistics: JobStatistics,
     private readonly options: QueueOptions,
     private readonly log: Logger,
-  ) {}
-
-  /** Takes up a task that the store holds; for the start, before `recover`. */
-  takeUp({ id, sequence, interruptions, requestId, state }: Task): void {
-    this.#nextSequence = Math.max(this.#nextSequence, sequence + 1);
-    if (state === "queued" || state === "running") {
-      this.#enqueue({ id, sequence, interruptions, requestId, diskFailures: 0, isHeld: false });
-    }
-    if (state === "running") this.#interrupted.push(id);
-    this.statistics.moved(null, state === "running" ? "queued" : state);
+  ) {
+    this.#store = new CatalogedStore(store);
+    this.#statistics = new JobStatistics(options.averageJobSeconds, options.averageWindow);
   }
 
-  /** After the last `takeUp`: tasks found running will start again, later and alone if that happened before. */
-  async recover(): Promise<void> {
+  async open(visit: (stored: StoredTask) => void): Promise<void> {
+    for await (const stored of this.#store.scan()) {
+      visit(stored);
+      if (stored.task !== null) this.#takeUp(stored.task);
+    }
+    await this.options.clock.start(this.#store.finished().at(-1)?.finishedAtMs ?? null);
+    await this.#recover();
+  }
+
+  #takeUp(task: Task): void {
+    const { id, sequence, interruptions, requestId, state, share = "", turn = 0 } = task;
+    this.#nextSequence = Math.max(this.#nextSequence, sequence + 1);
+    if (!hasEnded(state)) {
+      this.#turns.took(share, turn);
+      this.#enqueue({ id, sequence, turn, interruptions, requestId, diskFailures: 0, isHeld: false });
+    }
+    if (state === "running") this.#interrupted.push(id);
+    this.#statistics.moved(null, state === "running" ? "queued" : state);
+  }
+
+  /** Tasks found running will start again, later and alone if that happened before. */
+  async #recover(): Promise<void> {
     for (const id of this.#interrupted.splice(0)) {
       const task = this.#waiting.find((waiting) => waiting.id === id) as WaitingTask;
       task.interruptions++;
@@ -169,12 +144,11 @@ export class TaskQueue {
   }
 
   async #recordInterruption({ id, interruptions }: WaitingTask): Promise<void> {
-    if (interruptions < MAX_INTERRUPTIONS) {
+    if (interruptions < MAX_DEATHS.embedded) {
       await this.#change(id, (task) => ({ ...task, state: "queued", interruptions }));
       return;
     }
-    const error = `the server stopped ${interruptions} times while this task ran; it is not tried again`;
-    await this.#finish(id, "queued", { state: "failed", interruptions, error });
+    await this.#finish(id, "queued", { state: "failed", interruptions, error: deathsMessage(interruptions) });
     this.#dequeue(id);
   }
 
@@ -185,7 +159,7 @@ export class TaskQueue {
       task.isHeld = false;
       this.#startNext();
     };
-    setTimeout(release, Math.min(FIRST_HOLD_MS * 2 ** times, MAX_HOLD_MS)).unref();
+    setTimeout(release, holdMs(times)).unref();
   }
 
   /** Starts the workers. */
@@ -194,29 +168,33 @@ export class TaskQueue {
     this.#startNext();
   }
 
-  get waitingCount(): number {
+  get #waitingCount(): number {
     return this.#waiting.length + this.#admitting;
   }
 
-  /** Throws QueueFullError where `submit` would. */
-  assertRoom(): void {
-    if (this.options.capacity > 0 && this.waitingCount >= this.options.capacity) {
-      const seconds = this.statistics.averageJobSeconds / this.options.workers;
-      throw new QueueFullError(Math.min(Math.max(Math.ceil(seconds), 1), 3600));
+  async assertRoom(): Promise<void> {
+    this.#assertRoom();
+  }
+
+  #assertRoom(): void {
+    const { capacity, workers } = this.options;
+    if (capacity > 0 && this.#waitingCount >= capacity) {
+      throw new QueueFullError(retryAfterSeconds(this.#statistics.averageJobSeconds, workers));
     }
   }
 
-  /** Accepts a task. `position` counts the waiting tasks, this one included. */
   async submit(
     request: GenerationRequest,
-    { submission = null, requestId }: Origin = {},
+    { submission = null, requestId, share = "" }: Origin = {},
   ): Promise<{ task: Task; position: number }> {
-    this.assertRoom();
+    this.#assertRoom();
     this.#admitting++;
-    const position = this.waitingCount;
+    const sequence = this.#nextSequence++;
+    const turn = this.#turns.next(share);
+    const position = this.#waiting.filter((task) => task.turn <= turn).length + this.#admitting;
     const task: Task = {
       id: uuid(),
-      sequence: this.#nextSequence++,
+      sequence,
       state: "queued",
       createdAtMs: Date.now(),
       finishedAtMs: null,
@@ -224,46 +202,80 @@ export class TaskQueue {
       request,
       ...(submission && { submission: { ...submission, position } }),
       ...(requestId && { requestId }),
+      ...(share && { share }),
+      turn,
       result: null,
       error: null,
       progress: 0,
     };
     try {
-      await this.store.add(task);
+      await this.#store.add(task);
     } finally {
       this.#admitting--;
     }
-    this.takeUp(task);
+    this.#takeUp(task);
     this.log.info({ task: task.id, request: requestId, position }, "task accepted");
-    this.events.emit("queued", task.id);
+    this.events.emit("queued", task.id, this.#positionOf(task.id));
+    if (this.#waiting.at(-1)?.id !== task.id) this.events.emit("moved");
     this.#startNext();
     return { task, position };
   }
 
-  /** The progress of a running task; undefined for any other. */
-  progressOf(id: string): TaskProgress | undefined {
-    return this.#running.get(id)?.progress;
+  async submittedAs(key: string): Promise<string | undefined> {
+    return this.#store.submittedAs(key);
   }
 
-  /** 1 for the next to start; undefined for a task that does not wait. */
-  positionOf(id: string): number | undefined {
+  get(id: string): Promise<Task | undefined> {
+    return this.#store.get(id);
+  }
+
+  async live(id: string): Promise<LiveState> {
+    return { progress: this.#running.get(id)?.job.progress, position: this.#positionOf(id) };
+  }
+
+  #positionOf(id: string): number | undefined {
     const index = this.#waiting.findIndex((task) => task.id === id);
     return index < 0 ? undefined : index + 1;
   }
 
-  /**
-   * Fails a waiting or running task with "Cancelled by user". False where there is nothing to cancel.
-   * @throws StoreError where that cannot be recorded now. A waiting task then still waits; a running one has been
-   * stopped, and its end is recorded as soon as it can be.
-   */
+  async page(filter: CatalogFilter): Promise<{ total: number; ids: string[] }> {
+    return this.#store.page(filter);
+  }
+
+  update(id: string, change: (task: Task) => Task): Promise<Task | undefined> {
+    return this.#store.update(id, change);
+  }
+
+  async finished(): Promise<TaskSummary[]> {
+    return this.#store.finished();
+  }
+
+  async remove(id: string): Promise<TaskSummary | undefined> {
+    const summary = this.#store.summary(id);
+    if (summary === undefined || !hasEnded(summary.state)) return undefined;
+    await this.#store.remove(id);
+    this.#statistics.moved(summary.state, null);
+    return summary;
+  }
+
+  async asJanitor(work: (nowMs: number) => Promise<void>): Promise<void> {
+    await this.options.clock.save();
+    await work(this.options.clock.nowMs());
+  }
+
+  async statistics(): Promise<QueueStatistics> {
+    const { counts, averageJobSeconds } = this.#statistics;
+    return { counts, waiting: this.#waitingCount, averageJobSeconds };
+  }
+
   async cancel(id: string): Promise<boolean> {
     const reason = new JobAborted("cancelled", "Cancelled by user");
-    const job = this.#running.get(id);
-    if (job !== undefined) {
-      job.controller.abort(reason);
-      await endOrFailure(job);
+    const work = this.#running.get(id);
+    if (work !== undefined) {
+      work.job.controller.abort(reason);
+      await endOrFailure(work);
       // It may have ended otherwise before it heard of this.
-      return (await this.store.get(id))?.error === reason.message;
+      return (await this.#store.get(id))?.error === reason.message;
     }
     const task = this.#dequeue(id);
     if (task === undefined) return false;
@@ -276,29 +288,29 @@ export class TaskQueue {
     return true;
   }
 
-  /**
-   * Starts nothing more; waits `graceSeconds` for running jobs, then puts the rest back to the front of the queue. A
-   * job that does not end when it is told to is left to itself: all that it still does is ignored.
-   */
   async stop(graceSeconds: number): Promise<void> {
     this.#started = false;
     clearTimeout(this.#pauseTimer);
-    const jobs = [...this.#running.values()];
-    const ended = Promise.all(jobs.map((job) => job.ended));
+    const running = [...this.#running.values()];
+    const ended = Promise.all(running.map((work) => work.ended));
     await within(graceSeconds, ended);
-    for (const job of jobs) job.controller.abort(new JobAborted("shutdown", "the server is stopping"));
+    for (const { job } of running) {
+      job.controller.abort(new JobAborted("shutdown", "the server is stopping"));
+    }
     this.#stopping.abort();
     await within(ABORT_SECONDS, ended);
-    for (const job of this.#running.values()) {
-      job.isAbandoned = true;
-      await this.#recordAborted(job, job.controller.signal.reason).catch((err: unknown) => {
-        this.log.error({ ...named(job.task), err }, "the end of a task could not be recorded");
+    for (const work of this.#running.values()) {
+      work.isAbandoned = true;
+      const { controller } = work.job;
+      await this.#settle(work, work.job.aborted(controller.signal.reason)).catch((err: unknown) => {
+        this.log.error({ ...named(work.task), err }, "the end of a task could not be recorded");
       });
     }
+    await this.options.clock.save();
   }
 
   #enqueue(task: WaitingTask): void {
-    const index = this.#waiting.findLastIndex(({ sequence }) => sequence < task.sequence);
+    const index = this.#waiting.findLastIndex((other) => isBefore(other, task));
     this.#waiting.splice(index + 1, 0, task);
   }
 
@@ -314,17 +326,18 @@ export class TaskQueue {
     while (this.#started && this.#pauseTimer === undefined && this.#running.size < this.options.workers) {
       const task = this.#takeNext();
       if (task === undefined) return;
-      const job: RunningJob = {
+      const job = new RunningJob();
+      const work: Work = {
         task,
-        controller: new AbortController(),
-        progress: { value: 0.01, stage: "running", text: "" },
+        job,
         ended: Promise.resolve(),
         failure: null,
         onFailure: [],
         isAbandoned: false,
       };
-      this.#running.set(task.id, job);
-      job.ended = this.#work(job).finally(() => {
+      this.#running.set(task.id, work);
+      this.#turns.began(task.turn);
+      work.ended = this.#work(work).finally(() => {
         this.#running.delete(task.id);
         this.#startNext();
       });
@@ -350,118 +363,84 @@ export class TaskQueue {
     }, delayMs).unref();
   }
 
-  async #work(job: RunningJob): Promise<void> {
-    const task = await this.#begin(job);
+  async #work(work: Work): Promise<void> {
+    const task = await this.#begin(work);
     if (task === null) return;
-    const startedMs = performance.now();
-    const timeoutSeconds = this.options.jobTimeoutSeconds;
-    const timeout = new JobAborted("timeout", `the job ran longer than ${timeoutSeconds} seconds`);
-    const timer =
-      timeoutSeconds > 0
-        ? setTimeout(() => job.controller.abort(timeout), Math.min(timeoutSeconds * 1000, MAX_TIMER_MS))
-        : undefined;
-    const outcome = await this.#outcome(task, job);
-    clearTimeout(timer);
-    if (job.isAbandoned || outcome === null) return;
-    if (!job.controller.signal.aborted || outcome.state === "succeeded") {
-      this.statistics.jobTook((performance.now() - startedMs) / 1000);
-    }
-    await this.#recordEnd(job, outcome);
+    const { job } = work;
+    const outcome = await job.run(task, this.jobs, {
+      timeoutSeconds: this.options.jobTimeoutSeconds,
+      onProgress: (progress) => this.events.emit("progress", task.id, progress, task.requestId),
+      log: this.log,
+    });
+    // The device is lost, and the process is about to end.
+    if (outcome === null) this.#started = false;
+    if (work.isAbandoned || outcome === null) return;
+    if (job.seconds !== null) this.#statistics.jobTook(job.seconds);
+    const isDiskFull = outcome.state === "queued" && outcome.why === "disk-full";
+    if (isDiskFull && ++work.task.diskFailures >= MAX_DISK_FAILURES) {
+      await this.#recordEnd(work, job.failed(outcome.cause));
+    } else await this.#recordEnd(work, outcome);
   }
 
   /** Null where the task could not begin; it then waits again, or has failed for good. */
-  async #begin(job: RunningJob): Promise<Task | null> {
-    this.statistics.moved("queued", "running");
+  async #begin({ task: waiting, job }: Work): Promise<Task | null> {
+    this.#statistics.moved("queued", "running");
     try {
       const startedAtMs = Date.now();
-      const task = await this.#change(job.task.id, (current) => ({
+      const task = await this.#change(waiting.id, (current) => ({
         ...current,
         state: "running",
         startedAtMs,
       }));
-      this.log.info(named(job.task), "task begins");
+      this.log.info(named(waiting), "task begins");
       this.events.emit("progress", task.id, job.progress, task.requestId);
       if (this.#beginFailures > 0) this.log.info("the store can be written again");
       this.#beginFailures = 0;
       return task;
     } catch (error) {
-      this.statistics.moved("running", "queued");
+      this.#statistics.moved("running", "queued");
       if (error instanceof StoreError) {
-        this.#enqueue(job.task);
+        this.#enqueue(waiting);
         this.#pause(error);
       } else {
-        this.log.error({ ...named(job.task), err: error }, "a task could not begin and is left out");
+        this.log.error({ ...named(waiting), err: error }, "a task could not begin and is left out");
       }
       return null;
     }
   }
 
-  /**
-   * How the job ended, in terms of its task; null where it found the device lost. The process is then to end, and its next
-   * start finds the task interrupted.
-   */
-  async #outcome(task: Task, job: RunningJob): Promise<(Partial<Task> & { state: TaskState }) | null> {
-    const { signal } = job.controller;
-    try {
-      signal.throwIfAborted();
-      const report = (progress: TaskProgress) => {
-        job.progress = progress;
-        this.events.emit("progress", task.id, progress, task.requestId);
-      };
-      const result = await this.jobs.run(task, { signal, report });
-      return { state: "succeeded", result, progress: 1 };
-    } catch (error) {
-      const cause: unknown = signal.aborted ? signal.reason : error;
-      if (signal.aborted) this.log.info({ ...named(job.task), reason: oneLine(cause) }, "task stopped");
-      else this.log.error({ ...named(job.task), err: cause }, "task failed");
-      if (isShutdown(cause)) return { state: "queued" };
-      if (hasCode(cause, "DEVICE_LOST")) {
-        this.#started = false;
-        return null;
-      }
-      if (hasCode(cause, "DISK_FULL") && ++job.task.diskFailures < MAX_DISK_FAILURES)
-        return { state: "queued" };
-      return { state: "failed", error: oneLine(cause), progress: job.progress.value };
-    }
-  }
-
   /** Tries until the store takes it, or the queue stops. */
-  async #recordEnd(job: RunningJob, outcome: Partial<Task> & { state: TaskState }): Promise<void> {
+  async #recordEnd(work: Work, outcome: Outcome): Promise<void> {
     for (let attempt = 0; ; attempt++) {
       try {
-        await this.#settle(job, outcome);
+        await this.#settle(work, outcome);
         return;
       } catch (error) {
         if (attempt === 0)
-          this.log.error({ ...named(job.task), err: error }, "the end of a task cannot be recorded");
+          this.log.error({ ...named(work.task), err: error }, "the end of a task cannot be recorded");
         if (!(error instanceof StoreError)) return;
-        job.failure = error;
-        for (const tell of job.onFailure.splice(0)) tell();
+        work.failure = error;
+        for (const tell of work.onFailure.splice(0)) tell();
         const isOver = await sleep(retryDelayMs(attempt), false, { signal: this.#stopping.signal }).catch(
           () => true,
         );
-        if (isOver || job.isAbandoned) return;
+        if (isOver || work.isAbandoned) return;
       }
     }
   }
 
-  #recordAborted(job: RunningJob, cause: unknown): Promise<void> {
-    if (isShutdown(cause)) return this.#settle(job, { state: "queued" });
-    return this.#settle(job, { state: "failed", error: oneLine(cause), progress: job.progress.value });
-  }
-
-  async #settle(job: RunningJob, outcome: Partial<Task> & { state: TaskState }): Promise<void> {
-    if (outcome.state !== "queued") return this.#finish(job.task.id, "running", outcome);
-    await this.#change(job.task.id, (task) => ({ ...task, ...outcome }));
-    this.#enqueue(job.task);
-    if (job.task.diskFailures > 0) this.#hold(job.task, job.task.diskFailures - 1);
-    this.statistics.moved("running", "queued");
-    this.events.emit("queued", job.task.id);
+  async #settle({ task }: Work, outcome: Outcome): Promise<void> {
+    if (outcome.state !== "queued") return this.#finish(task.id, "running", outcome);
+    await this.#change(task.id, (current) => ({ ...current, state: "queued" }));
+    this.#enqueue(task);
+    if (task.diskFailures > 0) this.#hold(task, task.diskFailures - 1);
+    this.#statistics.moved("running", "queued");
+    this.events.emit("queued", task.id, this.#positionOf(task.id));
   }
 
   /** @throws where the task is gone, which no task that has not finished may be */
   async #change(id: string, change: (task: Task) => Task): Promise<Task> {
-    const task = await this.store.update(id, change);
+    const task = await this.#store.update(id, change);
     if (task === undefined) throw new Error(`task ${id} is no longer in the store`);
     return task;
   }
@@ -470,7 +449,7 @@ export class TaskQueue {
     const finishedAtMs = this.options.clock.nowMs();
     const endedAtMs = Date.now();
     const task = await this.#change(id, (current) => ({ ...current, ...change, finishedAtMs, endedAtMs }));
-    this.statistics.moved(from, change.state);
+    this.#statistics.moved(from, change.state);
     this.events.emit("ended", task);
     await this.jobs.ended(task).catch((err: unknown) => {
       this.log.error({ task: id, err }, "what belonged to a task could not be removed");
@@ -478,31 +457,22 @@ export class TaskQueue {
   }
 }
 
-/** A task as log lines name it. */
-function named({ id, requestId }: WaitingTask): { task: string; request: string | undefined } {
-  return { task: id, request: requestId };
-}
-
-function isShutdown(cause: unknown): boolean {
-  return cause instanceof JobAborted && cause.why === "shutdown";
-}
-
-function hasCode(cause: unknown, code: string): boolean {
-  return cause instanceof Error && "code" in cause && cause.code === code;
+function isBefore(a: WaitingTask, b: WaitingTask): boolean {
+  return a.turn === b.turn ? a.sequence < b.sequence : a.turn < b.turn;
 }
 
 /** Resolves once the job has ended. @throws StoreError where its end cannot be recorded yet */
-async function endOrFailure(job: RunningJob): Promise<void> {
+async function endOrFailure(work: Work): Promise<void> {
   const failed = new Promise<void>((resolve) => {
-    if (job.failure === null) job.onFailure.push(resolve);
+    if (work.failure === null) work.onFailure.push(resolve);
     else resolve();
   });
   let hasEnded = false;
-  const ended = job.ended.then(() => {
+  const ended = work.ended.then(() => {
     hasEnded = true;
   });
   await Promise.race([ended, failed]);
-  if (!hasEnded && job.failure !== null) throw job.failure;
+  if (!hasEnded && work.failure !== null) throw work.failure;
 }
 
 /** Waits for the promise, but no longer than this. */
@@ -511,14 +481,4 @@ async function within(seconds: number, promise: Promise<unknown>): Promise<void>
   const timeout = sleep(seconds * 1000, undefined, { signal: over.signal }).catch(() => {});
   await Promise.race([promise, timeout]);
   over.abort();
-}
-
-function retryDelayMs(attempt: number): number {
-  return Math.min(FIRST_RETRY_MS * 2 ** attempt, MAX_RETRY_MS);
-}
-
-/** The message of a failure without a stack trace or line breaks. */
-function oneLine(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
-  return message.split("\n", 1)[0] || "the job failed without a message";
 }

@@ -2,8 +2,7 @@ import { readFile, rename, writeFile } from "node:fs/promises";
 import type { Logger } from "pino";
 import { z } from "zod";
 import type { AudioFiles } from "../audio/audio-files.js";
-import type { JobStatistics } from "./statistics.js";
-import type { Task, TaskState, TaskStore } from "./store.js";
+import type { JobQueue } from "./job-queue.js";
 
 export interface RetentionLimits {
   /** Finished tasks older than this go; 0: no limit. */
@@ -14,104 +13,43 @@ export interface RetentionLimits {
   maxRecordBytes: number;
 }
 
-/** What retention remembers of a finished task: little, as there may be many and each may be large. */
-interface FinishedTask {
-  id: string;
-  state: TaskState;
-  finishedAtMs: number;
-  audioNames: string[];
-  audioBytes: number;
-  recordBytes: number;
-  isFavorite: boolean;
-}
-
 /** Lets finished tasks and their audio go by age and by total size, oldest first; favourites stay. */
 export class Retention {
-  readonly #finished = new Map<string, FinishedTask>();
-
   constructor(
-    private readonly store: TaskStore,
+    private readonly queue: Pick<JobQueue, "finished" | "remove">,
     private readonly audioFiles: AudioFiles,
-    private readonly statistics: JobStatistics,
     private readonly limits: RetentionLimits,
     private readonly log: Logger,
   ) {}
 
-  /** A task that has finished, has changed since, or was found so at start-up. `recordBytes` is what its record takes in the store. */
-  add({ id, state, createdAtMs, finishedAtMs, favorite = false, result }: Task, recordBytes: number): void {
-    const files = result?.audioFiles ?? [];
-    this.#finished.set(id, {
-      id,
-      state,
-      finishedAtMs: finishedAtMs ?? createdAtMs,
-      audioNames: files.map(({ name }) => name),
-      audioBytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
-      recordBytes,
-      isFavorite: favorite,
-    });
-  }
-
-  /** When the last task finished; null where none has. */
-  get newestMs(): number | null {
-    return this.#oldestFirst().at(-1)?.finishedAtMs ?? null;
-  }
-
-  /** Of all songs. */
-  get audioBytes(): number {
-    return [...this.#finished.values()].reduce((sum, task) => sum + task.audioBytes, 0);
-  }
-
-  /** The audio that a finished task names; undefined where there is no such task. */
-  audioOf(id: string): readonly string[] | undefined {
-    return this.#finished.get(id)?.audioNames;
-  }
-
   /** One sweep. `nowMs` is the time to judge ages by. */
   async sweep(nowMs: number): Promise<void> {
-    const finished = this.#oldestFirst();
+    const finished = await this.queue.finished();
     // The newest stays whatever its size: nobody could have fetched it yet.
     const newest = finished.at(-1);
     let audioBytes = finished.reduce((sum, task) => sum + task.audioBytes, 0);
     let recordBytes = finished.reduce((sum, task) => sum + task.recordBytes, 0);
     const { maxAgeSeconds, maxAudioBytes, maxRecordBytes } = this.limits;
     for (const task of finished) {
-      const isOld = maxAgeSeconds > 0 && nowMs - task.finishedAtMs > maxAgeSeconds * 1000;
+      const isOld = maxAgeSeconds > 0 && nowMs - (task.finishedAtMs as number) > maxAgeSeconds * 1000;
       const isAudioOver = maxAudioBytes > 0 && audioBytes > maxAudioBytes && task.audioBytes > 0;
       const isRecordOver = maxRecordBytes > 0 && recordBytes > maxRecordBytes;
       if (task.isFavorite) continue;
       if (!isOld && (task === newest || (!isAudioOver && !isRecordOver))) continue;
       audioBytes -= task.audioBytes;
       recordBytes -= task.recordBytes;
-      await this.#remove(task);
+      await this.remove(task.id);
       this.log.info({ task: task.id }, "task expired");
     }
   }
 
   /** Lets a finished task go at once. False where there is none of this id. @throws StoreError; the task is then kept */
   async remove(id: string): Promise<boolean> {
-    const task = this.#finished.get(id);
-    if (task === undefined) return false;
-    await this.#remove(task);
+    // The record goes first: a record without audio would be a broken promise.
+    const removed = await this.queue.remove(id);
+    if (removed === undefined) return false;
+    await this.audioFiles.remove(removed.audioNames);
     return true;
-  }
-
-  #oldestFirst(): FinishedTask[] {
-    return [...this.#finished.values()].sort((a, b) => a.finishedAtMs - b.finishedAtMs);
-  }
-
-  /** The record goes first: a record without audio would be a broken promise. */
-  async #remove(task: FinishedTask): Promise<void> {
-    const { id, state, audioNames } = task;
-    // First of all, so that nobody else removes it meanwhile.
-    if (!this.#finished.delete(id)) return;
-    try {
-      await this.store.remove(id);
-    } catch (error) {
-      this.#finished.set(id, task);
-      throw error;
-    }
-    this.statistics.moved(state, null);
-    await this.audioFiles.remove(audioNames);
   }
 }
 

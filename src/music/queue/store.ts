@@ -74,6 +74,9 @@ export interface Task {
   submission?: { key: string; digest: string; position: number };
   /** The HTTP request that brought it, as the log names it. */
   requestId?: string;
+  /** Whose turn it takes, and which: see `Turns` of the queue's rules. */
+  share?: string;
+  turn?: number;
   /** What a person calls it. */
   title?: string;
   /** Kept until a person removes it, whatever its age. */

@@ -1,6 +1,6 @@
 /** What happens to a task, told as it happens to whoever follows it, and again to whoever comes back. */
 import type { TaskProgress } from "../song/progress.js";
-import type { TaskQueue } from "./queue.js";
+import type { JobQueue } from "./job-queue.js";
 import type { TaskRow } from "./task-row.js";
 
 /** What the events of a task say, by their names. Shares are from 0 to 1, positions begin at 1. */
@@ -80,22 +80,21 @@ export class TaskEvents {
   readonly #epoch = Date.now().toString(36);
   #lastNumber = 0;
 
-  constructor(private readonly queue: TaskQueue) {
-    queue.events.on("queued", (id) => this.#tellQueued(this.#logOf(id), id));
+  constructor(private readonly queue: JobQueue) {
+    queue.events.on("queued", (id, position) => this.#tellQueued(this.#logOf(id), id, position));
     queue.events.on("progress", (id, progress) => this.#tellProgress(this.#logOf(id), id, progress));
     queue.events.on("moved", () => {
-      for (const [id, log] of this.#logs) if (log.isFollowed) this.#tellPosition(log, id);
+      for (const [id, log] of this.#logs) if (log.isFollowed) void this.#tellMoved(log, id);
     });
   }
 
   /** The log of a task, which begins with how the task stands. Ask what is stored of the task after, not before. */
-  follow(id: string): TaskLog {
+  async follow(id: string): Promise<TaskLog> {
     const log = this.#logOf(id);
-    const progress = this.queue.progressOf(id);
+    const { progress, position } = await this.queue.live(id);
     if (progress !== undefined && log.latest("stage") === undefined) this.#tellProgress(log, id, progress);
-    if (this.queue.positionOf(id) !== undefined && log.latest("queued") === undefined)
-      this.#tellQueued(log, id);
-    this.#tellPosition(log, id);
+    if (log.latest("queued") === undefined) this.#tellQueued(log, id, position);
+    this.#tellPosition(log, id, position);
     return log;
   }
 
@@ -125,13 +124,18 @@ export class TaskEvents {
     return log;
   }
 
-  #tellQueued(log: TaskLog, id: string): void {
-    const position = this.queue.positionOf(id);
+  #tellQueued(log: TaskLog, id: string, position: number | undefined): void {
     if (position !== undefined) this.#add(log, "queued", { task_id: id, position });
   }
 
-  #tellPosition(log: TaskLog, id: string): void {
-    const position = this.queue.positionOf(id);
+  /** Nothing where the task has begun, or the queue cannot say, while it was asked. */
+  async #tellMoved(log: TaskLog, id: string): Promise<void> {
+    const stage = log.latest("stage");
+    const { position } = await this.queue.live(id).catch(() => ({ position: undefined }));
+    if (log.latest("stage") === stage) this.#tellPosition(log, id, position);
+  }
+
+  #tellPosition(log: TaskLog, id: string, position: number | undefined): void {
     const told = (log.latest("position") ?? log.latest("queued"))?.position;
     if (position !== undefined && position !== told) this.#add(log, "position", { task_id: id, position });
   }

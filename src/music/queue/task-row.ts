@@ -3,8 +3,9 @@ import { z } from "zod";
 import type { AudioFiles } from "../audio/audio-files.js";
 import { parametersOf, uploadsOf } from "../request/replay.js";
 import { TASK_TYPES } from "../request/schema.js";
+import type { LiveState } from "./job-queue.js";
 import type { Task } from "./store.js";
-import { type LiveState, resultRecords, songMetasSchema, taskStatusSchema } from "./task-status.js";
+import { resultRecords, songMetasSchema, taskStatusSchema } from "./task-status.js";
 
 const songSchema = z
   .object({

@@ -1,7 +1,7 @@
 /** How a task looks to a client that polls. */
 import { z } from "zod";
 import type { AudioFiles } from "../audio/audio-files.js";
-import type { TaskProgress } from "../song/progress.js";
+import type { LiveState } from "./job-queue.js";
 import type { SongDescription, Task, TaskState } from "./store.js";
 
 const STATUS: Readonly<Record<TaskState, 0 | 1 | 2>> = {
@@ -92,12 +92,6 @@ const EMPTY_RECORD = {
   lm_model: "",
   dit_model: "",
 };
-
-/** What the queue knows of a task that has not ended. */
-export interface LiveState {
-  progress: TaskProgress | undefined;
-  position: number | undefined;
-}
 
 /**
  * An id that no task has. The interface has no status for it, so clients poll on, as they do for one that is about to

@@ -2,7 +2,7 @@
 import { ownFiles } from "../audio/audio-inputs.js";
 import type { Caller } from "../concurrency-limit.js";
 import { HttpError, RequestError } from "../errors.js";
-import { QueueFullError } from "../queue/queue.js";
+import { QueueFullError } from "../queue/job-queue.js";
 import type { TaskStatusItem } from "../queue/task-status.js";
 import { BODY_RULES, type RequestBody } from "../request/body.js";
 import { submissionKey } from "../request/idempotency.js";
@@ -51,7 +51,7 @@ export const TASK_ENDPOINTS: Endpoints = {
     return { task_id: id, status: await service.remove(id) };
   }),
   /** Counters of tasks, and the average job time. */
-  "GET /v1/stats": reading(({ service }) => service.statistics),
+  "GET /v1/stats": reading(({ service }) => service.statistics()),
 
   /** The language model rewrites a caption and lyrics. */
   "POST /format_input": whileHeld(BODY_RULES.textService, ({ config, service }, { fields }, caller) =>

@@ -1,11 +1,11 @@
 import { expect } from "chai";
-import { pino } from "pino";
 import { StoreError } from "../../../src/music/errors.js";
+import { type JobControl, type Jobs, QueueFullError } from "../../../src/music/queue/job-queue.js";
 import { LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
-import { type JobControl, type Jobs, QueueFullError, TaskQueue } from "../../../src/music/queue/queue.js";
+import type { QueueOptions, TaskQueue } from "../../../src/music/queue/queue.js";
 import { JobStatistics } from "../../../src/music/queue/statistics.js";
 import type { SongResult, Task } from "../../../src/music/queue/store.js";
-import { makeResult, makeTask, temporaryDirectory } from "../tasks.js";
+import { embeddedQueue, makeResult, makeTask, temporaryDirectory } from "../tasks.js";
 
 /** A job held open until the test says how it ends. */
 interface HeldJob {
@@ -49,21 +49,16 @@ class Bench implements Jobs {
 }
 
 const request = { prompt: "a song" } as Task["request"];
-const silent = pino({ level: "silent" });
 
 describe("TaskQueue", () => {
   let store: LmdbTaskStore;
   let bench: Bench;
-  let statistics: JobStatistics;
   let queue: TaskQueue;
 
-  async function openQueue(options: Partial<ConstructorParameters<typeof TaskQueue>[3]> = {}): Promise<void> {
+  async function openQueue(options: Partial<QueueOptions> = {}): Promise<void> {
     bench = new Bench();
-    statistics = new JobStatistics(5, 3);
-    const all = { capacity: 2, workers: 1, jobTimeoutSeconds: 0, clock: { nowMs: Date.now }, ...options };
-    queue = new TaskQueue(store, bench, statistics, all, silent);
-    for await (const { task } of store.scan()) if (task !== null) queue.takeUp(task);
-    await queue.recover();
+    queue = embeddedQueue(store, bench, options);
+    await queue.open(() => {});
     queue.start();
   }
 
@@ -97,7 +92,13 @@ describe("TaskQueue", () => {
     await untilSettled(ids[2] as string);
     expect(bench.started.map((job) => job.task.id)).to.deep.equal(ids);
     expect((await store.get(ids[0] as string))?.result?.prompt).to.equal("the first");
-    expect(statistics.counts).to.deep.equal({ total: 3, queued: 0, running: 0, succeeded: 3, failed: 0 });
+    expect((await queue.statistics()).counts).to.deep.equal({
+      total: 3,
+      queued: 0,
+      running: 0,
+      succeeded: 3,
+      failed: 0,
+    });
   });
 
   it("counts positions from 1 and moves them up as the queue moves", async () => {
@@ -108,8 +109,8 @@ describe("TaskQueue", () => {
     expect([second.position, third.position]).to.deep.equal([1, 2]);
     running.succeed();
     await bench.startedAtLeast(2);
-    expect(queue.positionOf(third.task.id)).to.equal(1);
-    expect(queue.positionOf(second.task.id)).to.equal(undefined);
+    expect((await queue.live(third.task.id)).position).to.equal(1);
+    expect((await queue.live(second.task.id)).position).to.equal(undefined);
   });
 
   it("refuses what does not fit, before it leaves a trace", async () => {
@@ -117,14 +118,14 @@ describe("TaskQueue", () => {
     await bench.startedAtLeast(1);
     await queue.submit(request);
     await queue.submit(request);
-    const before = statistics.counts;
+    const before = (await queue.statistics()).counts;
     const refusal = await queue.submit(request).then(
       () => null,
       (error: unknown) => error,
     );
     expect(refusal).to.be.instanceOf(QueueFullError);
     expect((refusal as QueueFullError).retryAfterSeconds).to.equal(5);
-    expect(statistics.counts).to.deep.equal(before);
+    expect((await queue.statistics()).counts).to.deep.equal(before);
     let stored = 0;
     for await (const _ of store.scan()) stored++;
     expect(stored).to.equal(3);
@@ -140,14 +141,14 @@ describe("TaskQueue", () => {
   it("sets no limit with a capacity of 0", async () => {
     await openQueue({ capacity: 0 });
     await Promise.all(Array.from({ length: 20 }, () => queue.submit(request)));
-    expect(statistics.counts.total).to.equal(20);
+    expect((await queue.statistics()).counts.total).to.equal(20);
   });
 
   it("runs as many jobs side by side as it has workers", async () => {
     await openQueue({ workers: 2, capacity: 5 });
     for (let i = 0; i < 3; i++) await queue.submit(request);
     await bench.startedAtLeast(2);
-    expect(statistics.counts).to.include({ running: 2, queued: 1 });
+    expect((await queue.statistics()).counts).to.include({ running: 2, queued: 1 });
   });
 
   it("records a failure in one line and goes on", async () => {
@@ -163,10 +164,10 @@ describe("TaskQueue", () => {
     const { task } = await queue.submit(request);
     const job = await bench.startedAtLeast(1);
     job.context.report({ value: 0.6, stage: "Generating music", text: "DiT diffusion" });
-    expect(queue.progressOf(task.id)?.value).to.equal(0.6);
+    expect((await queue.live(task.id)).progress?.value).to.equal(0.6);
     job.fail(new Error("broken"));
     expect((await untilSettled(task.id)).progress).to.equal(0.6);
-    expect(queue.progressOf(task.id)).to.equal(undefined);
+    expect((await queue.live(task.id)).progress).to.equal(undefined);
   });
 
   it("cancels a waiting and a running task", async () => {
@@ -180,7 +181,13 @@ describe("TaskQueue", () => {
       expect(await store.get(task.id)).to.include({ state: "failed", error: "Cancelled by user" });
     }
     expect(bench.started).to.have.length(1);
-    expect(statistics.counts).to.deep.equal({ total: 2, queued: 0, running: 0, succeeded: 0, failed: 2 });
+    expect((await queue.statistics()).counts).to.deep.equal({
+      total: 2,
+      queued: 0,
+      running: 0,
+      succeeded: 0,
+      failed: 2,
+    });
   });
 
   it("tells of every end once, and of no task that will run again", async () => {
@@ -244,7 +251,13 @@ describe("TaskQueue", () => {
     expect((await bench.startedAtLeast(1)).task).to.include({ id: once.id, interruptions: 1 });
     expect((await store.get(often.id))?.error).to.include("stopped 10 times");
     expect(bench.ends).to.deep.equal([{ id: often.id, state: "failed" }]);
-    expect(statistics.counts).to.deep.equal({ total: 3, queued: 0, running: 1, succeeded: 1, failed: 1 });
+    expect((await queue.statistics()).counts).to.deep.equal({
+      total: 3,
+      queued: 0,
+      running: 1,
+      succeeded: 1,
+      failed: 1,
+    });
     await queue.submit(request);
     const sequences: number[] = [];
     for await (const { task } of store.scan()) sequences.push((task as Task).sequence);
@@ -265,12 +278,18 @@ describe("TaskQueue", () => {
       freeBytes = 0;
       await openQueue();
       await new Promise((resolve) => setImmediate(resolve));
-      expect(queue.positionOf(interrupted.id)).to.equal(1);
+      expect((await queue.live(interrupted.id)).position).to.equal(1);
       expect(bench.started).to.have.length(0);
       freeBytes = 2 ** 30;
       (await bench.startedAtLeast(1)).succeed();
       expect((await untilSettled(interrupted.id)).state).to.equal("succeeded");
-      expect(statistics.counts).to.deep.equal({ total: 1, queued: 0, running: 0, succeeded: 1, failed: 0 });
+      expect((await queue.statistics()).counts).to.deep.equal({
+        total: 1,
+        queued: 0,
+        running: 0,
+        succeeded: 1,
+        failed: 0,
+      });
     });
 
     it("records the end of a job once there is room", async () => {
@@ -280,7 +299,7 @@ describe("TaskQueue", () => {
       freeBytes = 0;
       job.succeed();
       expect(await queue.cancel(task.id).catch((error: unknown) => error)).to.be.instanceOf(StoreError);
-      expect(queue.progressOf(task.id)).to.not.equal(undefined);
+      expect((await queue.live(task.id)).progress).to.not.equal(undefined);
       freeBytes = 2 ** 30;
       expect((await untilSettled(task.id)).state).to.equal("succeeded");
     });
@@ -293,7 +312,9 @@ describe("TaskQueue", () => {
       freeBytes = 0;
       const refusal = await queue.cancel(waiting[0] as string).catch((error: unknown) => error);
       expect(refusal).to.be.instanceOf(StoreError);
-      expect(waiting.map((id) => queue.positionOf(id))).to.deep.equal([1, 2]);
+      expect(await Promise.all(waiting.map(async (id) => (await queue.live(id)).position))).to.deep.equal([
+        1, 2,
+      ]);
       freeBytes = 2 ** 30;
       expect(await queue.cancel(waiting[0] as string)).to.equal(true);
     });

@@ -4,10 +4,10 @@ import { expect } from "chai";
 import { pino } from "pino";
 import { AudioFiles } from "../../../src/music/audio/audio-files.js";
 import { LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
+import type { TaskQueue } from "../../../src/music/queue/queue.js";
 import { Retention, type RetentionLimits, ServiceClock } from "../../../src/music/queue/retention.js";
-import { JobStatistics } from "../../../src/music/queue/statistics.js";
 import type { Task } from "../../../src/music/queue/store.js";
-import { makeResult, makeTask, temporaryDirectory } from "../tasks.js";
+import { idleQueue, makeResult, makeTask, temporaryDirectory } from "../tasks.js";
 
 const nowMs = 1_765_000_000_000;
 const hourMs = 3_600_000;
@@ -16,13 +16,12 @@ const silent = pino({ level: "silent" });
 describe("Retention", () => {
   let store: LmdbTaskStore;
   let files: AudioFiles;
-  let statistics: JobStatistics;
+  let queue: TaskQueue;
 
   beforeEach(() => {
     const directory = temporaryDirectory();
     store = LmdbTaskStore.open(join(directory, "tasks"));
     files = new AudioFiles(join(directory, "audio"));
-    statistics = new JobStatistics(5, 50);
   });
 
   afterEach(() => store.close());
@@ -34,15 +33,14 @@ describe("Retention", () => {
     writeFileSync(files.pathOf(name), Buffer.alloc(bytes));
     task.result = makeResult({ audioFiles: [{ name, bytes }] });
     await store.add(task);
-    statistics.moved(null, "succeeded");
     return task;
   }
 
   async function sweep(limits: Partial<RetentionLimits>): Promise<void> {
     const all = { maxAgeSeconds: 0, maxAudioBytes: 0, maxRecordBytes: 0, ...limits };
-    const retention = new Retention(store, files, statistics, all, silent);
-    for await (const { task, bytes } of store.scan()) if (task?.finishedAtMs) retention.add(task, bytes);
-    await retention.sweep(nowMs);
+    queue = idleQueue(store);
+    await queue.open(() => {});
+    await new Retention(queue, files, all, silent).sweep(nowMs);
   }
 
   async function isKept(task: Task): Promise<boolean> {
@@ -72,7 +70,7 @@ describe("Retention", () => {
     const young = await finishedTask(59, 10);
     await sweep({ maxAgeSeconds: 60 });
     expect([await isKept(old), await isKept(young)]).to.deep.equal([false, true]);
-    expect(statistics.counts).to.include({ total: 1, succeeded: 1 });
+    expect((await queue.statistics()).counts).to.include({ total: 1, succeeded: 1 });
   });
 
   it("lets go of the oldest until the rest fits", async () => {

@@ -1,0 +1,103 @@
+/** One run of a task, whatever queue it came from: its time limit, its progress, and how it ended. */
+import type { Logger } from "pino";
+import type { TaskProgress } from "../song/progress.js";
+import { JobAborted, type Jobs } from "./job-queue.js";
+import type { SongResult, Task } from "./store.js";
+
+/** What setTimeout can count. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+/** Between attempts to write to a store that refuses: the first one, doubled up to the last one. */
+const FIRST_RETRY_MS = 500;
+const MAX_RETRY_MS = 30_000;
+
+/** How a run ended, in terms of its task. */
+export type Outcome =
+  | { state: "succeeded"; result: SongResult; progress: 1 }
+  | { state: "failed"; error: string; progress: number }
+  /** It waits again. */
+  | { state: "queued"; why: "shutdown" | "disk-full"; cause: unknown };
+
+export interface RunOptions {
+  /** 0: no limit. */
+  timeoutSeconds: number;
+  onProgress(progress: TaskProgress): void;
+  log: Logger;
+}
+
+export class RunningJob {
+  readonly controller = new AbortController();
+  progress: TaskProgress = { value: 0.01, stage: "running", text: "" };
+  /** What the run took; null where it was told to stop, which says nothing of the length of jobs. */
+  seconds: number | null = null;
+
+  /**
+   * Null where the run found the device lost: the process is then to end, and whoever is next finds the task
+   * interrupted.
+   */
+  async run(task: Task, jobs: Jobs, options: RunOptions): Promise<Outcome | null> {
+    const { timeoutSeconds } = options;
+    const timeout = new JobAborted("timeout", `the job ran longer than ${timeoutSeconds} seconds`);
+    const timer =
+      timeoutSeconds > 0
+        ? setTimeout(() => this.controller.abort(timeout), Math.min(timeoutSeconds * 1000, MAX_TIMER_MS))
+        : undefined;
+    const startedMs = performance.now();
+    const outcome = await this.#outcome(task, jobs, options);
+    clearTimeout(timer);
+    if (!this.controller.signal.aborted || outcome?.state === "succeeded") {
+      this.seconds = (performance.now() - startedMs) / 1000;
+    }
+    return outcome;
+  }
+
+  async #outcome(task: Task, jobs: Jobs, { onProgress, log }: RunOptions): Promise<Outcome | null> {
+    const { signal } = this.controller;
+    try {
+      signal.throwIfAborted();
+      const report = (progress: TaskProgress) => {
+        this.progress = progress;
+        onProgress(progress);
+      };
+      const result = await jobs.run(task, { signal, report });
+      return { state: "succeeded", result, progress: 1 };
+    } catch (error) {
+      const cause: unknown = signal.aborted ? signal.reason : error;
+      if (signal.aborted) log.info({ ...named(task), reason: oneLine(cause) }, "task stopped");
+      else log.error({ ...named(task), err: cause }, "task failed");
+      if (hasCode(cause, "DEVICE_LOST")) return null;
+      if (hasCode(cause, "DISK_FULL")) return { state: "queued", why: "disk-full", cause };
+      return this.aborted(cause);
+    }
+  }
+
+  /** The outcome of a run that ends for `cause`, also where it never heard of it. */
+  aborted(cause: unknown): Outcome {
+    const isShutdown = cause instanceof JobAborted && cause.why === "shutdown";
+    if (isShutdown) return { state: "queued", why: "shutdown", cause };
+    return this.failed(cause);
+  }
+
+  failed(cause: unknown): Outcome {
+    return { state: "failed", error: oneLine(cause), progress: this.progress.value };
+  }
+}
+
+/** A task as log lines name it. */
+export function named({ id, requestId }: { id: string; requestId?: string | undefined }) {
+  return { task: id, request: requestId };
+}
+
+/** The wait after so many failed attempts to write to a store. */
+export function retryDelayMs(attempt: number): number {
+  return Math.min(FIRST_RETRY_MS * 2 ** attempt, MAX_RETRY_MS);
+}
+
+function hasCode(cause: unknown, code: string): boolean {
+  return cause instanceof Error && "code" in cause && cause.code === code;
+}
+
+/** The message of a failure without a stack trace or line breaks. */
+function oneLine(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  return message.split("\n", 1)[0] || "the job failed without a message";
+}
