@@ -9,7 +9,7 @@ import { stripVTControlCharacters } from "node:util";
 import { NANO } from "./nano/build.mjs";
 import { PROGRAMS, SANITIZED } from "./setup/native.mjs";
 import { projectRoot } from "./setup/run.mjs";
-import { installBrowser } from "./setup/system.mjs";
+import { installTestPrograms } from "./setup/system.mjs";
 import { main, setUp } from "./setup.mjs";
 
 const sanitize = process.argv.includes("--sanitize");
@@ -82,7 +82,7 @@ function mochaCounts(output) {
 
 await main(async () => {
   setUp(PROGRAMS, NANO, ...(sanitize ? [SANITIZED] : []));
-  installBrowser();
+  installTestPrograms();
   const bin = (name) => join(projectRoot, "node_modules/.bin", name);
   const counts = [
     await suite("lint", bin("biome"), ["check", "."]),

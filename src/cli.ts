@@ -12,6 +12,7 @@ import {
   type Config,
   createEngine,
   createMusicServer,
+  createWorker,
   loadConfig,
   type MusicServer,
   makeSongs,
@@ -80,7 +81,23 @@ program
   .option("--port <port>", "same as SVC_API_PORT; 0 takes any free one")
   .option("--city-port <port>", "same as CITY_BRIDGE_PORT; 0 takes any free one")
   .option("--home <directory>", "same as SVC_HOME: a second server on the same machine needs one of its own")
-  .action(serve);
+  .action((options: ServeOptions) => serve(options));
+
+for (const [role, does] of [
+  ["gateway", "accepts tasks for the workers and answers clients; loads no model"],
+  ["worker", "makes the songs that gateways accept"],
+] as const) {
+  program
+    .command(role)
+    .description(`serve a fleet that shares its tasks by SVC_REDIS_URL: ${does}`)
+    .option("--host <host>", "same as SVC_API_HOST")
+    .option("--port <port>", "same as SVC_API_PORT; 0 takes any free one")
+    .option(
+      "--home <directory>",
+      "same as SVC_HOME: a second server on the same machine needs one of its own",
+    )
+    .action((options: ServeOptions) => serve(options, role));
+}
 
 program
   .command("city")
@@ -165,8 +182,10 @@ program
   .description("install it into the cache by pip, some gigabytes, unless it is there")
   .action(() => console.log(installCudaLibtorch()));
 
-async function serve(options: ServeOptions): Promise<void> {
+/** @param role what the command says that the server does; absent: SVC_ROLE says it */
+async function serve(options: ServeOptions, role?: "gateway" | "worker"): Promise<void> {
   const given = {
+    SVC_ROLE: role,
     SVC_API_KEY: options.apiKey,
     SVC_API_HOST: options.host,
     SVC_API_PORT: options.port,
@@ -176,12 +195,13 @@ async function serve(options: ServeOptions): Promise<void> {
   const set = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   const environment = { ...process.env, ...set };
   const config = loadConfig(environment);
-  const servesMusic = options.music === true || options.city !== true;
-  const servesCity = options.city === true || options.music !== true;
+  const isAlone = config.role === "all";
+  const servesMusic = !isAlone || options.music === true || options.city !== true;
+  const servesCity = isAlone && (options.city === true || options.music !== true);
   if (servesMusic) await checkMusicSettings(config);
   if (servesCity) await checkCitySettings(config);
   const log = createLogger(config.logLevel);
-  await serveUntilStopped(log, async (add, fail) => {
+  const start = async (add: (service: Service) => void, fail: (err: Error, what: string) => void) => {
     const onDeviceLost = (error: Error) =>
       fail(error, "the GPU failed, and so ends the server: started again, it goes on with its tasks");
     const music = servesMusic ? addMusic(config, log, add, onDeviceLost) : null;
@@ -191,29 +211,32 @@ async function serve(options: ServeOptions): Promise<void> {
       add(city);
       console.log(`city on ${city.url}`);
     }
-    if (music !== null) console.log(`music on ${await music.start()}`);
-  });
+    if (music !== null) console.log(`${isAlone ? "music" : config.role} on ${await music.start()}`);
+  };
+  await serveUntilStopped(log, start, undefined, config.graceSeconds);
 }
 
-/** The engine exists at once, to be closed last; the server starts when told to. */
+/** The engine, where the role needs one, exists at once, to be closed last; the server starts when told to. */
 function addMusic(
   config: Config,
   log: Logger,
   add: (service: Service) => void,
   onDeviceLost: (error: Error) => void,
 ) {
-  const engine = createEngine(config, (message) => log.info(message), onDeviceLost);
-  let server: MusicServer | undefined;
+  const isGateway = config.role === "gateway";
+  const engine = isGateway ? undefined : createEngine(config, (message) => log.info(message), onDeviceLost);
+  let server: Pick<MusicServer, "url" | "close"> | undefined;
   add({
     close: async (graceSeconds) => {
       await server?.close(graceSeconds);
-      await engine.close();
+      await engine?.close();
     },
   });
-  checkDevices(config, engine.runtimeInfo());
+  if (engine !== undefined) checkDevices(config, engine.runtimeInfo());
+  const create = config.role === "worker" ? createWorker : createMusicServer;
   return {
     start: async (): Promise<string> => {
-      server = await createMusicServer({ config, engine, log });
+      server = await create({ config, log, ...(engine && { engine }) });
       return server.url;
     },
   };

@@ -100,6 +100,28 @@ const SETTINGS = {
   apiHost: setting("SVC_API_HOST", text("127.0.0.1"), "127.0.0.1", "bind host of the music service"),
   apiPort: setting("SVC_API_PORT", integer(8001, 0, 65535), "8001", "bind port; 0 takes any free one"),
   apiKey: setting("SVC_API_KEY", text(""), EMPTY, "API key; empty disables authentication"),
+  apiKeys: setting(
+    "SVC_API_KEYS",
+    list(",", ""),
+    EMPTY,
+    "further keys beside SVC_API_KEY, comma-separated: the waiting tasks of each key take turns with those of the others",
+  ),
+  redisUrl: setting(
+    "SVC_REDIS_URL",
+    z
+      .string()
+      .regex(/^rediss?:\/\/\S+$/, "must be a URL such as redis://:password@host:6379/0, rediss:// with TLS")
+      .nullable()
+      .default(null),
+    EMPTY,
+    "Redis or Valkey that the servers of a fleet share their tasks by, with its password in the URL, rediss:// for TLS; empty: this server works alone",
+  ),
+  role: setting(
+    "SVC_ROLE",
+    oneOf(["all", "gateway", "worker"], "all"),
+    "all",
+    "what this server does in a fleet: all, gateway (answers clients, has no models), or worker (makes songs; serves `/health` and `/metrics` alone). Other roles than all need SVC_REDIS_URL",
+  ),
   healthRequiresKey: setting(
     "SVC_HEALTH_REQUIRES_KEY",
     switchedOn(false),
@@ -230,6 +252,12 @@ const SETTINGS = {
     amount(3600, 0),
     "3600",
     "a job that runs longer fails; 0 sets no limit",
+  ),
+  graceSeconds: setting(
+    "SVC_GRACE_SECONDS",
+    amount(4, 0),
+    "4",
+    "what running tasks get to finish once the server is told to stop; those that do not finish go back into the queue. Whoever stops it must wait 3 seconds longer",
   ),
   logLevel: setting(
     "SVC_LOG_LEVEL",
@@ -391,7 +419,19 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
   const values = Object.fromEntries(
     Object.entries(SETTINGS).map(([key, entry]) => [key, parseSetting(entry, environment)]),
   ) as Parsed;
-  const { apiHost, audioRoots, devices, languageModelDevice } = values;
+  const { apiHost, audioRoots, devices, languageModelDevice, role } = values;
+  if (role !== "all" && values.redisUrl === null) {
+    throw new ConfigError(
+      "SVC_ROLE",
+      `SVC_ROLE is ${role}, which needs SVC_REDIS_URL: a fleet shares its tasks by Redis`,
+    );
+  }
+  if (values.apiKeys.length > 0 && values.apiKey.trim() === "") {
+    throw new ConfigError(
+      "SVC_API_KEYS",
+      "SVC_API_KEYS holds further keys: set SVC_API_KEY to the first one",
+    );
+  }
   const isLocal = isLoopbackName(apiHost);
   return Object.freeze({
     ...values,

@@ -26,6 +26,7 @@
  * ```
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { join } from "node:path";
 import type { Config } from "./config.js";
 import { lockDirectory } from "./directory-lock.js";
 import { Engine } from "./engine/engine.js";
@@ -33,6 +34,8 @@ import type { MusicEngine } from "./engine/types.js";
 import { createLogger, type Logger } from "./log.js";
 import { NO_UPLOADS } from "./music/audio/uploads.js";
 import { selectSlot } from "./music/models.js";
+import { type QueueOptions, TaskQueue } from "./music/queue/queue.js";
+import { ServiceClock } from "./music/queue/retention.js";
 import type { TaskStore } from "./music/queue/store.js";
 import { openTaskStore } from "./music/queue/store-recovery.js";
 import { parseGenerationRequest as parseFields } from "./music/request/parse.js";
@@ -44,6 +47,8 @@ import {
   startMusicServer,
 } from "./music/server.js";
 import { drawSeed } from "./music/song/seeds.js";
+import { SongJobs } from "./music/song-jobs.js";
+import { startWorkerServer } from "./music/worker-server.js";
 
 export { type Config, ConfigError, loadConfig } from "./config.js";
 export { DirectoryInUseError } from "./directory-lock.js";
@@ -114,9 +119,13 @@ export function createEngine(
 /** What `close` may take before it does without a last backup of the tasks. */
 const CLOSING_MS = 5_500;
 
+/** The most that time without the service adds to the age of songs: the clock may have been set. */
+const MAX_CLOCK_GAP_SECONDS = 24 * 60 * 60;
+
 export interface MusicServerParts {
   config: Config;
-  engine: MusicEngine;
+  /** A gateway of a fleet needs none. */
+  engine?: MusicEngine;
   /** Default: an LMDB file beside the generated audio, with a backup; `close` then closes it too. */
   store?: TaskStore;
   /** Default: warnings and errors on stderr. */
@@ -129,6 +138,14 @@ export interface MusicServerParts {
  */
 export function createMusicServer(parts: MusicServerParts): Promise<MusicServer> {
   return startOnStore(parts, startMusicServer);
+}
+
+/**
+ * Starts a worker of a fleet, which serves `/health` and `/metrics` alone; resolves once it takes tasks.
+ * @throws ConfigError where Redis does not answer, DirectoryInUseError as createMusicServer
+ */
+export function createWorker(parts: MusicServerParts): Promise<Pick<MusicServer, "url" | "close">> {
+  return startOnStore(parts, startWorkerServer);
 }
 
 /** The service as a part of another server: `app.use("/music", router({ config, engine }))`. */
@@ -165,23 +182,21 @@ export function router(parts: MusicServerParts): MusicRouter {
   });
 }
 
-/** Starts what works on the tasks of the temporary directory; to close it closes them as well. */
+/** Starts what works in the temporary directory; to close it closes the tasks there, or leaves the fleet, as well. */
 async function startOnStore<T extends Pick<MusicServer, "close">>(
   parts: MusicServerParts,
   start: (options: MusicServerOptions) => Promise<T>,
 ): Promise<T> {
-  const { config, engine, log = createLogger("warn") } = parts;
+  const { config, log = createLogger("warn") } = parts;
   const lock = await lockDirectory(config.temporaryDirectory, "SVC_TMPDIR");
-  let own: Awaited<ReturnType<typeof openTaskStore>> | undefined;
+  let opened: OpenedQueue | undefined;
   const release = async (closingSinceMs: number) => {
-    await own?.backup.close(Math.max(CLOSING_MS - (performance.now() - closingSinceMs), 0));
-    await own?.store.close();
+    await opened?.close(closingSinceMs);
     await lock.release();
   };
   try {
-    own = parts.store === undefined ? await openTaskStore(config.temporaryDirectory, log) : undefined;
-    const store = own?.store ?? (parts.store as TaskStore);
-    const service = await start({ config, engine, store, log });
+    opened = await openQueue(parts, log);
+    const service = await start({ config, log, ...opened });
     const close = async (graceSeconds?: number) => {
       const closingSinceMs = performance.now();
       await service.close(graceSeconds).finally(() => release(closingSinceMs));
@@ -191,6 +206,41 @@ async function startOnStore<T extends Pick<MusicServer, "close">>(
     await release(performance.now());
     throw error;
   }
+}
+
+interface OpenedQueue extends Pick<MusicServerOptions, "engine" | "queue" | "jobs"> {
+  close(closingSinceMs: number): Promise<void>;
+}
+
+/** The tasks of the temporary directory, or those of the fleet. */
+async function openQueue({ config, engine, store }: MusicServerParts, log: Logger): Promise<OpenedQueue> {
+  const jobs = new SongJobs(config, config.role === "gateway" ? null : (engine ?? null), log);
+  if (config.redisUrl !== null) {
+    // Loaded here, for nobody else needs Redis.
+    const { joinFleet } = await import("./music/fleet/join.js");
+    return { jobs, ...(await joinFleet(config, jobs.engine, jobs, log)) };
+  }
+  if (engine === undefined) throw new Error("a server that works alone needs an engine");
+  const own = store === undefined ? await openTaskStore(config.temporaryDirectory, log) : undefined;
+  const queue = new TaskQueue(own?.store ?? (store as TaskStore), jobs, embeddedOptions(config, log), log);
+  const close = async (closingSinceMs: number) => {
+    await own?.backup.close(Math.max(CLOSING_MS - (performance.now() - closingSinceMs), 0));
+    await own?.store.close();
+  };
+  return { engine, queue, jobs, close };
+}
+
+function embeddedOptions(config: Config, log: Logger): QueueOptions {
+  // A short age must not pass whole between two starts.
+  const maxGapSeconds = Math.min(MAX_CLOCK_GAP_SECONDS, config.audioMaxAgeSeconds / 2);
+  return {
+    capacity: config.queueMaxSize,
+    workers: config.queueWorkers,
+    jobTimeoutSeconds: config.jobTimeoutSeconds,
+    averageJobSeconds: config.averageJobSeconds,
+    averageWindow: config.averageWindow,
+    clock: new ServiceClock(join(config.temporaryDirectory, "clock.json"), maxGapSeconds * 1000, log),
+  };
 }
 
 /**

@@ -2,8 +2,8 @@
 import { Worker } from "node:worker_threads";
 import type { Logger } from "./log.js";
 
-/** From the signal to the end of the process, whatever hangs. */
-const STOP_SECONDS = 6.5;
+/** From the end of the grace to the end of the process, whatever hangs. */
+const CLOSING_SECONDS = 2.5;
 /** From a failure of the process to its end; running jobs get no time then. */
 const FAILURE_SECONDS = 4;
 /** What the process gets to end by itself once its time is over. */
@@ -20,12 +20,14 @@ export interface Service {
  * state, but the tasks of its jobs go back into the queue. A second signal ends the process as it stands.
  * @param start is also given what ends the process as such an error does
  * @param asked resolves with the reason where somebody asks for the end by another way than a signal
+ * @param workSeconds what work under way gets to finish before it is closed
  * @throws what `start` throws, once the services that it added are closed
  */
 export async function serveUntilStopped(
   log: Logger,
   start: (add: (service: Service) => void, fail: (err: Error, what: string) => void) => Promise<void>,
   asked?: Promise<string>,
+  workSeconds = 4,
 ): Promise<void> {
   const services: Service[] = [];
   let isEnding = false;
@@ -53,7 +55,7 @@ export async function serveUntilStopped(
     process.off("SIGTERM", stop).off("SIGINT", stop);
     if (isEnding) return;
     log.info(`${reason}: stopping`);
-    void end(0, STOP_SECONDS);
+    void end(0, workSeconds + CLOSING_SECONDS);
   };
   process.on("SIGTERM", stop).on("SIGINT", stop);
   void asked?.then(stop);

@@ -11,7 +11,7 @@ export async function checkMusicSettings(config: Config): Promise<void> {
   await checkWritable(config.temporaryDirectory, "SVC_TMPDIR");
   await checkWritable(config.trainingRoot, "SVC_TRAINING_ROOT");
   for (const root of config.audioRoots ?? []) await checkDirectory(root, "SVC_AUDIO_ROOTS");
-  checkModels(config);
+  if (config.role !== "gateway") checkModels(config);
 }
 
 /** @throws ConfigError naming the variable at fault */

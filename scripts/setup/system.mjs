@@ -25,14 +25,21 @@ const BROWSER = {
   use: "shows the city's page to its test",
 };
 
+const REDIS = {
+  command: "redis-server",
+  args: ["--version"],
+  packageName: "redis-server",
+  use: "runs the tests of fleets",
+};
+
 export const installBuildTools = () => install(TOOLS);
 export const installPip = () => install([PIP]);
 export const installAudioTools = () => install([AUDIO]);
 
-/** Without a browser one test fails and says so; the others need none. */
-export function installBrowser() {
+/** Without a browser or Redis the tests of pages or fleets fail and say so; the others need none. */
+export function installTestPrograms() {
   try {
-    install([BROWSER]);
+    install([BROWSER, REDIS]);
   } catch (error) {
     if (!(error instanceof SetupError)) throw error;
     say(error.message);

@@ -31,15 +31,25 @@ export function requireProtection({ apiHost, apiKey, isLocal, allowsNoKey }: Con
  * as `X-API-Key`, and where a page cannot send headers, on audio downloads and events, as query parameter `ai_token`.
  */
 export class Authenticator {
-  readonly #keyDigest: Buffer | null;
+  readonly #keyDigests: readonly Buffer[];
 
-  /** @param apiKey blank: every request passes. */
-  constructor(apiKey: string) {
-    this.#keyDigest = apiKey.trim() === "" ? null : digest(apiKey.trim());
+  /** @param apiKey blank: every request passes. @param further keys that pass too, each with a share of its own */
+  constructor(apiKey: string, further: readonly string[] = []) {
+    const keys = apiKey.trim() === "" ? [] : [apiKey.trim(), ...further];
+    this.#keyDigests = keys.map(digest);
   }
 
   get isEnabled(): boolean {
-    return this.#keyDigest !== null;
+    return this.#keyDigests.length > 0;
+  }
+
+  /**
+   * Whose turn the task of an authorized request takes: the number of its key, which tells nothing of the key. "" where
+   * there is one key at most.
+   */
+  shareOf(request: IncomingMessage, bodyToken?: unknown): string {
+    if (this.#keyDigests.length < 2) return "";
+    return `key ${this.#indexOf(isGiven(bodyToken) ? bodyToken : headerKey(request)) + 1}`;
   }
 
   /**
@@ -72,9 +82,15 @@ export class Authenticator {
 
   /** Whether `presented` is the key; true for anything where authentication is off. */
   accepts(presented: unknown): boolean {
-    if (this.#keyDigest === null) return true;
-    // Digests have one length, so the comparison takes one time whatever was presented.
-    return typeof presented === "string" && timingSafeEqual(this.#keyDigest, digest(presented));
+    return !this.isEnabled || this.#indexOf(presented) >= 0;
+  }
+
+  #indexOf(presented: unknown): number {
+    if (typeof presented !== "string") return -1;
+    const presentedDigest = digest(presented);
+    // Digests have one length, so each comparison takes one time whatever was presented; and all are made.
+    const isEqual = this.#keyDigests.map((key) => timingSafeEqual(key, presentedDigest));
+    return isEqual.indexOf(true);
   }
 }
 

@@ -8,6 +8,8 @@ export interface Caller {
   signal: AbortSignal;
   /** Of the request, as the log names it. */
   requestId?: string | undefined;
+  /** Whose tasks take turns with those of others: see `Turns` of the queue's rules. */
+  share?: string;
 }
 
 export interface ConcurrencyOptions {

@@ -34,7 +34,7 @@ export class RequestError extends HttpError {
 /** A change that could not be made to last, for example because the disk is full. */
 export class StoreError extends Error {
   constructor(
-    readonly code: "DISK_FULL" | "WRITE_FAILED",
+    readonly code: "DISK_FULL" | "WRITE_FAILED" | "UNREACHABLE",
     message: string,
     options?: ErrorOptions,
   ) {

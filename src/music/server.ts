@@ -11,14 +11,12 @@ import { type Listener, listen, logRequests } from "../http/server.js";
 import type { Logger } from "../log.js";
 import { Authenticator, checkHost, checkOrigin, requireProtection } from "./access.js";
 import { detailFor, errorHandler, notFound } from "./errors.js";
-import type { TaskStore } from "./queue/store.js";
+import type { JobQueue } from "./queue/job-queue.js";
 import { BodyReader } from "./request/body.js";
 import { endpoints } from "./routes/endpoints.js";
 import { MusicService } from "./service.js";
+import type { SongJobs } from "./song-jobs.js";
 import { RandomSamples } from "./words/random-samples.js";
-
-/** How long a running job may go on once the server is told to stop. */
-const SHUTDOWN_GRACE_SECONDS = 4;
 
 /** Waveforms are styled from within their library, and recordings of this machine are played before they are sent. */
 const STUDIO: Page = {
@@ -34,8 +32,10 @@ const STUDIO: Page = {
 
 export interface MusicServerOptions {
   config: Config;
+  /** See MusicService. */
   engine: MusicEngine;
-  store: TaskStore;
+  queue: JobQueue;
+  jobs: SongJobs;
   log: Logger;
 }
 
@@ -44,7 +44,7 @@ export interface MusicServer {
   url: string;
   service: MusicService;
   /**
-   * Stops accepting, lets running jobs finish for `graceSeconds` (default: 4), puts the rest back into the queue. A
+   * Stops accepting, lets running jobs finish for `graceSeconds` (default: SVC_GRACE_SECONDS), puts the rest back into the queue. A
    * job in a native call is not waited for. The engine and the store stay open: they belong to the caller.
    */
   close(graceSeconds?: number): Promise<void>;
@@ -55,16 +55,16 @@ export interface MusicServer {
  * The address comes first: a second server started by mistake fails there, before it touches stored tasks.
  */
 export async function startMusicServer(options: MusicServerOptions): Promise<MusicServer> {
-  const { config, engine, store, log } = options;
+  const { config, engine, queue, jobs, log } = options;
   requireProtection(config);
-  const service = new MusicService(config, engine, store, log);
+  const service = new MusicService(config, engine, queue, jobs, log);
   const app = buildApp(service, config, log);
   let listener: Listener | undefined;
   try {
     const address = { port: config.apiPort, host: config.apiHost };
     listener = await listen(address, CONNECTION_TIMEOUTS, log, (server) =>
       limitConnections(server, connectionLimits()),
-    ).catch((error) => explain(error, config));
+    ).catch((error) => explainAddress(error, config));
     const opened = service.open();
     listener.server.on("request", (request, response) => {
       if (!readTarget(request)) {
@@ -88,7 +88,7 @@ export async function startMusicServer(options: MusicServerOptions): Promise<Mus
   return {
     url,
     service,
-    close: async (graceSeconds = SHUTDOWN_GRACE_SECONDS) => {
+    close: async (graceSeconds = config.graceSeconds) => {
       const stopped = service.stop(graceSeconds);
       await Promise.all([close(stopped), stopped]);
     },
@@ -102,9 +102,9 @@ export interface MusicApplication extends Pick<MusicServer, "service" | "close">
 
 /** As startMusicServer, without an address of its own. The connections and their limits are the host's. */
 export async function startMusicApplication(options: MusicServerOptions): Promise<MusicApplication> {
-  const { config, engine, store, log } = options;
+  const { config, engine, queue, jobs, log } = options;
   requireProtection(config);
-  const service = new MusicService(config, engine, store, log);
+  const service = new MusicService(config, engine, queue, jobs, log);
   const app = buildApp(service, config, log);
   try {
     await start(service, service.open(), options);
@@ -115,7 +115,7 @@ export async function startMusicApplication(options: MusicServerOptions): Promis
   return {
     service,
     handle: (request, response) => app(request, response),
-    close: (graceSeconds = SHUTDOWN_GRACE_SECONDS) => service.stop(graceSeconds),
+    close: (graceSeconds = config.graceSeconds) => service.stop(graceSeconds),
   };
 }
 
@@ -128,7 +128,7 @@ async function start(service: MusicService, opened: Promise<void>, { config, log
 }
 
 function buildApp(service: MusicService, config: Config, log: Logger): Express {
-  const authenticator = new Authenticator(config.apiKey);
+  const authenticator = new Authenticator(config.apiKey, config.apiKeys);
   const bodies = new BodyReader(authenticator, {
     maxBytes: config.bodyMaxBytes,
     uploads: {
@@ -176,7 +176,10 @@ const identifyRequest: RequestHandler = (_request, response, next) => {
 };
 
 /** @throws ConfigError naming the setting that asks for an address that cannot be had */
-function explain({ code, message }: NodeJS.ErrnoException, { apiPort, apiHost }: Config): never {
+export function explainAddress(
+  { code, message }: NodeJS.ErrnoException,
+  { apiPort, apiHost }: Config,
+): never {
   if (code === "EADDRINUSE") {
     throw new ConfigError(
       "SVC_API_PORT",

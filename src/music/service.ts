@@ -6,30 +6,28 @@ import type { MusicEngine } from "../engine/types.js";
 import type { Logger } from "../log.js";
 import { describe } from "../parameters/values.js";
 import { Adapters } from "./adapters.js";
-import { AudioFiles } from "./audio/audio-files.js";
-import { AudioInputs, ownFiles, removeOwnFiles } from "./audio/audio-inputs.js";
-import { ffmpegConfinement } from "./audio/ffmpeg.js";
+import type { AudioFiles } from "./audio/audio-files.js";
+import { ownFiles } from "./audio/audio-inputs.js";
 import { removeOrphanUploads } from "./audio/uploads.js";
 import type { Caller } from "./concurrency-limit.js";
 import { DataSetEditor } from "./dataset/editor.js";
 import { LabelTasks } from "./dataset/label.js";
 import { PreparationTasks } from "./dataset/prepare.js";
 import { detailFor, HttpError, RequestError } from "./errors.js";
-import { makeSongs } from "./job.js";
 import { selectSlot } from "./models.js";
 import { PermittedRoot } from "./permitted-root.js";
 import { type CatalogFilter, hasEnded } from "./queue/catalog.js";
-import type { JobControl, JobQueue, LiveState } from "./queue/job-queue.js";
-import { TaskQueue } from "./queue/queue.js";
-import { Retention, ServiceClock } from "./queue/retention.js";
-import { DamagedRecordError, type SongResult, type Task, type TaskStore } from "./queue/store.js";
+import { type JobQueue, type LiveState, SubmissionTakenError } from "./queue/job-queue.js";
+import { Retention } from "./queue/retention.js";
+import { DamagedRecordError, type Task } from "./queue/store.js";
 import { TaskEvents, type TaskLog } from "./queue/task-events.js";
 import { type TaskRow, taskRow } from "./queue/task-row.js";
 import { damagedTask, type TaskStatusItem, taskStatus, unknownTask } from "./queue/task-status.js";
 import type { SubmissionKey } from "./request/idempotency.js";
 import type { GenerationRequest } from "./request/schema.js";
 import type { FormatInput, SampleWish } from "./request/service-bodies.js";
-import { checkWords, plansUnasked } from "./song/job-context.js";
+import { checkWords } from "./song/job-context.js";
+import type { SongJobs } from "./song-jobs.js";
 import { Telemetry } from "./telemetry.js";
 import { AdapterTrainer } from "./training/trainer.js";
 import { refusalOf, TextWriter, type WrittenText } from "./words/text-writer.js";
@@ -39,8 +37,6 @@ const SWEEP_INTERVAL_MS = 5 * 60 * 1000;
 const MAX_RECORD_BYTES = 256 * 2 ** 20;
 /** Where a page of a list ends before it has as many tasks as were asked for. */
 const MAX_PAGE_BYTES = 8 * 2 ** 20;
-/** The most that time without the service adds to age: the clock may have been set. */
-const MAX_CLOCK_GAP_SECONDS = 24 * 60 * 60;
 
 /** A task that has ended neither waits nor goes on. */
 const ENDED: LiveState = { progress: undefined, position: undefined };
@@ -55,6 +51,7 @@ export interface AcceptedTask {
 
 export class MusicService {
   readonly audioFiles: AudioFiles;
+  readonly uploadsDirectory: string;
   readonly adapters: Adapters;
   /** Where the paths of training requests must lie. */
   readonly trainingRoot: PermittedRoot;
@@ -63,13 +60,7 @@ export class MusicService {
   readonly labeling: LabelTasks;
   readonly preparations: PreparationTasks;
   readonly telemetry: Telemetry;
-  /** Files that came with tasks that have not ended. */
-  readonly uploadsDirectory: string;
-  /** Settled once: what is loaded meanwhile does not change what a request means. */
-  readonly #plansUnasked: boolean;
-  readonly #inputs: AudioInputs;
   readonly #writer: TextWriter;
-  readonly #queue: JobQueue;
   readonly #events: TaskEvents;
   readonly #retention: Retention;
   /** What clients are shown of a message. */
@@ -84,13 +75,16 @@ export class MusicService {
   /** The sweep under way, if any. */
   #sweeping: Promise<void> = Promise.resolve();
 
+  /** @param engine what clients are told of models, and what trains adapters and writes words */
   constructor(
     readonly config: Config,
     readonly engine: MusicEngine,
-    store: TaskStore,
+    readonly queue: JobQueue,
+    private readonly jobs: SongJobs,
     private readonly log: Logger,
   ) {
-    this.audioFiles = new AudioFiles(join(config.temporaryDirectory, "api_audio"));
+    this.audioFiles = jobs.audioFiles;
+    this.uploadsDirectory = jobs.uploadsDirectory;
     this.#detail = detailFor(config);
     this.trainingRoot = new PermittedRoot(config.trainingRoot);
     this.adapters = new Adapters(engine, this.trainingRoot, config.isLocal);
@@ -98,41 +92,16 @@ export class MusicService {
     this.dataSet = new DataSetEditor(this.trainingRoot);
     this.labeling = new LabelTasks(engine, this.trainingRoot, this.dataSet, log);
     this.preparations = new PreparationTasks(engine, this.trainingRoot, log);
-    this.uploadsDirectory = join(config.temporaryDirectory, "uploads");
-    this.#inputs = new AudioInputs({
-      roots: config.audioRoots,
-      audioDirectory: this.audioFiles.directory,
-      uploadsDirectory: this.uploadsDirectory,
-      maxSeconds: config.sourceMaxSeconds,
-    });
-    const { initLanguageModel, languageModelDevice } = config;
-    this.#plansUnasked = plansUnasked(initLanguageModel, languageModelDevice, engine.runtimeInfo());
     this.#writer = new TextWriter(engine);
     const limits = {
       maxAgeSeconds: config.audioMaxAgeSeconds,
       maxAudioBytes: config.audioMaxTotalBytes,
       maxRecordBytes: MAX_RECORD_BYTES,
     };
-    // A short age must not pass whole between two starts.
-    const maxGapSeconds = Math.min(MAX_CLOCK_GAP_SECONDS, config.audioMaxAgeSeconds / 2);
-    const clock = new ServiceClock(join(config.temporaryDirectory, "clock.json"), maxGapSeconds * 1000, log);
-    this.#queue = new TaskQueue(
-      store,
-      { run: (task, context) => this.#run(task, context), ended: (task) => this.#ended(task) },
-      {
-        capacity: config.queueMaxSize,
-        workers: config.queueWorkers,
-        jobTimeoutSeconds: config.jobTimeoutSeconds,
-        averageJobSeconds: config.averageJobSeconds,
-        averageWindow: config.averageWindow,
-        clock,
-      },
-      log,
-    );
-    this.#retention = new Retention(this.#queue, this.audioFiles, limits, log);
-    this.#queue.events.on("ended", (task) => this.#told(task));
-    this.#events = new TaskEvents(this.#queue);
-    this.telemetry = new Telemetry({ queue: this.#queue, engine }, log);
+    this.#retention = new Retention(this.queue, this.audioFiles, limits, log);
+    this.queue.events.on("ended", (task) => this.#told(task));
+    this.#events = new TaskEvents(this.queue);
+    this.telemetry = new Telemetry({ queue: this.queue, engine }, log);
   }
 
   /** Takes up stored tasks and lets expired ones go. Requests may come from then on; jobs wait for `start`. */
@@ -140,7 +109,7 @@ export class MusicService {
     /** The audio that a task names; of an unfinished one none, as what it made so far it makes again. */
     const audio = new Map<string, readonly string[] | "all">();
     const uploads = new Set<string>();
-    await this.#queue.open((stored) => {
+    await this.queue.open((stored) => {
       if (stored.task === null) {
         audio.set(stored.id, "all");
         this.log.error({ task: stored.id, reason: stored.damage.message }, "a task is left out");
@@ -150,8 +119,10 @@ export class MusicService {
       audio.set(id, result?.audioFiles.map(({ name }) => name) ?? []);
       if (!hasEnded(state)) for (const path of ownFiles(request)) uploads.add(path);
     });
-    await this.#clearOrphanAudio((id) => audio.get(id) ?? null);
-    await removeOrphanUploads(this.uploadsDirectory, (path) => uploads.has(path));
+    if (!this.queue.isShared) {
+      await this.#clearOrphanAudio((id) => audio.get(id) ?? null);
+      await removeOrphanUploads(this.uploadsDirectory, (path) => uploads.has(path));
+    }
     await this.sweep();
     this.#sweepTimer = setInterval(() => void this.sweep(), SWEEP_INTERVAL_MS).unref();
   }
@@ -161,23 +132,8 @@ export class MusicService {
    * @throws where the model of slot 1 cannot be loaded; the others only warn
    */
   async start(): Promise<void> {
-    await this.engine.loadSlot(1, null);
-    for (const { slot } of this.engine.slots().filter((state) => state.slot > 1)) {
-      await this.engine.loadSlot(slot, null).catch((err: unknown) => {
-        this.log.warn({ err, slot }, "the model of a slot could not be loaded");
-      });
-    }
-    if (this.#plansUnasked) {
-      await this.engine.loadLanguageModel(null).catch((err: unknown) => {
-        this.log.warn({ err }, "the language model could not be loaded; it is tried again when needed");
-      });
-    }
-    this.#queue.start();
-    // Nobody waits for it: it takes several short processes.
-    void ffmpegConfinement().then(
-      ({ description }) => this.log.info({ confinement: description }, "ffmpeg runs confined"),
-      (err: unknown) => this.log.error({ err }, "no song can be encoded"),
-    );
+    await this.jobs.prepare();
+    this.queue.start();
   }
 
   /**
@@ -188,7 +144,7 @@ export class MusicService {
     clearInterval(this.#sweepTimer);
     this.#stopping.abort(new HttpError(500, "The server is stopping"));
     await Promise.all([
-      this.#queue.stop(graceSeconds),
+      this.queue.stop(graceSeconds),
       this.training.close(),
       this.labeling.close(),
       this.preparations.close(),
@@ -199,7 +155,7 @@ export class MusicService {
   /** Lets old results go; one sweep at a time. */
   sweep(): Promise<void> {
     this.#sweeping = this.#sweeping
-      .then(() => this.#queue.asJanitor((nowMs) => this.#retention.sweep(nowMs)))
+      .then(() => this.queue.asJanitor((nowMs) => this.#retention.sweep(nowMs)))
       .catch((err: unknown) => this.log.error({ err }, "expired audio could not be removed"));
     return this.#sweeping;
   }
@@ -217,16 +173,17 @@ export class MusicService {
     caller: Caller,
     key: SubmissionKey | null = null,
   ): Promise<AcceptedTask> {
-    await this.#queue.assertRoom();
+    await this.queue.assertRoom();
     await checkWords(this.engine, request).catch((error: unknown) => {
       const refusal = refusalOf(error);
       // All else shows when the task runs.
       if (refusal instanceof RequestError) throw refusal;
     });
-    const admitted = await this.#inputs.admit(request, this.#whileServing(caller));
-    const { task, position } = await this.#queue.submit(admitted, {
+    const admitted = await this.jobs.inputs.admit(request, this.#whileServing(caller));
+    const { task, position } = await this.queue.submit(admitted, {
       submission: key,
       requestId: caller.requestId,
+      share: caller.share ?? "",
     });
     return { task_id: task.id, status: "queued", queue_position: position, warnings: request.warnings };
   }
@@ -242,13 +199,20 @@ export class MusicService {
       if (pending === undefined) break;
       await pending.catch(() => {});
     }
-    const id = await this.#queue.submittedAs(key.key);
+    const id = await this.queue.submittedAs(key.key);
     if (id === undefined) {
       const pending = submit();
       this.#submitting.set(key.key, pending);
-      return pending.finally(() => this.#submitting.delete(key.key));
+      try {
+        return await pending;
+      } catch (error) {
+        if (!(error instanceof SubmissionTakenError)) throw error;
+      } finally {
+        this.#submitting.delete(key.key);
+      }
+      return this.submitOnce(key, submit);
     }
-    const task = await this.#queue.get(id);
+    const task = await this.queue.get(id);
     // It was removed since, and its key with it.
     if (task?.submission === undefined) return this.submitOnce(key, submit);
     const { digest, position } = task.submission;
@@ -264,17 +228,6 @@ export class MusicService {
   /** The caller, gone also when the service stops. */
   #whileServing({ address, signal }: Caller): Caller {
     return { address, signal: AbortSignal.any([signal, this.#stopping.signal]) };
-  }
-
-  async #run(task: Task, { signal, report }: JobControl): Promise<SongResult> {
-    const destination = (index: number) => {
-      const name = this.audioFiles.nameOf(task.id, index, task.request.audioFormat);
-      return { name, path: this.audioFiles.pathOf(name) };
-    };
-    const request = await this.#inputs.locate(task.request);
-    const maxSourceSeconds = this.config.sourceMaxSeconds;
-    const plansUnasked = this.#plansUnasked;
-    return makeSongs(this.engine, request, { destination, maxSourceSeconds, plansUnasked, signal, report });
   }
 
   async #clearOrphanAudio(namesOf: Parameters<AudioFiles["clearOrphans"]>[0]): Promise<void> {
@@ -294,12 +247,6 @@ export class MusicService {
     this.#events.end(task.id, this.#row(task, ENDED));
   }
 
-  /** Nothing stays of a failed task but its record, however late it failed. */
-  async #ended(task: Task): Promise<void> {
-    await removeOwnFiles(task.request);
-    if (task.state === "failed") await this.audioFiles.remove(this.audioFiles.namesOf(task));
-  }
-
   /** One after the other, as each may be large. */
   async query(ids: readonly string[]): Promise<TaskStatusItem[]> {
     const items: TaskStatusItem[] = [];
@@ -309,7 +256,7 @@ export class MusicService {
 
   async #query(id: string): Promise<TaskStatusItem> {
     try {
-      const task = await this.#queue.get(id);
+      const task = await this.queue.get(id);
       if (task === undefined) return unknownTask(id);
       return taskStatus(this.#shown(task), await this.#live(task), this.audioFiles);
     } catch (error) {
@@ -319,7 +266,7 @@ export class MusicService {
   }
 
   async #live({ id, state }: Task): Promise<LiveState> {
-    return hasEnded(state) ? ENDED : this.#queue.live(id);
+    return hasEnded(state) ? ENDED : this.queue.live(id);
   }
 
   #shown(task: Task): Task {
@@ -332,7 +279,7 @@ export class MusicService {
 
   /** A page of all tasks, newest first. It ends early where its rows are large. */
   async list(filter: CatalogFilter) {
-    const { total, ids } = await this.#queue.page(filter);
+    const { total, ids } = await this.queue.page(filter);
     const tasks: TaskRow[] = [];
     let bytes = 0;
     for (const id of ids) {
@@ -356,7 +303,7 @@ export class MusicService {
 
   /** Undefined also where the record is damaged. */
   #read(id: string): Promise<Task | undefined> {
-    return this.#queue.get(id).catch((error: unknown) => {
+    return this.queue.get(id).catch((error: unknown) => {
       if (error instanceof DamagedRecordError) return undefined;
       throw error;
     });
@@ -385,7 +332,7 @@ export class MusicService {
     id: string,
     { title, favorite }: { title: string | undefined; favorite: boolean | undefined },
   ): Promise<TaskRow> {
-    const task = await this.#queue.update(id, (current) => ({
+    const task = await this.queue.update(id, (current) => ({
       ...current,
       ...(title === undefined ? {} : { title }),
       ...(favorite === undefined ? {} : { favorite }),
@@ -400,8 +347,8 @@ export class MusicService {
    */
   async remove(id: string): Promise<"cancelled" | "deleted"> {
     if (await this.#retention.remove(id)) return "deleted";
-    if (await this.#queue.cancel(id)) return "cancelled";
-    if ((await this.#queue.get(id)) === undefined) throw noSuchTask(id);
+    if (await this.queue.cancel(id)) return "cancelled";
+    if ((await this.queue.get(id)) === undefined) throw noSuchTask(id);
     throw new HttpError(409, "The task ended before it could be cancelled: delete it again to remove it");
   }
 
@@ -413,18 +360,18 @@ export class MusicService {
     const waiting = AbortSignal.any([signal, this.#stopping.signal]);
     // Rejects where the signal fires, which is asked below.
     const ended = once(this.#endings, id, { signal: waiting }).catch(() => null);
-    const current = await this.#queue.get(id);
+    const current = await this.queue.get(id);
     if (current !== undefined && current.finishedAtMs !== null) return current;
     await ended;
     waiting.throwIfAborted();
-    const task = await this.#queue.get(id);
+    const task = await this.queue.get(id);
     if (task === undefined) throw new HttpError(500, "The task was removed before it was read");
     return task;
   }
 
   /** False where no such task waits or runs. @throws StoreError where it cannot be recorded now */
   cancel(id: string): Promise<boolean> {
-    return this.#queue.cancel(id);
+    return this.queue.cancel(id);
   }
 
   /** Whether the model that a task would get is a turbo model, which bounds its steps. */
@@ -443,7 +390,7 @@ export class MusicService {
   }
 
   async statistics() {
-    const { counts, waiting, averageJobSeconds, workers } = await this.#queue.statistics();
+    const { counts, waiting, averageJobSeconds, workers } = await this.queue.statistics();
     return {
       jobs: counts,
       queue_size: waiting,

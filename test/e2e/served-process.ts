@@ -86,9 +86,10 @@ export class ServedProcess {
     renderMs: number,
     settings: Record<string, string> = {},
     limits: ProcessLimits = {},
+    model = "stub",
   ): Promise<ServedProcess> {
     const own = { SVC_TMPDIR: directory, SVC_API_PORT: "0", ...settings };
-    return ServedProcess.#untilServed(spawnScript([stub, String(renderMs)], own, limits));
+    return ServedProcess.#untilServed(spawnScript([stub, String(renderMs), model], own, limits));
   }
 
   static async #untilServed(child: ChildProcess): Promise<ServedProcess> {
@@ -102,6 +103,10 @@ export class ServedProcess {
       if (service === "music") return new ServedProcess(child, new Client(url as string), log, cityUrl);
     }
     throw new Error(`the server ended before it served:\n${log.join("")}`);
+  }
+
+  get pid(): number | undefined {
+    return this.child.pid;
   }
 
   /** What it has said on stderr so far. */

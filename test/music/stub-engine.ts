@@ -3,10 +3,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { MusicEngine } from "../../src/engine/types.js";
 
 const SAMPLE_RATE = 48_000;
-const SLOT = { slot: 1, model: "stub", isTurbo: true };
 
-/** `renderMs`: what a song takes. Only what text2music without a language model needs is there. */
-export function stubEngine(renderMs: () => number): MusicEngine {
+/** `renderMs`: what a song takes; `model`: what it is called. Only what text2music without a language model needs is there. */
+export function stubEngine(renderMs: () => number, model = "stub"): MusicEngine {
+  const SLOT = { slot: 1, model, isTurbo: true };
   const engine: Partial<MusicEngine> = {
     usesEmbeddedModel: false,
     runtimeInfo: () => ({ libtorchVersion: "", devices: [], cpuDtype: "float32" }),
@@ -15,6 +15,7 @@ export function stubEngine(renderMs: () => number): MusicEngine {
     models: () => [],
     languageModels: () => [],
     loadedLanguageModel: () => null,
+    adapters: () => ({ adapters: [], active: null, enabled: true }),
     loadSlot: async () => SLOT,
     render: async ({ metadata, seeds }, { signal }) => {
       await sleep(renderMs(), undefined, signal === undefined ? {} : { signal });
@@ -23,7 +24,7 @@ export function stubEngine(renderMs: () => number): MusicEngine {
         audio: seeds.map(() => new Float32Array(2 * samplesPerChannel)),
         samplesPerChannel,
         timings: { conditions: 0, denoise: 0, decode: 0 },
-        model: "stub",
+        model,
         adapter: null,
         warnings: [],
       };

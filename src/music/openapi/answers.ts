@@ -42,6 +42,23 @@ export const statistics = z.object({
   queue_size: count,
   queue_maxsize: count,
   avg_job_seconds: z.number(),
+  workers: z
+    .array(
+      z.object({
+        name: text,
+        version: text,
+        device: text,
+        free_memory_bytes: count,
+        places: count.meta({ description: "tasks that it runs at a time" }),
+        running: z.array(text).meta({ description: "ids of tasks" }),
+        models: z.array(z.object({ name: text, slot: count, is_loaded: z.boolean() })),
+        lm_models: z.array(text),
+        adapters: z.array(text),
+        is_draining: z.boolean(),
+      }),
+    )
+    .optional()
+    .meta({ description: "the workers of a fleet; a server that works alone has none" }),
 });
 
 const sheet = {

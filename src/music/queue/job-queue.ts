@@ -15,6 +15,9 @@ export class QueueFullError extends Error {
   }
 }
 
+/** Another process was faster with a submission under the same key: its task is there now. */
+export class SubmissionTakenError extends Error {}
+
 /** Why a job was told to stop; the `reason` of its signal. */
 export class JobAborted extends Error {
   constructor(
@@ -94,11 +97,10 @@ export interface QueueStatistics {
 
 export interface JobQueue {
   readonly events: EventEmitter<QueueEvents>;
+  /** Others work on the same tasks: what lies in this process' folder may be theirs. */
+  readonly isShared: boolean;
 
-  /**
-   * Takes up what is stored. `visit` is told of every task where this process owns the store alone.
-   * @throws StoreError
-   */
+  /** Takes up what is stored; `visit` is told of every task, unless they are shared. @throws StoreError */
   open(visit: (stored: StoredTask) => void): Promise<void>;
   /** Begins to run tasks, where this process runs any. */
   start(): void;
@@ -110,7 +112,10 @@ export interface JobQueue {
 
   /** @throws QueueFullError where `submit` would, StoreError where nothing can be recorded now */
   assertRoom(): Promise<void>;
-  /** Accepts a task. `position` counts the waiting tasks, this one included. @throws as assertRoom */
+  /**
+   * Accepts a task. `position` counts the waiting tasks, this one included.
+   * @throws as assertRoom; SubmissionTakenError; HttpError where nobody can run it
+   */
   submit(request: GenerationRequest, origin?: Origin): Promise<{ task: Task; position: number }>;
   /** The id of the task that was submitted under this key. */
   submittedAs(key: string): Promise<string | undefined>;

@@ -74,6 +74,7 @@ interface Work {
  */
 export class TaskQueue implements JobQueue {
   readonly events = new EventEmitter<QueueEvents>();
+  readonly isShared = false;
   readonly #store: CatalogedStore;
   readonly #statistics: JobStatistics;
   readonly #turns = new Turns();

@@ -24,9 +24,12 @@ export interface RunOptions {
   log: Logger;
 }
 
+/** Of a task that has begun and told nothing yet. */
+export const BEGUN: TaskProgress = { value: 0.01, stage: "running", text: "" };
+
 export class RunningJob {
   readonly controller = new AbortController();
-  progress: TaskProgress = { value: 0.01, stage: "running", text: "" };
+  progress: TaskProgress = BEGUN;
   /** What the run took; null where it was told to stop, which says nothing of the length of jobs. */
   seconds: number | null = null;
 

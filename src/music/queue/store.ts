@@ -77,6 +77,12 @@ export interface Task {
   /** Whose turn it takes, and which: see `Turns` of the queue's rules. */
   share?: string;
   turn?: number;
+  /** In a fleet: which workers can run it, and the claim of the one that does. */
+  route?: string;
+  claim?: string | undefined;
+  /** In a fleet: the worker that runs it is to stop; and how often a full disk gave it back. */
+  isCancelled?: boolean;
+  diskFailures?: number;
   /** What a person calls it. */
   title?: string;
   /** Kept until a person removes it, whatever its age. */

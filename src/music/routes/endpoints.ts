@@ -1,12 +1,13 @@
 /** All endpoints of the music service. */
 import { Router } from "express";
-import { methodNotAllowed } from "../errors.js";
+import { HttpError, methodNotAllowed } from "../errors.js";
+import { FLEET_REFUSAL } from "../fleet/fleet-engine.js";
 import { ADAPTER_ENDPOINTS } from "./adapter-endpoints.js";
 import { audio } from "./audio.js";
 import { chatCompletions } from "./chat-completions.js";
 import { DESCRIPTION_ENDPOINTS } from "./description-endpoints.js";
 import { chatModels, MODEL_ENDPOINTS } from "./model-endpoints.js";
-import type { Endpoints, RouteContext } from "./route.js";
+import { command, type Endpoints, type RouteContext, reading } from "./route.js";
 import { TASK_ENDPOINTS } from "./task-endpoints.js";
 import { taskEvents } from "./task-events.js";
 
@@ -28,9 +29,25 @@ const OPENROUTER_BASE = "/openrouter";
 const OPENROUTER_ENDPOINTS: Endpoints = { ...ENDPOINTS, "GET /v1/models": chatModels };
 
 export function endpoints(context: RouteContext): Router {
+  const unserved = context.service.queue.isShared ? UNSERVED_BY_FLEETS : {};
   return Router()
-    .use(OPENROUTER_BASE, routerOf(OPENROUTER_ENDPOINTS, context))
-    .use(routerOf(ENDPOINTS, context));
+    .use(OPENROUTER_BASE, routerOf({ ...OPENROUTER_ENDPOINTS, ...unserved }, context))
+    .use(routerOf({ ...ENDPOINTS, ...unserved }, context));
+}
+
+/** What changes one machine's models, or waits for a language model's words without being a task. */
+const UNSERVED_BY_FLEETS: Endpoints = Object.fromEntries(
+  [
+    ...Object.keys(ADAPTER_ENDPOINTS),
+    "POST /v1/init",
+    "POST /v1/reinitialize",
+    "POST /format_input",
+    "POST /v1/create_sample",
+  ].map((endpoint) => [endpoint, endpoint.startsWith("GET") ? reading(refuse) : command(refuse)]),
+);
+
+function refuse(): never {
+  throw new HttpError(501, FLEET_REFUSAL);
 }
 
 /** Answers other methods of its paths with 405. */

@@ -1,4 +1,5 @@
 /** The endpoints of the service's health and of its models. */
+import type { MusicEngine } from "../../engine/types.js";
 import { listModels, modelInventory, openRouterModels, reloadModels, switchModels } from "../models.js";
 import { parseModelSwitch } from "../request/service-bodies.js";
 import { command, type Endpoints, type Route, reading, sendEnvelope } from "./route.js";
@@ -12,18 +13,21 @@ const health: Route =
   (request, response) => {
     if (config.healthRequiresKey) authenticator.authorize(request);
     else authenticator.authorizeIfPresented(request);
-    const { engine } = service;
-    const loadedModel = engine.slots()[0]?.model ?? null;
-    sendEnvelope(response, {
-      status: "ok",
-      service: "Carillon",
-      version: API_VERSION,
-      models_initialized: loadedModel !== null,
-      llm_initialized: engine.loadedLanguageModel() !== null,
-      loaded_model: loadedModel,
-      loaded_lm_model: engine.loadedLanguageModel(),
-    });
+    sendEnvelope(response, healthOf(service.engine));
   };
+
+export function healthOf(engine: MusicEngine) {
+  const loadedModel = engine.slots()[0]?.model ?? null;
+  return {
+    status: "ok",
+    service: "Carillon",
+    version: API_VERSION,
+    models_initialized: loadedModel !== null,
+    llm_initialized: engine.loadedLanguageModel() !== null,
+    loaded_model: loadedModel,
+    loaded_lm_model: engine.loadedLanguageModel(),
+  };
+}
 
 /** The list of models in the shape of chat model servers. */
 export const chatModels: Route =

@@ -1,4 +1,5 @@
 /** The endpoints of tasks, and of the words that clients fill a task with. */
+import type { Request } from "express";
 import { ownFiles } from "../audio/audio-inputs.js";
 import type { Caller } from "../concurrency-limit.js";
 import { HttpError, RequestError } from "../errors.js";
@@ -25,7 +26,7 @@ const MAX_ANSWER_BYTES = 8 * 2 ** 20;
 export const TASK_ENDPOINTS: Endpoints = {
   /** A task whose client hangs up before it is accepted is dropped. */
   "POST /release_task": whileHeld(BODY_RULES.releaseTask, (context, body, caller, request) =>
-    accept(context, body, caller, request.get("Idempotency-Key")),
+    accept(context, body, sharing(context, caller, request, body), request.get("Idempotency-Key")),
   ),
   /** One item per id asked for, repetitions included. */
   "POST /query_result": command(
@@ -101,6 +102,16 @@ export async function accept(
   } finally {
     await body.dispose(kept);
   }
+}
+
+/** The caller with the share of the key that the request presents. */
+export function sharing(
+  { authenticator }: RouteContext,
+  caller: Caller,
+  request: Request,
+  { fields }: Pick<RequestBody, "fields">,
+): Caller {
+  return { ...caller, share: authenticator.shareOf(request, fields.ai_token) };
 }
 
 function refusal(error: unknown): never {

@@ -1,0 +1,233 @@
+/** Tasks in Redis, for several processes: each change is made once, whoever else changes the task meanwhile. */
+import type { Redis } from "ioredis";
+import { type CatalogFilter, fits, hasEnded, summaryOf, type TaskSummary } from "../queue/catalog.js";
+import { SubmissionTakenError } from "../queue/job-queue.js";
+import { decodeTask, encodeTask } from "../queue/lmdb-store.js";
+import type { Task, TaskState } from "../queue/store.js";
+import { FleetUnreachableError, keyOf, PREFIX, piped, reached } from "./redis.js";
+
+const STATES: readonly TaskState[] = ["queued", "running", "succeeded", "failed"];
+/** Summaries that are asked for at a time. */
+const SUMMARY_BATCH = 1_000;
+/** Finished tasks that this process remembers for those who ask while Redis is gone. */
+const MAX_REMEMBERED = 200;
+/** Turns are priorities of BullMQ, whose largest this is. They begin anew whenever no task waits or runs. */
+const MAX_TURN = 2 ** 21 - 1;
+
+/**
+ * Room and a place for a new task: its sequence, its turn (see `Turns` of the queue's rules) and how many wait.
+ * Nothing where there is no room.
+ */
+const RESERVE = `
+local p, capacity, share, id = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local waiting = redis.call('ZCARD', p .. ':state:queued')
+if capacity > 0 and waiting >= capacity then return {} end
+if waiting + redis.call('ZCARD', p .. ':state:running') == 0 then redis.call('DEL', p .. ':turn', p .. ':turns') end
+local current = tonumber(redis.call('GET', p .. ':turn') or 0)
+local last = tonumber(redis.call('HGET', p .. ':turns', share) or 0)
+local turn = math.min(math.max(current, last + 1), ${MAX_TURN})
+redis.call('HSET', p .. ':turns', share, turn)
+local sequence = redis.call('INCR', p .. ':sequence')
+redis.call('ZADD', p .. ':state:queued', sequence, id)
+return {sequence, turn, waiting + 1}`;
+
+/** A task has begun: no new one gets a turn before its. */
+const BEGAN = `
+local current = tonumber(redis.call('GET', ARGV[1] .. ':turn') or 0)
+if tonumber(ARGV[2]) > current then redis.call('SET', ARGV[1] .. ':turn', ARGV[2]) end`;
+
+/** Stores a record with all that is known of it, if it still is the one that begins with ARGV[2] ('': if there is none). */
+const WRITE = `
+local p, head, record, id, sequence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local state, summary, favorite, ended, submission, route = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
+local key = p .. ':task:' .. id
+if head == '' then
+  if submission ~= '' and redis.call('HSETNX', p .. ':submissions', submission, id) == 0 then
+    redis.call('ZREM', p .. ':state:queued', id)
+    return 0
+  end
+elseif redis.call('GETRANGE', key, 0, #head - 1) ~= head then
+  return 0
+end
+redis.call('SET', key, record)
+redis.call('ZADD', p .. ':tasks', sequence, id)
+for _, other in ipairs({'queued', 'running', 'succeeded', 'failed'}) do
+  if other ~= state then redis.call('ZREM', p .. ':state:' .. other, id) end
+end
+redis.call('ZADD', p .. ':state:' .. state, sequence, id)
+redis.call('HSET', p .. ':summaries', id, summary)
+redis.call('HSET', p .. ':routes', id, route)
+if favorite == '1' then redis.call('ZADD', p .. ':favorites', sequence, id)
+else redis.call('ZREM', p .. ':favorites', id) end
+if ended ~= '' then redis.call('ZADD', p .. ':ended', ended, id) end
+return 1`;
+
+const REMOVE = `
+local p, id, submission = ARGV[1], ARGV[2], ARGV[3]
+if redis.call('ZREM', p .. ':ended', id) == 0 then return 0 end
+redis.call('DEL', p .. ':task:' .. id, p .. ':progress:' .. id)
+for _, key in ipairs({'tasks', 'favorites', 'state:succeeded', 'state:failed'}) do redis.call('ZREM', p .. ':' .. key, id) end
+redis.call('HDEL', p .. ':summaries', id)
+redis.call('HDEL', p .. ':routes', id)
+if submission ~= '' then redis.call('HDEL', p .. ':submissions', submission) end
+return 1`;
+
+export class FleetStore {
+  readonly #remembered = new Map<string, Task>();
+
+  constructor(private readonly redis: Redis) {}
+
+  /** Null where there is no room. */
+  async reserve(id: string, share: string, capacity: number) {
+    const reserved = await this.#eval(RESERVE, [capacity, share, id]);
+    const [sequence, turn, position] = reserved as [number?, number?, number?];
+    if (sequence === undefined || turn === undefined || position === undefined) return null;
+    return { sequence, turn, position };
+  }
+
+  /** Gives back what was reserved. */
+  async release(id: string): Promise<void> {
+    await reached(() => this.redis.zrem(keyOf("state", "queued"), id));
+  }
+
+  /** @throws SubmissionTakenError */
+  async add(task: Task): Promise<void> {
+    if ((await this.#write(task, "")) === 0) throw new SubmissionTakenError();
+  }
+
+  /** @throws DamagedRecordError; FleetUnreachableError where it is not among the last that this process saw the end of */
+  async get(id: string): Promise<Task | undefined> {
+    try {
+      const record = await reached(() => this.redis.getBuffer(keyOf("task", id)));
+      return record === null ? undefined : this.#remember(decodeTask(id, record));
+    } catch (error) {
+      const remembered = this.#remembered.get(id);
+      if (error instanceof FleetUnreachableError && remembered !== undefined) return remembered;
+      throw error;
+    }
+  }
+
+  /** Resolves with the task as it then is; `change` may return its argument, and may be called several times. */
+  async update(id: string, change: (task: Task) => Task): Promise<Task | undefined> {
+    for (;;) {
+      const record = await reached(() => this.redis.getBuffer(keyOf("task", id)));
+      if (record === null) return undefined;
+      const current = decodeTask(id, record);
+      const next = change(current);
+      if (next === current) return current;
+      const head = record.subarray(0, record.indexOf("\n")).toString("latin1");
+      if ((await this.#write(next, head)) === 1) return this.#remember(next);
+    }
+  }
+
+  /** Forgets a task that has ended; undefined where none of this id has. */
+  async remove(id: string): Promise<TaskSummary | undefined> {
+    const [summary] = await this.#summaries([id]);
+    if (summary === undefined || !hasEnded(summary.state)) return undefined;
+    this.#remembered.delete(id);
+    const isRemoved = await this.#eval(REMOVE, [id, summary.submissionKey ?? ""]);
+    return isRemoved === 1 ? summary : undefined;
+  }
+
+  async began(turn: number): Promise<void> {
+    await this.#eval(BEGAN, [turn]);
+  }
+
+  submittedAs(key: string): Promise<string | null> {
+    return reached(() => this.redis.hget(keyOf("submissions"), key));
+  }
+
+  /** The ids of the tasks that the filter fits, newest first, and how many fit in all. */
+  async page(filter: CatalogFilter): Promise<{ total: number; ids: string[] }> {
+    const { offset, limit } = filter;
+    const index = indexOf(filter);
+    if (index !== null) {
+      const counted = this.redis
+        .pipeline()
+        .zcard(index)
+        .zrevrange(index, offset, offset + limit - 1);
+      const [total, ids] = (await reached(() => piped(counted))) as [number, string[]];
+      return { total, ids };
+    }
+    const all = await reached(() => this.redis.zrevrange(keyOf("tasks"), 0, -1));
+    const fitting = (await this.#summaries(all)).filter(fits(filter));
+    return { total: fitting.length, ids: fitting.slice(offset, offset + limit).map(({ id }) => id) };
+  }
+
+  async finished(): Promise<TaskSummary[]> {
+    return this.#summaries(await reached(() => this.redis.zrange(keyOf("ended"), "0", "-1")));
+  }
+
+  /** Ids by state, in the order of acceptance. */
+  inState(state: TaskState): Promise<string[]> {
+    return reached(() => this.redis.zrange(keyOf("state", state), "0", "-1"));
+  }
+
+  async counts(): Promise<Record<TaskState | "total", number>> {
+    const pipeline = this.redis.pipeline();
+    for (const state of STATES) pipeline.zcard(keyOf("state", state));
+    const [queued, running, succeeded, failed] = (await reached(() => piped(pipeline))) as number[] as [
+      number,
+      number,
+      number,
+      number,
+    ];
+    return { total: queued + running + succeeded + failed, queued, running, succeeded, failed };
+  }
+
+  /** Which of the tasks have ended. */
+  async endedAmong(ids: readonly string[]): Promise<string[]> {
+    const pipeline = this.redis.pipeline();
+    for (const id of ids) pipeline.zscore(keyOf("ended"), id);
+    const scores = await reached(() => piped(pipeline));
+    return ids.filter((_, index) => scores[index] !== null);
+  }
+
+  async #summaries(ids: readonly string[]): Promise<TaskSummary[]> {
+    const summaries: TaskSummary[] = [];
+    for (let begin = 0; begin < ids.length; begin += SUMMARY_BATCH) {
+      const batch = ids.slice(begin, begin + SUMMARY_BATCH);
+      const texts = await reached(() => this.redis.hmget(keyOf("summaries"), ...batch));
+      for (const text of texts) if (text !== null) summaries.push(JSON.parse(text) as TaskSummary);
+    }
+    return summaries;
+  }
+
+  #write(task: Task, head: string): Promise<unknown> {
+    const record = encodeTask(task);
+    const summary = summaryOf(task, hasEnded(task.state) ? record.length : 0);
+    const { id, sequence, state } = task;
+    return this.#eval(WRITE, [
+      head,
+      record,
+      id,
+      sequence,
+      state,
+      JSON.stringify(summary),
+      summary.isFavorite ? "1" : "0",
+      summary.finishedAtMs ?? "",
+      summary.submissionKey ?? "",
+      task.route ?? "",
+    ]);
+  }
+
+  #eval(script: string, args: readonly (string | number | Buffer)[]): Promise<unknown> {
+    return reached(() => this.redis.eval(script, 0, PREFIX, ...args));
+  }
+
+  #remember(task: Task): Task {
+    if (!hasEnded(task.state)) return task;
+    this.#remembered.delete(task.id);
+    this.#remembered.set(task.id, task);
+    const [oldest] = this.#remembered.keys();
+    if (this.#remembered.size > MAX_REMEMBERED) this.#remembered.delete(oldest as string);
+    return task;
+  }
+}
+
+/** The index that holds just what the filter fits; null where each summary has to be looked at. */
+function indexOf({ state, favorite, search }: CatalogFilter): string | null {
+  if (search.trim() !== "" || favorite === false) return null;
+  if (favorite === null) return state === null ? keyOf("tasks") : keyOf("state", state);
+  return state === null ? keyOf("favorites") : null;
+}

@@ -1,0 +1,97 @@
+/** A process joins a fleet: as a gateway, as a worker, or as both. */
+import { createRequire } from "node:module";
+import { freemem, hostname } from "node:os";
+import { v4 as uuid } from "uuid";
+import type { Config } from "../../config.js";
+import type { MusicEngine } from "../../engine/types.js";
+import type { Logger } from "../../log.js";
+import type { SongJobs } from "../song-jobs.js";
+import { Fleet } from "./fleet.js";
+import { FleetEngine } from "./fleet-engine.js";
+import { FleetQueue } from "./fleet-queue.js";
+import { FleetWorker } from "./fleet-worker.js";
+import { type Announcement, PAYLOAD_VERSION } from "./workers.js";
+
+const { version } = createRequire(import.meta.url)("../../../package.json") as { version: string };
+
+/** Memory of GPUs is asked for by a program of its own, which is no work for every heartbeat. */
+const MEMORY_AGE_MS = 15_000;
+
+export interface FleetParts {
+  /** What a gateway knows of models. */
+  engine: MusicEngine;
+  queue: FleetQueue;
+  close(): Promise<void>;
+}
+
+/**
+ * @param engine null: a gateway, which runs no task
+ * @throws ConfigError where Redis does not answer
+ */
+export async function joinFleet(
+  config: Config,
+  engine: MusicEngine | null,
+  jobs: SongJobs,
+  log: Logger,
+): Promise<FleetParts> {
+  const fleet = await Fleet.open(config.redisUrl as string, config.slot1Model, log);
+  const worker =
+    engine === null
+      ? null
+      : new FleetWorker(
+          fleet,
+          jobs,
+          {
+            name: `${hostname()}-${process.pid}-${uuid().slice(0, 8)}`,
+            places: config.queueWorkers,
+            jobTimeoutSeconds: config.jobTimeoutSeconds,
+            averageWindow: config.averageWindow,
+            describe: describer(engine, config),
+          },
+          log,
+        );
+  const options = {
+    capacity: config.queueMaxSize,
+    averageJobSeconds: config.averageJobSeconds,
+    ended: jobs.ended.bind(jobs),
+  };
+  return {
+    engine: new FleetEngine(fleet.workers),
+    queue: new FleetQueue(fleet, options, log, worker),
+    close: () => fleet.close(),
+  };
+}
+
+/** What the engine has now, in the words of an announcement. */
+function describer(engine: MusicEngine, { devices }: Config) {
+  let freeBytes = 0;
+  let askedMs = Number.NEGATIVE_INFINITY;
+  return async (): Promise<Omit<Announcement, "name" | "places" | "running" | "is_draining">> => {
+    if (performance.now() - askedMs > MEMORY_AGE_MS) {
+      const [gpu] = await engine.gpus().catch(() => []);
+      freeBytes = gpu?.freeBytes ?? freemem();
+      askedMs = performance.now();
+    }
+    const installed = engine.models();
+    const models = engine.slots().flatMap(({ slot, model, isTurbo }) => {
+      if (model === null) return [];
+      const entry = installed.find(({ name }) => name === model);
+      return {
+        name: model,
+        slot,
+        is_loaded: entry?.isLoaded ?? true,
+        is_turbo: isTurbo,
+        tasks: entry?.supportedTasks ?? null,
+      };
+    });
+    return {
+      version,
+      device: devices[0],
+      free_memory_bytes: freeBytes,
+      models,
+      lm_models: engine.languageModels().map(({ name }) => name),
+      adapters: engine.adapters().adapters.map(({ name }) => name),
+      payload_versions: [PAYLOAD_VERSION],
+    };
+  };
+}

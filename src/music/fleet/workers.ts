@@ -1,0 +1,153 @@
+/** The workers of a fleet: what each tells of itself, which of them can run a request, and the names of their queues. */
+import type { Redis } from "ioredis";
+import type { Logger } from "../../log.js";
+import { HttpError, RequestError } from "../errors.js";
+import { namedModel } from "../models.js";
+import type { WorkerStatus } from "../queue/job-queue.js";
+import type { GenerationRequest } from "../request/schema.js";
+import { keyOf, piped, reached } from "./redis.js";
+
+/**
+ * Of what a task's record says. It is part of the names of queues: a worker takes from those of versions that it knows,
+ * and leaves all others to workers that know them.
+ */
+export const PAYLOAD_VERSION = 1;
+/** How often a worker tells of itself, and how long that holds. */
+export const HEARTBEAT_MS = 2_000;
+const EXPIRY_MS = 8_000;
+/** How old the list may be that a submission is judged by. */
+const MAX_AGE_MS = 1_000;
+const NO_WORKER_RETRY_SECONDS = "10";
+
+/** What a worker tells of itself. */
+export interface Announcement extends WorkerStatus {
+  models: {
+    name: string;
+    slot: number;
+    is_loaded: boolean;
+    is_turbo: boolean;
+    tasks: readonly string[] | null;
+  }[];
+  payload_versions: number[];
+}
+
+/** The queue of tasks for a model, and of those among them that name a language model. */
+export function routeOf(model: string, languageModel: string | null, version = PAYLOAD_VERSION): string {
+  // BullMQ allows no colon.
+  return [`v${version}`, model, languageModel ?? ""].map(encodeURIComponent).join("~");
+}
+
+/** The queues that a worker takes from, those of models that are in memory first. */
+export function routesOf({ models, lm_models, payload_versions }: Announcement) {
+  const warmFirst = [...models].sort((a, b) => Number(b.is_loaded) - Number(a.is_loaded));
+  return warmFirst.flatMap(({ name, is_loaded }) =>
+    payload_versions.flatMap((version) =>
+      [null, ...lm_models].map((lm) => ({ route: routeOf(name, lm, version), isWarm: is_loaded })),
+    ),
+  );
+}
+
+export class Workers {
+  #known: Announcement[] = [];
+  #refreshedAtMs = Number.NEGATIVE_INFINITY;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @param preferred the model that a request without a name gets where a worker has it */
+  constructor(
+    private readonly redis: Redis,
+    private readonly preferred: string,
+    private readonly log: Logger,
+  ) {}
+
+  /** Keeps the list new. */
+  async watch(): Promise<void> {
+    await this.refresh();
+    const refresh = () =>
+      this.refresh().catch((err: unknown) => this.log.debug({ err }, "the workers cannot be listed"));
+    this.#timer = setInterval(() => void refresh(), MAX_AGE_MS).unref();
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  async announce(announcement: Announcement): Promise<void> {
+    const { name } = announcement;
+    const told = this.redis
+      .pipeline()
+      .set(keyOf("worker", name), JSON.stringify(announcement), "PX", EXPIRY_MS)
+      .sadd(keyOf("workers"), name);
+    await reached(() => piped(told));
+  }
+
+  async withdraw(name: string): Promise<void> {
+    await reached(() => this.redis.del(keyOf("worker", name)));
+  }
+
+  async refresh(): Promise<readonly Announcement[]> {
+    const names = await reached(() => this.redis.smembers(keyOf("workers")));
+    const texts =
+      names.length === 0
+        ? []
+        : await reached(() => this.redis.mget(names.map((name) => keyOf("worker", name))));
+    const gone = names.filter((_, index) => texts[index] === null);
+    if (gone.length > 0) await reached(() => this.redis.srem(keyOf("workers"), ...gone));
+    this.#known = texts.flatMap((text) => (text === null ? [] : (JSON.parse(text) as Announcement)));
+    this.#known.sort((a, b) => a.name.localeCompare(b.name));
+    this.#refreshedAtMs = performance.now();
+    return this.#known;
+  }
+
+  /** As they were a moment ago. */
+  get known(): readonly Announcement[] {
+    return this.#known;
+  }
+
+  /** Those that can read what this process writes. */
+  get #able(): readonly Announcement[] {
+    return this.#known.filter(({ payload_versions }) => payload_versions.includes(PAYLOAD_VERSION));
+  }
+
+  /** The models of all workers, the one that a request without a name gets first. */
+  get models(): Announcement["models"] {
+    const models = new Map<string, Announcement["models"][number]>();
+    for (const model of this.#able.flatMap((worker) => worker.models)) {
+      const known = models.get(model.name);
+      models.set(model.name, { ...model, is_loaded: model.is_loaded || known?.is_loaded === true });
+    }
+    const names = [...models.keys()];
+    const first = namedModel(names, this.preferred) ?? this.#able.at(0)?.models.at(0)?.name;
+    return [...models.values()].sort((a, b) => Number(b.name === first) - Number(a.name === first));
+  }
+
+  /**
+   * The request with the model that it gets, and the queue of those who can run it.
+   * @throws HttpError 503 where there is no worker, RequestError where none has the model that the request names
+   */
+  async route(request: GenerationRequest): Promise<{ request: GenerationRequest; route: string }> {
+    if (performance.now() - this.#refreshedAtMs > MAX_AGE_MS) await this.refresh();
+    const names = this.models.map(({ name }) => name);
+    const [first] = names;
+    if (first === undefined) {
+      throw new HttpError(503, "No worker of the fleet is there to make songs", {
+        "Retry-After": NO_WORKER_RETRY_SECONDS,
+      });
+    }
+    const model = request.model === null ? first : namedModel(names, request.model);
+    if (model === undefined) throw unknown("model", request.model, names);
+    const workers = this.#able.filter(({ models }) => models.some(({ name }) => name === model));
+    const { lmModelPath } = request;
+    if (lmModelPath === null) return { request: { ...request, model }, route: routeOf(model, null) };
+    const installed = [...new Set(workers.flatMap(({ lm_models }) => lm_models))];
+    const named = namedModel(installed, lmModelPath);
+    if (named === undefined) throw unknown("lm_model_path", lmModelPath, installed);
+    return { request: { ...request, model, lmModelPath: named }, route: routeOf(model, named) };
+  }
+}
+
+function unknown(parameter: string, asked: string | null, names: readonly string[]): RequestError {
+  const list = names.length === 0 ? "none" : names.join(", ");
+  return new RequestError(
+    `${parameter}: no worker of the fleet has ${JSON.stringify(asked)}; there is ${list}`,
+  );
+}

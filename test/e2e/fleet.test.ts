@@ -1,0 +1,171 @@
+/** Servers that share their tasks by Redis, each a process of its own, some of which are killed. */
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { RedisServer } from "../music/fleet/redis-server.js";
+import { type Client, shortSong } from "../music/live-server.js";
+import { temporaryDirectory } from "../music/tasks.js";
+import { ServedProcess, spawnCli } from "./served-process.js";
+
+/** Longer than any of these tests, unless it is cancelled. */
+const ENDLESS_MS = 3_600_000;
+
+describe("a fleet of processes", function () {
+  this.timeout(300_000);
+  let redis: RedisServer;
+
+  const start = (role: string, renderMs = 0, settings: Record<string, string> = {}) => {
+    const fleet = { SVC_REDIS_URL: redis.url, SVC_ROLE: role, SVC_QUEUE_MAXSIZE: "0" };
+    return ServedProcess.startStub(temporaryDirectory(), renderMs, { ...fleet, ...settings });
+  };
+  const gateways = () => Promise.all([start("gateway"), start("gateway")]);
+
+  async function untilWorkers({ client }: ServedProcess, count: number): Promise<void> {
+    while ((await client.get("/v1/stats")).body.data.workers.length !== count) await sleep(50);
+  }
+
+  /** How often the workers began the task. */
+  const begins = (workers: readonly ServedProcess[], id: string) =>
+    workers
+      .flatMap(({ log }) => log.split("\n"))
+      .filter((line) => line.includes('"task begins"') && line.includes(id)).length;
+
+  async function untilBegun(worker: ServedProcess, id: string): Promise<void> {
+    while (begins([worker], id) === 0) await sleep(20);
+  }
+
+  async function expectDone(client: Client, ids: readonly string[]): Promise<void> {
+    for (const id of ids) {
+      const { item } = await client.finished(id);
+      expect(item.status, item.error).to.equal(1);
+    }
+  }
+
+  beforeEach(async () => {
+    redis = await RedisServer.start();
+  });
+  afterEach(() => redis.kill());
+
+  it("runs what any gateway accepts once, and shows, tells and cancels it by any other", async () => {
+    const [[near, far], ...workers] = await Promise.all([
+      gateways(),
+      start("worker", 50),
+      start("worker", 50),
+    ]);
+    await untilWorkers(near, 2);
+    await untilWorkers(far, 2);
+    const ids: string[] = [];
+    for (let i = 0; i < 10; i++) ids.push((await [near, far][i % 2]?.client.submit(shortSong)) as string);
+    const events: string[] = [];
+    for await (const { event } of far.client.events(ids[8] as string)) events.push(event);
+    expect(events.at(-1)).to.equal("done");
+    await expectDone(far.client, ids);
+    await expectDone(near.client, ids);
+    for (const id of ids) expect(begins(workers, id)).to.equal(1);
+    const { jobs, workers: told } = (await near.client.get("/v1/stats")).body.data;
+    expect(jobs).to.deep.equal({ total: 10, queued: 0, running: 0, succeeded: 10, failed: 0 });
+    expect(told[0].models).to.deep.equal([{ name: "stub", slot: 1, is_loaded: true }]);
+
+    const refused = await near.client.post("/release_task", { ...shortSong, model: "another" });
+    expect(refused).to.deep.include({ status: 400 });
+    expect(refused.body.detail).to.include("there is stub");
+    expect((await near.client.get("/v1/lora/status")).status).to.equal(501);
+    expect(readFileSync(`/proc/${near.pid}/maps`, "utf8")).to.not.include("libtorch");
+    expect((await workers[0]?.client.post("/release_task", shortSong))?.status).to.equal(404);
+    expect((await workers[0]?.client.get("/health"))?.status).to.equal(200);
+  });
+
+  it("cancels what runs elsewhere, and goes on after kill -9 of a worker and of a gateway", async () => {
+    const [[near, far], first] = await Promise.all([gateways(), start("worker", ENDLESS_MS)]);
+    await untilWorkers(near, 1);
+    await untilWorkers(far, 1);
+    const cancelled = await near.client.submit(shortSong);
+    await untilBegun(first, cancelled);
+    expect((await far.client.delete(`/v1/tasks/${cancelled}`)).body.data.status).to.equal("cancelled");
+    expect((await near.client.query(cancelled)).item.error).to.equal("Cancelled by user");
+
+    const survivor = await near.client.submit(shortSong);
+    await untilBegun(first, survivor);
+    const { seed } = (await near.client.get(`/v1/tasks/${survivor}`)).body.data.parameters;
+    await first.end("SIGKILL");
+    await near.end("SIGKILL");
+    const second = await start("worker", 20);
+    await expectDone(far.client, [survivor]);
+    expect(begins([second], survivor)).to.equal(1);
+    const { songs } = (await far.client.get(`/v1/tasks/${survivor}`)).body.data;
+    expect(songs[0].seed).to.equal(seed[0]);
+  });
+
+  it("outlives kill -9 of Redis: nothing is lost, and what ran meanwhile is reported", async () => {
+    const [gateway, worker] = await Promise.all([start("gateway"), start("worker", 300)]);
+    await untilWorkers(gateway, 1);
+    const { client } = gateway;
+    const done = await client.submit(shortSong);
+    await expectDone(client, [done]);
+    const ids = [
+      await client.submit(shortSong),
+      await client.submit(shortSong),
+      await client.submit(shortSong),
+    ];
+    await untilBegun(worker, ids[0] as string);
+    await redis.kill();
+    const refused = await client.post("/release_task", shortSong);
+    expect(refused.status).to.equal(503);
+    expect(refused.body.detail).to.include("Redis cannot be reached");
+    expect((await client.query(done)).item.status).to.equal(1);
+    await redis.start();
+    // A gateway that has not come back yet says so.
+    while ((await client.get("/v1/stats")).status !== 200) await sleep(50);
+    await expectDone(client, ids);
+    for (const id of ids) expect(begins([worker], id)).to.equal(1);
+  });
+
+  it("lets a worker that is told to stop finish, or hand back what takes longer than its grace", async () => {
+    const [gateway, short] = await Promise.all([
+      start("gateway"),
+      start("worker", 1_000, { SVC_GRACE_SECONDS: "60" }),
+    ]);
+    await untilWorkers(gateway, 1);
+    const finished = await gateway.client.submit(shortSong);
+    await untilBegun(short, finished);
+    expect(await short.end("SIGTERM")).to.equal(0);
+    await expectDone(gateway.client, [finished]);
+
+    const long = await start("worker", ENDLESS_MS, { SVC_GRACE_SECONDS: "0" });
+    await untilWorkers(gateway, 1);
+    const returned = await gateway.client.submit(shortSong);
+    await untilBegun(long, returned);
+    expect(await long.end("SIGTERM")).to.equal(0);
+    expect((await gateway.client.query(returned)).item.queue_position).to.equal(1);
+    const next = await start("worker", 20);
+    await expectDone(gateway.client, [returned]);
+    expect(begins([next], returned)).to.equal(1);
+  });
+
+  async function ran(args: readonly string[], settings: Record<string, string>) {
+    const child = spawnCli(args, settings);
+    let stderr = "";
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      stderr += text;
+    });
+    const [exitCode] = await once(child, "close");
+    return { stderr, exitCode };
+  }
+
+  it("says in one line where Redis is not there, or is not named", async () => {
+    await redis.kill();
+    const said = async (settings: Record<string, string>) => {
+      const { stderr, exitCode } = await ran(["gateway", "--home", temporaryDirectory()], settings);
+      expect(exitCode).to.equal(1);
+      return stderr.trim().split("\n").at(-1);
+    };
+    const url = `redis://:secret@${new URL(redis.url).host}`;
+    const unreachable = await said({ SVC_REDIS_URL: url });
+    expect(unreachable).to.match(
+      /^carillon: SVC_REDIS_URL: Redis at \S+ cannot be used: connect ECONNREFUSED/,
+    );
+    expect(unreachable).to.not.include("secret");
+    expect(await said({})).to.include("SVC_ROLE is gateway, which needs SVC_REDIS_URL");
+  });
+});

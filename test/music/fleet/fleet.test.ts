@@ -1,0 +1,245 @@
+/** What only a queue that is shared does: workers that come, go and differ. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { pino } from "pino";
+import { HttpError, RequestError } from "../../../src/music/errors.js";
+import { Fleet } from "../../../src/music/fleet/fleet.js";
+import { FleetQueue } from "../../../src/music/fleet/fleet-queue.js";
+import { FleetWorker } from "../../../src/music/fleet/fleet-worker.js";
+import { FleetUnreachableError } from "../../../src/music/fleet/redis.js";
+import { PAYLOAD_VERSION } from "../../../src/music/fleet/workers.js";
+import type { Task } from "../../../src/music/queue/store.js";
+import { Bench } from "../queue/bench.js";
+import { RedisServer } from "./redis-server.js";
+
+const log = pino({ level: "silent" });
+const request = { prompt: "a song", lyrics: "", model: null, lmModelPath: null } as Task["request"];
+/** So that the tests need not wait long for a dead worker's tasks. */
+const LEASE_MS = 600;
+
+interface Member {
+  fleet: Fleet;
+  queue: FleetQueue;
+  bench: Bench;
+}
+
+describe("a fleet", () => {
+  let server: RedisServer;
+  const members: Member[] = [];
+
+  async function join(worker: Partial<ReturnType<typeof announced>> | null = null): Promise<Member> {
+    const fleet = await Fleet.open(server.url, "", log, LEASE_MS);
+    const bench = new Bench();
+    const limits = { places: 1, jobTimeoutSeconds: 0, averageWindow: 3 };
+    const description = announced(worker ?? {});
+    const name = `worker ${members.length}`;
+    const options = { ...limits, name, describe: async () => description };
+    const own = worker === null ? null : new FleetWorker(fleet, bench, options, log);
+    const ended = (task: Task) => bench.ended(task);
+    const queue = new FleetQueue(fleet, { capacity: 0, averageJobSeconds: 5, ended }, log, own);
+    const member = { fleet, queue, bench };
+    members.push(member);
+    queue.start();
+    const isKnown = async () => (await fleet.workers.refresh()).some((other) => other.name === name);
+    while (worker !== null && !(await isKnown())) await sleep(10);
+    return member;
+  }
+
+  function announced(change: object) {
+    return {
+      version: "0.0.0",
+      device: "cpu",
+      free_memory_bytes: 1,
+      models: [model("stub")],
+      lm_models: [] as string[],
+      adapters: [],
+      payload_versions: [PAYLOAD_VERSION],
+      ...change,
+    };
+  }
+
+  const model = (name: string, isLoaded = true) => ({
+    name,
+    slot: 1,
+    is_loaded: isLoaded,
+    is_turbo: true,
+    tasks: null,
+  });
+
+  /** As if its process had been killed: it says no more, and hears nothing. */
+  async function die({ fleet }: Member): Promise<void> {
+    await fleet.close();
+  }
+
+  async function leave({ fleet, queue }: Member): Promise<void> {
+    await queue.stop(0);
+    await fleet.close();
+  }
+
+  async function untilEnded({ queue }: Member, id: string): Promise<Task> {
+    for (;;) {
+      const task = await queue.get(id);
+      if (task?.finishedAtMs) return task;
+      await sleep(5);
+    }
+  }
+
+  const refusal = (promise: Promise<unknown>) =>
+    promise.then(
+      () => null,
+      (error: unknown) => error,
+    );
+
+  before(async () => {
+    server = await RedisServer.start();
+  });
+  beforeEach(() => server.clear());
+  afterEach(async () => {
+    for (const member of members.splice(0)) await leave(member).catch(() => {});
+  });
+
+  it("gives each task to a worker that has its model and its language model", async () => {
+    const gateway = await join();
+    const a = await join({ models: [model("a")], lm_models: ["lm-1"] });
+    const b = await join({ models: [model("b")], lm_models: ["lm-1", "lm-2"] });
+    await gateway.fleet.workers.refresh();
+    const submit = async (change: object) => (await gateway.queue.submit({ ...request, ...change })).task;
+    const forB = await submit({ model: "vendor/b", lmModelPath: "lm-2" });
+    expect((await b.bench.startedAtLeast(1)).task.id).to.equal(forB.id);
+    const forA = await submit({ model: "a", lmModelPath: "lm-1" });
+    expect((await a.bench.startedAtLeast(1)).task.id).to.equal(forA.id);
+    expect(forA.request.model).to.equal("a");
+
+    const noModel = await refusal(submit({ model: "c" }));
+    expect(noModel).to.be.instanceOf(RequestError);
+    expect((noModel as Error).message).to.equal('model: no worker of the fleet has "c"; there is a, b');
+    const noLanguageModel = await refusal(submit({ model: "a", lmModelPath: "lm-2" }));
+    expect((noLanguageModel as Error).message).to.include('has "lm-2"; there is lm-1');
+    expect((await gateway.queue.statistics()).counts.total).to.equal(2);
+  });
+
+  it("prefers the worker that has the model in memory", async () => {
+    const cold = await join({ models: [model("stub", false)] });
+    const warm = await join({ models: [model("stub", true)] });
+    const { task } = await cold.queue.submit(request);
+    expect((await warm.bench.startedAtLeast(1)).task.id).to.equal(task.id);
+    // The warm one is at work.
+    const second = await cold.queue.submit(request);
+    expect((await cold.bench.startedAtLeast(1)).task.id).to.equal(second.task.id);
+  });
+
+  it("refuses with 503 where there is no worker, or none that reads what is written here", async () => {
+    const gateway = await join();
+    expect(await refusal(gateway.queue.submit(request)))
+      .to.be.instanceOf(HttpError)
+      .and.include({ status: 503 });
+    await join({ payload_versions: [PAYLOAD_VERSION - 1] });
+    await gateway.fleet.workers.refresh();
+    expect(await refusal(gateway.queue.submit(request)))
+      .to.be.instanceOf(HttpError)
+      .and.include({ status: 503 });
+  });
+
+  it("leaves tasks of a newer kind to the workers that know them", async () => {
+    const first = await join({});
+    const held = await first.queue.submit(request);
+    await first.bench.startedAtLeast(1);
+    const { task } = await first.queue.submit(request);
+    const old = await join({ payload_versions: [PAYLOAD_VERSION - 1] });
+    await leave(first);
+    const current = await join({});
+    expect((await current.bench.startedAtLeast(1)).task.id).to.equal(held.task.id);
+    current.bench.started[0]?.succeed();
+    expect((await current.bench.startedAtLeast(2)).task.id).to.equal(task.id);
+    expect(old.bench.started).to.deep.equal([]);
+  });
+
+  it("makes a dead worker's task elsewhere from the same request, but not for ever", async () => {
+    const gateway = await join();
+    const deaths: Member[] = [];
+    const next = async () => {
+      const worker = await join({});
+      deaths.push(worker);
+      return worker;
+    };
+    const first = await next();
+    await gateway.fleet.workers.refresh();
+    const asked = { ...request, seeds: [17] };
+    const { task } = await gateway.queue.submit(asked);
+    const started = await first.bench.startedAtLeast(1);
+    expect(started.task).to.include({ interruptions: 0 });
+    await die(first);
+    const second = await next();
+    const again = await second.bench.startedAtLeast(1);
+    expect(again.task).to.include({ id: task.id, interruptions: 1 });
+    expect(again.task.request).to.deep.equal(started.task.request);
+    // What the first still does is not heard.
+    started.succeed();
+    await die(second);
+    const third = await next();
+    expect((await third.bench.startedAtLeast(1)).task.interruptions).to.equal(2);
+    await die(third);
+    const last = await next();
+    const failed = await untilEnded(gateway, task.id);
+    expect(failed).to.include({ state: "failed", interruptions: 3 });
+    expect(failed.error).to.include("stopped 3 times");
+    expect(last.bench.started).to.deep.equal([]);
+  });
+
+  it("finds an accepted task that never came into its queue", async () => {
+    const worker = await join({});
+    const { store } = worker.fleet;
+    const place = await store.reserve("stray", "", 0);
+    const { sequence, turn } = place as NonNullable<typeof place>;
+    const route = (await worker.fleet.workers.route(request)).route;
+    const task = { id: "stray", sequence, turn, route, state: "queued", request } as Task;
+    await store.add({
+      ...task,
+      createdAtMs: 0,
+      finishedAtMs: null,
+      interruptions: 0,
+      result: null,
+      error: null,
+    });
+    await worker.fleet.reconcile();
+    expect(worker.bench.started).to.deep.equal([]);
+    await worker.fleet.reconcile();
+    expect((await worker.bench.startedAtLeast(1)).task.id).to.equal("stray");
+  });
+
+  it("refuses while Redis is gone, shows what has ended, and records what ended meanwhile", async () => {
+    const gateway = await join();
+    const worker = await join({});
+    await gateway.fleet.workers.refresh();
+    const done = (await gateway.queue.submit(request)).task.id;
+    (await worker.bench.startedAtLeast(1)).succeed();
+    await untilEnded(gateway, done);
+    const { task } = await gateway.queue.submit(request);
+    const job = await worker.bench.startedAtLeast(2);
+    const ends: string[] = [];
+    gateway.queue.events.on("ended", ({ id }) => ends.push(id));
+    await server.kill();
+    const refused = await refusal(gateway.queue.submit(request));
+    expect(refused).to.be.instanceOf(FleetUnreachableError);
+    expect((await gateway.queue.get(done))?.state).to.equal("succeeded");
+    job.succeed();
+    await sleep(50);
+    await server.start();
+    while (!ends.includes(task.id)) await sleep(10);
+    expect(await gateway.queue.get(task.id)).to.include({ state: "succeeded", interruptions: 0 });
+    expect(worker.bench.started).to.have.length(2);
+    expect(ends).to.deep.equal([task.id]);
+  });
+
+  it("tells nothing of a task in the names of jobs", async () => {
+    const worker = await join({});
+    const secret = { ...request, prompt: "secret words" };
+    const submission = { key: "idempotency", digest: "d" };
+    const { task } = await worker.queue.submit(secret, { share: "key 1", submission });
+    await worker.bench.startedAtLeast(1);
+    const keys = await worker.fleet.redis.keys("*");
+    expect(keys.join("\n")).to.include(task.id).and.not.include("secret");
+    const job = await worker.fleet.queueOf(task.route as string).getJob(task.id);
+    expect(JSON.stringify(job?.asJSON())).to.not.include("secret");
+  });
+});

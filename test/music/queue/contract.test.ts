@@ -1,0 +1,318 @@
+/** What every queue does, wherever its tasks are kept. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { pino } from "pino";
+import { Fleet } from "../../../src/music/fleet/fleet.js";
+import { FleetQueue } from "../../../src/music/fleet/fleet-queue.js";
+import { FleetWorker } from "../../../src/music/fleet/fleet-worker.js";
+import { PAYLOAD_VERSION } from "../../../src/music/fleet/workers.js";
+import { type JobQueue, QueueFullError } from "../../../src/music/queue/job-queue.js";
+import { LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
+import type { Task } from "../../../src/music/queue/store.js";
+import { RedisServer } from "../fleet/redis-server.js";
+import { embeddedQueue, makeResult, temporaryDirectory } from "../tasks.js";
+import { Bench } from "./bench.js";
+
+interface Limits {
+  capacity?: number;
+  workers?: number;
+  jobTimeoutSeconds?: number;
+}
+
+/** One kind of queue: what is kept of it lasts from `open` to `open` until `clear`. */
+interface Kind {
+  open(bench: Bench, limits: Required<Limits>): Promise<{ queue: JobQueue; close(): Promise<void> }>;
+  clear(): Promise<void>;
+}
+
+const request = { prompt: "a song", lyrics: "", model: null, lmModelPath: null } as Task["request"];
+const everything = { state: null, favorite: null, search: "", offset: 0, limit: 100 };
+
+function embedded(): Kind {
+  let directory = "";
+  return {
+    clear: async () => {
+      directory = temporaryDirectory();
+    },
+    open: async (bench, limits) => {
+      const store = LmdbTaskStore.open(directory);
+      return { queue: embeddedQueue(store, bench, limits), close: () => store.close() };
+    },
+  };
+}
+
+function redis(): Kind {
+  let server: RedisServer | undefined;
+  const log = pino({ level: "silent" });
+  return {
+    clear: async () => {
+      server ??= await RedisServer.start();
+      await server.clear();
+    },
+    open: async (bench, { capacity, workers, jobTimeoutSeconds }) => {
+      const fleet = await Fleet.open((server as RedisServer).url, "", log);
+      const model = { name: "stub", slot: 1, is_loaded: true, is_turbo: true, tasks: null };
+      const described = { version: "0.0.0", device: "cpu", free_memory_bytes: 1, models: [model] };
+      const worker = new FleetWorker(
+        fleet,
+        bench,
+        {
+          name: "worker",
+          places: workers,
+          jobTimeoutSeconds,
+          averageWindow: 3,
+          describe: async () => ({
+            ...described,
+            lm_models: [],
+            adapters: [],
+            payload_versions: [PAYLOAD_VERSION],
+          }),
+        },
+        log,
+      );
+      const options = { capacity, averageJobSeconds: 5, ended: (task: Task) => bench.ended(task) };
+      const queue = new FleetQueue(fleet, options, log, worker);
+      return { queue, close: () => fleet.close() };
+    },
+  };
+}
+
+for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Redis": redis() })) {
+  describe(`a queue, ${name}`, () => {
+    let bench: Bench;
+    let queue: JobQueue;
+    let closeParts: () => Promise<void>;
+
+    async function open(limits: Limits = {}): Promise<void> {
+      bench = new Bench();
+      const all = { capacity: 2, workers: 1, jobTimeoutSeconds: 0, ...limits };
+      ({ queue, close: closeParts } = await kind.open(bench, all));
+      await queue.open(() => {});
+      queue.start();
+      // A fleet's queue takes tasks once its worker has told of itself.
+      while ((await queue.statistics()).workers?.length === 0) await sleep(10);
+    }
+
+    async function close(): Promise<void> {
+      await queue.stop(0);
+      await closeParts();
+    }
+
+    async function reopen(limits: Limits): Promise<void> {
+      await close();
+      await open(limits);
+    }
+
+    async function untilEnded(id: string): Promise<Task> {
+      for (;;) {
+        const task = await queue.get(id);
+        if (task?.finishedAtMs) return task;
+        await sleep(5);
+      }
+    }
+
+    const submit = async (share = "") => (await queue.submit(request, { share })).task.id;
+    const counts = async () => (await queue.statistics()).counts;
+
+    beforeEach(async () => {
+      await kind.clear();
+      await open();
+    });
+    afterEach(() => close());
+
+    it("runs tasks in the order of acceptance and keeps each result", async () => {
+      const ids = [await submit()];
+      const first = await bench.startedAtLeast(1);
+      ids.push(await submit(), await submit());
+      expect((await queue.get(ids[0] as string))?.state).to.equal("running");
+      first.succeed(makeResult({ prompt: "the first" }));
+      (await bench.startedAtLeast(2)).succeed();
+      (await bench.startedAtLeast(3)).succeed();
+      await untilEnded(ids[2] as string);
+      expect(bench.started.map((job) => job.task.id)).to.deep.equal(ids);
+      expect((await queue.get(ids[0] as string))?.result?.prompt).to.equal("the first");
+      expect(await counts()).to.deep.equal({ total: 3, queued: 0, running: 0, succeeded: 3, failed: 0 });
+    });
+
+    it("counts positions from 1 and moves them up as the queue moves", async () => {
+      expect((await queue.submit(request)).position).to.equal(1);
+      const running = await bench.startedAtLeast(1);
+      const second = await queue.submit(request);
+      const third = await queue.submit(request);
+      expect([second.position, third.position]).to.deep.equal([1, 2]);
+      expect((await queue.live(third.task.id)).position).to.equal(2);
+      running.succeed();
+      await bench.startedAtLeast(2);
+      expect((await queue.live(third.task.id)).position).to.equal(1);
+      expect((await queue.live(second.task.id)).position).to.equal(undefined);
+    });
+
+    it("refuses what does not fit, before it leaves a trace, and says when there will be room", async () => {
+      await submit();
+      await bench.startedAtLeast(1);
+      const answers = await Promise.allSettled(Array.from({ length: 10 }, () => queue.submit(request)));
+      const refused = answers.flatMap((answer) => (answer.status === "rejected" ? [answer.reason] : []));
+      expect(refused).to.have.length(8);
+      expect(refused[0]).to.be.instanceOf(QueueFullError);
+      expect(refused[0].retryAfterSeconds).to.equal(5);
+      expect(await queue.assertRoom().catch((error: unknown) => error)).to.be.instanceOf(QueueFullError);
+      expect(await counts()).to.include({ total: 3, queued: 2, running: 1 });
+      expect((await queue.page(everything)).total).to.equal(3);
+    });
+
+    it("runs as many jobs side by side as it has workers", async () => {
+      await reopen({ workers: 2, capacity: 0 });
+      for (let i = 0; i < 3; i++) await submit();
+      await bench.startedAtLeast(2);
+      expect(await counts()).to.include({ running: 2, queued: 1 });
+    });
+
+    it("lets those who submit take turns, each with their tasks in the order they came", async () => {
+      await reopen({ capacity: 0 });
+      const first = await submit("a");
+      await bench.startedAtLeast(1);
+      const a = [await submit("a"), await submit("a"), await submit("a")] as const;
+      const b = [await submit("b"), await submit("b")] as const;
+      expect((await queue.live(b[0])).position).to.equal(1);
+      for (let count = 1; count <= 6; count++) (await bench.startedAtLeast(count)).succeed();
+      await untilEnded(a[2]);
+      const order = bench.started.map((job) => job.task.id);
+      expect(order).to.deep.equal([first, b[0], a[0], b[1], a[1], a[2]]);
+    });
+
+    it("records a failure in one line, with how far it came, and goes on", async () => {
+      const id = await submit();
+      const job = await bench.startedAtLeast(1);
+      job.context.report({ value: 0.6, stage: "Generating music", text: "DiT diffusion" });
+      while ((await queue.live(id)).progress?.value !== 0.6) await sleep(5);
+      job.fail(new Error("out of memory\n    at secret.ts:1"));
+      expect(await untilEnded(id)).to.include({ state: "failed", error: "out of memory", progress: 0.6 });
+      expect((await queue.live(id)).progress).to.equal(undefined);
+      await submit();
+      await bench.startedAtLeast(2);
+    });
+
+    it("cancels a waiting and a running task", async () => {
+      const running = await submit();
+      await bench.startedAtLeast(1);
+      const waiting = await submit();
+      expect(await queue.cancel(waiting)).to.equal(true);
+      expect(await queue.cancel(running)).to.equal(true);
+      expect(await queue.cancel(running)).to.equal(false);
+      expect(await queue.cancel("nobody's")).to.equal(false);
+      for (const id of [running, waiting]) {
+        expect(await queue.get(id)).to.include({ state: "failed", error: "Cancelled by user" });
+      }
+      expect(bench.started).to.have.length(1);
+      expect(await counts()).to.deep.equal({ total: 2, queued: 0, running: 0, succeeded: 0, failed: 2 });
+    });
+
+    it("tells what happens to tasks, and of every end once", async () => {
+      await reopen({ capacity: 5 });
+      const told: string[] = [];
+      queue.events.on("queued", (id) => told.push(`${id} queued`));
+      queue.events.on("ended", ({ id, state }) => told.push(`${id} ${state}`));
+      const stages = new Set<string>();
+      queue.events.on("progress", (id, { stage }) => stages.add(`${id} ${stage}`));
+      const [done, failed, cancelled, stopped] = [
+        await submit(),
+        await submit(),
+        await submit(),
+        await submit(),
+      ];
+      const first = await bench.startedAtLeast(1);
+      first.context.report({ value: 0.5, stage: "Generating music", text: "" });
+      first.succeed();
+      (await bench.startedAtLeast(2)).fail(new Error("broken"));
+      await bench.startedAtLeast(3);
+      await queue.cancel(cancelled);
+      await bench.startedAtLeast(4);
+      const ends = [`${done} succeeded`, `${failed} failed`, `${cancelled} failed`];
+      while (!ends.every((end) => told.includes(end))) await sleep(5);
+      expect(told.filter((line) => !line.endsWith("queued"))).to.have.members(ends);
+      expect(told).to.include.members([done, failed, cancelled, stopped].map((id) => `${id} queued`));
+      expect([...stages]).to.include(`${done} Generating music`);
+      await queue.stop(0);
+      expect((await queue.get(stopped))?.state).to.equal("queued");
+      expect(bench.ends).to.deep.equal([
+        { id: done, state: "succeeded" },
+        { id: failed, state: "failed" },
+        { id: cancelled, state: "failed" },
+      ]);
+    });
+
+    it("fails a job that runs too long", async () => {
+      await reopen({ jobTimeoutSeconds: 0.05 });
+      expect((await untilEnded(await submit())).error).to.equal("the job ran longer than 0.05 seconds");
+    });
+
+    it("puts a running job back when it has to stop, and starts it first the next time", async () => {
+      const first = await submit();
+      await bench.startedAtLeast(1);
+      const second = await submit();
+      await queue.stop(0);
+      expect(await queue.get(first)).to.include({ state: "queued", interruptions: 0 });
+      await closeParts();
+      await open({ workers: 2 });
+      await bench.startedAtLeast(2);
+      expect(bench.started.map((job) => job.task.id)).to.deep.equal([first, second]);
+    });
+
+    it("lets a running job finish within the grace period, and hears no more of one that is deaf", async () => {
+      const id = await submit();
+      const job = await bench.startedAtLeast(1);
+      const stopped = queue.stop(60);
+      job.succeed();
+      await stopped;
+      expect((await queue.get(id))?.state).to.equal("succeeded");
+
+      await closeParts();
+      await open();
+      const deaf = await submit();
+      const running = await bench.startedAtLeast(1);
+      bench.isDeaf = true;
+      await queue.stop(0);
+      running.succeed();
+      await sleep(20);
+      expect((await queue.get(deaf))?.state).to.equal("queued");
+      expect(bench.ends).to.deep.equal([]);
+    });
+
+    it("lists tasks by state, by what people made of them and by their words, newest first", async () => {
+      await reopen({ capacity: 0 });
+      const ids = [await submit(), await submit(), await submit()] as const;
+      (await bench.startedAtLeast(1)).succeed();
+      await bench.startedAtLeast(2);
+      await queue.update(ids[0], (task) => ({ ...task, title: "Harbour", favorite: true }));
+      const page = (filter: object) => queue.page({ ...everything, ...filter });
+      expect(await page({})).to.deep.equal({ total: 3, ids: [ids[2], ids[1], ids[0]] });
+      expect(await page({ offset: 1, limit: 1 })).to.deep.equal({ total: 3, ids: [ids[1]] });
+      expect(await page({ state: "running" })).to.deep.equal({ total: 1, ids: [ids[1]] });
+      expect(await page({ favorite: true })).to.deep.equal({ total: 1, ids: [ids[0]] });
+      expect(await page({ favorite: false, state: "queued" })).to.deep.equal({ total: 1, ids: [ids[2]] });
+      expect(await page({ search: "HARB song" })).to.deep.equal({ total: 1, ids: [ids[0]] });
+    });
+
+    it("keeps the key of a submission as long as its task, and tells its janitor what has ended", async () => {
+      const submission = { key: "the key", digest: "the digest" };
+      const { task } = await queue.submit(request, { submission });
+      expect(await queue.submittedAs("the key")).to.equal(task.id);
+      expect(await queue.submittedAs("another")).to.equal(undefined);
+      expect(await queue.remove(task.id)).to.equal(undefined);
+      const audioFiles = [{ name: "song.mp3", bytes: 7 }];
+      (await bench.startedAtLeast(1)).succeed(makeResult({ audioFiles }));
+      await untilEnded(task.id);
+      const [finished] = await queue.finished();
+      expect(finished).to.include({ id: task.id, state: "succeeded", audioBytes: 7 });
+      let isJanitor = false;
+      await queue.asJanitor(async (nowMs) => {
+        isJanitor = nowMs >= (finished?.finishedAtMs as number);
+      });
+      expect(isJanitor).to.equal(true);
+      expect((await queue.remove(task.id))?.audioNames).to.deep.equal(["song.mp3"]);
+      expect(await queue.get(task.id)).to.equal(undefined);
+      expect(await queue.submittedAs("the key")).to.equal(undefined);
+      expect((await counts()).total).to.equal(0);
+    });
+  });
+}
