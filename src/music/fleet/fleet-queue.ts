@@ -176,19 +176,29 @@ export class FleetQueue implements JobQueue {
   }
 
   async live(id: string): Promise<LiveState> {
-    const { redis, store } = this.fleet;
-    const asked = redis.pipeline().hget(keyOf("routes"), id).get(keyOf("progress", id));
-    const [route, progress] = (await reached(() => piped(asked))) as [string | null, string | null];
-    if (route === null) return { progress: undefined, position: undefined };
+    const { redis } = this.fleet;
+    const asked = redis
+      .pipeline()
+      .hget(keyOf("routes"), id)
+      .get(keyOf("progress", id))
+      .zscore(keyOf("state", "running"), id)
+      .zscore(keyOf("state", "queued"), id)
+      .zcard(keyOf("state", "queued"));
+    const [route, progress, running, queued, waiting] = (await reached(() => piped(asked))) as [
+      string | null,
+      string | null,
+      string | null,
+      string | null,
+      number,
+    ];
+    if (route === null || (running === null && queued === null))
+      return { progress: undefined, position: undefined };
     this.#open.add(id);
     const position = await this.#positionOf(route, id);
     if (position !== undefined) return { progress: undefined, position };
-    const isRunning = (await reached(() => redis.zscore(keyOf("state", "running"), id))) !== null;
-    if (isRunning) return { progress: progress === null ? BEGUN : JSON.parse(progress), position };
-    // Between two places, or between the record and the queue.
-    const { queued } = await store.counts();
-    const isQueued = (await reached(() => redis.zscore(keyOf("state", "queued"), id))) !== null;
-    return { progress: undefined, position: isQueued ? Math.max(queued, 1) : undefined };
+    if (running !== null) return { progress: progress === null ? BEGUN : JSON.parse(progress), position };
+    // Between its record and its queue, or held back for a while.
+    return { progress: undefined, position: waiting };
   }
 
   /** Among the tasks that the same workers can run. Those that went back come first, the latest of them last. */
