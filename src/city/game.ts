@@ -548,6 +548,8 @@ export interface PlaceBuilding {
 
 export interface PlaceBuildingResult {
   readonly prefab: BuildingPrefab;
+  /** Money. */
+  readonly cost: number;
   /** Null on a dry run. */
   readonly buildingId: number | null;
 }

@@ -191,7 +191,7 @@ describe("commands over HTTP", () => {
     const { client } = bridge;
     const dry = await client.run("place-building", { ...tower, dryRun: true });
     expect(dry)
-      .to.include({ ok: true, dryRun: true, buildingPrefab: "Water Tower" })
+      .to.include({ ok: true, dryRun: true, buildingPrefab: "Water Tower", constructionCost: 3500 })
       .and.not.property("buildingId");
     const placed = await client.run("place-building", { ...tower, angleDegrees: 90 });
     expect(placed).to.deep.include({
@@ -199,6 +199,7 @@ describe("commands over HTTP", () => {
       buildingPrefab: "Water Tower",
       service: "Water",
       subService: "None",
+      constructionCost: 3500,
     });
     const to = { id: 1, position: { x: 140, z: -220 } };
     expect(await client.run("move-building", { ...to, dryRun: true })).to.include({ id: 1, dryRun: true });

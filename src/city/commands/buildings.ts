@@ -18,13 +18,15 @@ export const placeBuilding: CommandRoute = {
   label: ({ buildingPrefab }) => `Place building ${shown(buildingPrefab, "building")}`,
   run: (city, body) => {
     const { buildingPrefab, ...fields } = parseFields(PLACE_FIELDS, body);
-    const { prefab, buildingId } = city.apply({ type: "place-building", prefab: buildingPrefab, ...fields });
+    const result = city.apply({ type: "place-building", prefab: buildingPrefab, ...fields });
+    const { prefab, cost: constructionCost, buildingId } = result;
     const { dryRun } = fields;
-    if (buildingId === null)
-      return { ok: true, dryRun, message: "The building can be placed.", buildingPrefab };
+    if (buildingId === null) {
+      return { ok: true, dryRun, message: "The building can be placed.", buildingPrefab, constructionCost };
+    }
     const { service, subService } = prefab;
     const message = `Placed building ${buildingId}.`;
-    return { ok: true, dryRun, message, buildingId, buildingPrefab, service, subService };
+    return { ok: true, dryRun, message, buildingId, buildingPrefab, service, subService, constructionCost };
   },
 };
 

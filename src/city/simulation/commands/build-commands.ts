@@ -82,11 +82,11 @@ export function placeBuilding(world: World, command: PlaceBuilding): PlaceBuildi
   const prefab = requirePrefab(findBuildingPrefab, "building", command.prefab);
   requirePlaceable(world, prefab, command.position, command.angleDegrees);
   requireFunds(world, prefab.cost, `A ${prefab.displayName}`);
-  if (command.dryRun) return { prefab, buildingId: null };
+  if (command.dryRun) return { prefab, cost: prefab.cost, buildingId: null };
   const building = createBuilding(world, prefab, command.position, command.angleDegrees);
   world.ledger.book("Construction", prefab.cost);
   reportOpening(world, prefab);
-  return { prefab, buildingId: building.id };
+  return { prefab, cost: prefab.cost, buildingId: building.id };
 }
 
 export function moveBuilding(world: World, command: MoveBuilding): MoveBuildingResult {
