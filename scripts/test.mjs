@@ -6,7 +6,6 @@ import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
-import { NANO } from "./nano/build.mjs";
 import { PROGRAMS, SANITIZED } from "./setup/native.mjs";
 import { projectRoot } from "./setup/run.mjs";
 import { installTestPrograms } from "./setup/system.mjs";
@@ -81,7 +80,7 @@ function mochaCounts(output) {
 }
 
 await main(async () => {
-  setUp(PROGRAMS, NANO, ...(sanitize ? [SANITIZED] : []));
+  setUp(PROGRAMS, ...(sanitize ? [SANITIZED] : []));
   installTestPrograms();
   const bin = (name) => join(projectRoot, "node_modules/.bin", name);
   const counts = [
@@ -129,9 +128,6 @@ await main(async () => {
       mochaCounts,
       { ...FAKE_CUDA, CARILLON_TEST_DEVICE: "cuda:1" },
     ),
-  );
-  counts.push(
-    await suite("nano, native", join(projectRoot, "build/nano/carillon-nano-test"), [], nativeCounts),
   );
   counts.push(
     await suite("nano", bin("mocha"), ["--config", "scripts/nano/test/.mocharc.json"], mochaCounts),

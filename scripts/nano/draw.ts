@@ -12,8 +12,8 @@ import { cacheRoot } from "../setup/run.mjs";
 import type { PieceRecord } from "./dataset/record.js";
 import { heldOutFolder, renderHeldOut } from "./eval/held-out.js";
 import { indexOf } from "./eval/picture-index.js";
-import { runPython } from "./eval/python.js";
 import { promptOf, Singer } from "./eval/songs.js";
+import { runPython } from "./python.js";
 
 /** Held-out seeds of ten genres, among the first that `eval:nano` asks for. */
 const exampleSeeds = [174, 97, 20, 27, 118, 41, 300, 55, 62, 76];
@@ -42,7 +42,7 @@ const pictures = records.map((record, index) => ({
 }));
 const manifest = join(evaluation, "pictures.json");
 writeFileSync(manifest, JSON.stringify(pictures, null, 1));
-runPython("pictures.py", [manifest]);
+runPython("eval", "pictures.py", [manifest]);
 writeFileSync(join(out, "README.md"), indexOf(records, pictureOf, options.model));
 console.log(out);
 

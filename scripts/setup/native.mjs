@@ -13,8 +13,8 @@ import { fingerprint, isDone, markDone } from "./stamp.mjs";
 import { installBuildTools } from "./system.mjs";
 
 /**
- * What can be built: the CMake options that ask for it beside the addon, and the files that it leaves. Its sources are
- * native/ and those named here. A part with `flags` is compiled apart, in a directory of its own.
+ * What can be built: the CMake options that ask for it beside the addon, and the files that it leaves. A part
+ * with a directory is compiled apart, in there.
  */
 export const ADDON = { name: "addon", products: ["build/Release/carillon.node"] };
 export const PROGRAMS = {
@@ -44,7 +44,7 @@ export function buildNative(parts = [ADDON]) {
   const outdated = parts
     .map((part) => ({
       ...part,
-      print: fingerprint(["native", "CMakeLists.txt", ...(part.sources ?? [])], ...environment),
+      print: fingerprint(["native", "CMakeLists.txt"], ...environment),
     }))
     .filter((part) => !isDone(part.name, part.print) || !isWhole(part, projectRoot));
   const absent = outdated.filter((part) => !isWhole(part, cachedBuild(part)));
@@ -78,7 +78,7 @@ function compile(libtorch, parts) {
     throw new SetupError("the native build ended without its products; remove build/ and try again");
 }
 
-const CMAKE_OPTIONS = ["CARILLON_PROGRAMS", "CARILLON_NANO", "CARILLON_SANITIZE"];
+const CMAKE_OPTIONS = ["CARILLON_PROGRAMS", "CARILLON_SANITIZE"];
 
 /** By itself, build configures a new directory only, and would go on with an earlier libtorch or other options. */
 function runCmake(libtorch, { options, directory = "build", target }) {

@@ -1,7 +1,7 @@
 /** The measurements of analyse.py, by name. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { runPython } from "./python.js";
+import { runPython } from "../python.js";
 import type { Measurement } from "./table.js";
 
 export interface Manifest {
@@ -31,6 +31,6 @@ export function analyse(manifest: Manifest, directory: string): Analysis {
   mkdirSync(directory, { recursive: true });
   const [input, output] = [join(directory, "manifest.json"), join(directory, "measurements.json")];
   writeFileSync(input, JSON.stringify(manifest, null, 1));
-  runPython("analyse.py", [input, output, join(directory, "kept")]);
+  runPython("eval", "analyse.py", [input, output, join(directory, "kept")]);
   return JSON.parse(readFileSync(output, "utf8")) as Analysis;
 }

@@ -10,7 +10,6 @@ import type { RenderRequest } from "../../../src/engine/types.js";
 import { plainSong } from "../../../test/engine/plain-song.js";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
-const program = process.env.CARILLON_PRETRAIN ?? join(root, "build/nano/carillon-pretrain");
 const seconds = 10;
 
 const request: RenderRequest = {
@@ -28,8 +27,8 @@ describe("training carillon-nano", () => {
     const [data, work] = [join(directory, "data"), join(directory, "work")];
     const out = join(directory, "checkpoints", "trained");
     const recipe = ["--import", "tsx", join(root, "scripts/nano/train.ts"), "--size", "smoke"];
-    recipe.push("--data", data, "--work", work, "--out", out, "--device", "cpu", "--program", program);
-    recipe.push("--pieces", "7", "--duration", "6", "--steps", "3");
+    recipe.push("--data", data, "--work", work, "--out", out, "--pieces", "7", "--duration", "6");
+    recipe.push("--", "--device", "cpu", "--steps", "3");
     const { stdout } = await promisify(execFile)(process.execPath, recipe, { cwd: root });
     for (const stage of ["encoder", "decoder", "tokenizer", "words", "dit", "guidance", "lm"]) {
       expect(stdout, stage).to.match(new RegExp(`"stage": "${stage}", "kind": "held out", "step": 3, .*\\d`));

@@ -1,11 +1,147 @@
-/** The folder that training reads: config.json files in the original layout, and tokenizers. */
+/** The model to train: its sizes, and the folder that training reads, with config.json files in the original layout. */
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { unconditionalCodesPrompt } from "../../../src/engine/prompts.js";
 import { Tokenizer } from "../../../src/engine/tokenizer.js";
 import { writeTokenizer } from "../tokenizer/files.js";
-import { audioCodeCount, type ModelSize } from "./model-size.js";
 
 const tokenizerFiles = ["tokenizer.json", "tokenizer_config.json"];
+
+/** How large the model is: everything else in its config.json files follows from this. */
+interface ModelSize {
+  vae: {
+    latentChannels: number;
+    decoderChannels: number;
+    downsamplingRatios: number[];
+    channelMultiples: number[];
+  };
+  dit: TransformerSize & { slidingWindow: number; patchFrames: number };
+  encoders: { lyricLayers: number; timbreLayers: number; timbreFrames: number; tokenizerLayers: number };
+  /** Levels of the audio tokenizer's quantiser; their product is the number of audio codes. */
+  quantiserLevels: number[];
+  textEncoder: TransformerSize;
+  languageModel: TransformerSize;
+  /** What every stage of training takes at a step, where it is not the defaults of train.py. */
+  stages: Partial<Record<StageName, StageSettings>>;
+}
+
+type StageName = "encoder" | "decoder" | "tokenizer" | "words" | "dit" | "guidance" | "lm";
+
+interface StageSettings {
+  /** Items of a step. */
+  batch: number;
+  /** Length of an item, of audio or of latents. */
+  cropSeconds?: number;
+  learningRate?: number;
+  warmupSteps?: number;
+}
+
+interface TransformerSize {
+  width: number;
+  innerWidth: number;
+  layers: number;
+  heads: number;
+  keyValueHeads: number;
+  headWidth: number;
+  ropeTheta: number;
+}
+
+/** The VAE has 4 million weights, 8 MB in bfloat16; the silent units at 48 kHz are among them. */
+const nano: ModelSize = {
+  vae: {
+    latentChannels: 80,
+    decoderChannels: 96,
+    downsamplingRatios: [10, 8, 6, 4],
+    channelMultiples: [1, 1, 1, 1],
+  },
+  dit: {
+    ...{ width: 256, innerWidth: 768, layers: 6, heads: 8, keyValueHeads: 4, headWidth: 32 },
+    // Periods of 6 to 300 patches: beats and bars of any tempo fall between rotations that are close to each other.
+    ropeTheta: 50,
+    slidingWindow: 128,
+    patchFrames: 2,
+  },
+  encoders: { lyricLayers: 1, timbreLayers: 1, timbreFrames: 250, tokenizerLayers: 1 },
+  quantiserLevels: [8, 8, 8, 8],
+  textEncoder: {
+    width: 192,
+    innerWidth: 512,
+    layers: 2,
+    heads: 4,
+    keyValueHeads: 2,
+    headWidth: 48,
+    ropeTheta: 10000,
+  },
+  languageModel: {
+    width: 192,
+    innerWidth: 512,
+    layers: 5,
+    heads: 4,
+    keyValueHeads: 2,
+    headWidth: 48,
+    ropeTheta: 10000,
+  },
+  stages: {
+    encoder: { batch: 8, cropSeconds: 2, learningRate: 1e-3 },
+    decoder: { batch: 3, cropSeconds: 1.28, learningRate: 3e-4 },
+    tokenizer: { batch: 16, cropSeconds: 4, learningRate: 1.5e-3 },
+    words: { batch: 48, learningRate: 3e-3 },
+    dit: { batch: 10, cropSeconds: 20, learningRate: 2e-3 },
+    guidance: { batch: 10, cropSeconds: 20, learningRate: 2e-3 },
+    lm: { batch: 12, learningRate: 8e-4 },
+  },
+};
+
+/** As small as the architecture allows: shows that the recipe works, and nothing else. */
+const smoke: ModelSize = {
+  vae: {
+    latentChannels: 4,
+    decoderChannels: 4,
+    downsamplingRatios: [8, 4, 6, 10],
+    channelMultiples: [1, 2, 2, 2],
+  },
+  dit: {
+    ...{ width: 32, innerWidth: 48, layers: 2, heads: 2, keyValueHeads: 1, headWidth: 16, ropeTheta: 50 },
+    slidingWindow: 16,
+    patchFrames: 2,
+  },
+  encoders: { lyricLayers: 1, timbreLayers: 1, timbreFrames: 25, tokenizerLayers: 1 },
+  quantiserLevels: [4, 4, 4],
+  textEncoder: {
+    width: 16,
+    innerWidth: 24,
+    layers: 1,
+    heads: 2,
+    keyValueHeads: 1,
+    headWidth: 8,
+    ropeTheta: 10000,
+  },
+  languageModel: {
+    width: 16,
+    innerWidth: 24,
+    layers: 1,
+    heads: 2,
+    keyValueHeads: 1,
+    headWidth: 8,
+    ropeTheta: 10000,
+  },
+  stages: {
+    encoder: { batch: 2, cropSeconds: 0.4 },
+    decoder: { batch: 2, cropSeconds: 0.16 },
+    tokenizer: { batch: 2, cropSeconds: 1 },
+    words: { batch: 2 },
+    dit: { batch: 2, cropSeconds: 6 },
+    guidance: { batch: 2, cropSeconds: 6 },
+    lm: { batch: 2 },
+  },
+};
+
+export const modelSizes = { nano, smoke };
+export type ModelSizeName = keyof typeof modelSizes;
+
+function audioCodeCount({ quantiserLevels }: ModelSize): number {
+  return quantiserLevels.reduce((product, levels) => product * levels, 1);
+}
 
 /**
  * Writes it anew.
@@ -33,6 +169,12 @@ export async function writeModelFolder(
   });
   writeConfig(place("vae"), vaeConfig(size));
   writeConfig(place("."), ditConfig(size));
+  // Of guidance's other side, which some items of the language model have.
+  const unconditional = await (await Tokenizer.load(languageModel)).encode(unconditionalCodesPrompt(""));
+  writeJson(join(directory, "training.json"), {
+    stages: size.stages,
+    unconditionalPrompt: [...unconditional],
+  });
 }
 
 function mergesOf(tokenizerDirectory: string): [string, string][] {
@@ -43,7 +185,11 @@ function mergesOf(tokenizerDirectory: string): [string, string][] {
 }
 
 function writeConfig(directory: string, config: object): void {
-  writeFileSync(join(directory, "config.json"), `${JSON.stringify(config, null, 2)}\n`);
+  writeJson(join(directory, "config.json"), config);
+}
+
+function writeJson(path: string, value: object): void {
+  writeFileSync(path, `${JSON.stringify(value, null, 2)}\n`);
 }
 
 function vaeConfig({ vae }: ModelSize): object {

@@ -1,0 +1,125 @@
+"""The autoencoder's two halves, with the names that their weights have in a checkpoint."""
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+DILATIONS = (1, 3, 9)
+
+
+class SnakeFunction(torch.autograd.Function):
+    """x + sin(frequency x)^2 gain. Only x is kept; the sine is taken again on the way back."""
+
+    @staticmethod
+    def forward(context, x, frequency, gain):
+        context.save_for_backward(x, frequency, gain)
+        wave = (x.float() * frequency).sin_()
+        return wave.mul_(wave).mul_(gain).add_(x).to(x.dtype)
+
+    @staticmethod
+    def backward(context, upstream):
+        x, frequency, gain = context.saved_tensors
+        wide, upstream = x.float(), upstream.float()
+        # 2 sin cos = sin of twice the angle, and sin^2 = (1 - cos of twice the angle) / 2.
+        angle = wide * (2 * frequency)
+        of_gain = (upstream.sum((0, 2), keepdim=True) - (angle.cos().mul_(upstream)).sum((0, 2), keepdim=True)) / 2
+        slope = angle.sin_().mul_(upstream).mul_(gain)
+        of_frequency = (slope * wide).sum((0, 2), keepdim=True)
+        return slope.mul_(frequency).add_(upstream).to(x.dtype), of_frequency, of_gain
+
+
+class Snake(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.alpha = nn.Parameter(torch.zeros(1, channels, 1))
+        self.beta = nn.Parameter(torch.zeros(1, channels, 1))
+
+    def forward(self, x):
+        return SnakeFunction.apply(x, self.alpha.exp(), 1 / (self.beta.exp() + 1e-9))
+
+
+class ResidualUnit(nn.Module):
+    def __init__(self, channels, dilation):
+        super().__init__()
+        self.snake1, self.snake2 = Snake(channels), Snake(channels)
+        self.conv1 = nn.Conv1d(channels, channels, 7, dilation=dilation, padding=3 * dilation)
+        self.conv2 = nn.Conv1d(channels, channels, 1)
+
+    def forward(self, x):
+        return x + self.conv2(self.snake2(self.conv1(self.snake1(x))))
+
+
+class Block(nn.Module):
+    """An encoder block runs its units, then snake and the strided convolution `conv1`; a decoder block runs snake and
+    the transposed convolution `conv_t1`, then its units."""
+
+    def __init__(self, before, after, stride, transposed):
+        super().__init__()
+        size = {"kernel_size": 2 * stride, "stride": stride, "padding": (stride + 1) // 2}
+        self.snake1 = Snake(before)
+        if transposed:
+            self.conv_t1 = nn.ConvTranspose1d(before, after, **size)
+        else:
+            self.conv1 = nn.Conv1d(before, after, **size)
+        for index, dilation in enumerate(DILATIONS, 1):
+            self.add_module(f"res_unit{index}", ResidualUnit(after if transposed else before, dilation))
+
+    def units(self, x):
+        """Units whose last convolution is zero add nothing: they are skipped, as in the engine, and never learn."""
+        for index in range(1, len(DILATIONS) + 1):
+            unit = self.get_submodule(f"res_unit{index}")
+            if unit.conv2.weight.any() or unit.conv2.bias.any():
+                x = unit(x)
+        return x
+
+    def forward(self, x):
+        if hasattr(self, "conv_t1"):
+            return self.units(self.conv_t1(self.snake1(x)))
+        return self.conv1(self.snake1(self.units(x)))
+
+
+def widths(base, config):
+    """Channels from the wide end, where a half meets audio, to the narrow."""
+    return [base, *(base * multiple for multiple in config["channel_multiples"])]
+
+
+class Encoder(nn.Module):
+    """Audio [B, 2, samples] -> mean and scale of the latents [B, 2 C, frames]."""
+
+    def __init__(self, config):
+        super().__init__()
+        base, ratios = config["encoder_hidden_size"], config["downsampling_ratios"]
+        channels = widths(base, config)
+        self.conv1 = nn.Conv1d(config["audio_channels"], base, 7, padding=3)
+        self.block = nn.ModuleList(Block(*channels[i:i + 2], ratio, False) for i, ratio in enumerate(ratios))
+        self.snake1 = Snake(channels[-1])
+        self.conv2 = nn.Conv1d(channels[-1], base, 3, padding=1)
+
+    def forward(self, audio):
+        return self.after_blocks(0, self.conv1(audio))
+
+    def after_blocks(self, done, x):
+        """The same from what the first `done` blocks gave."""
+        for block in self.block[done:]:
+            x = block(x)
+        return self.conv2(self.snake1(x))
+
+
+class Decoder(nn.Module):
+    """Latents [B, C, frames] -> audio [B, 2, samples]."""
+
+    def __init__(self, config):
+        super().__init__()
+        base, ratios = config["decoder_channels"], config["downsampling_ratios"]
+        channels = widths(base, config)
+        self.conv1 = nn.Conv1d(config["decoder_input_channels"], channels[-1], 7, padding=3)
+        self.block = nn.ModuleList(
+            Block(channels[i + 1], channels[i], ratios[i], True) for i in reversed(range(len(ratios))))
+        self.snake1 = Snake(base)
+        self.conv2 = nn.Conv1d(base, config["audio_channels"], 7, padding=3, bias=False)
+
+    def forward(self, latents):
+        x = self.conv1(latents)
+        for block in self.block:
+            x = block(x)
+        with torch.autocast(x.device.type, enabled=False):  # bfloat16 would round small differences of waveforms away
+            return F.conv1d(self.snake1(x).float(), self.conv2.weight, padding=3)

@@ -1,0 +1,156 @@
+"""What the DiT learns from in one step: items of any task type, as the engine would put them to it."""
+import math
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+
+from data import MIX, pad_ids, rest_without
+from facts import FRAMES_PER_SECOND, as_numbers, clock
+from latent_space import Parts
+
+STEM_WEIGHT = 3                         # pieces with stems are few, and hold as many lessons as they have tracks
+TRACK_SHARE = 0.7                       # of their items: tasks on tracks
+COVER_SHARE, REPAINT_SHARE = 0.25, 0.10  # of the others; the rest is text2music
+TIMBRE_SHARE = 0.25                     # of items with a reference
+AUTO_MASK_SHARE, BARE_TEXT_SHARE = 0.3, 0.15
+FEWEST_FRAMES = 128                     # as the engine's
+LENGTH_NEIGHBOURS = 4
+
+
+@dataclass
+class Item:
+    """Latents are [T, C]; the timbre's T is fixed."""
+    piece: object
+    first: int  # frame of the piece
+    target: torch.Tensor
+    source: torch.Tensor
+    mask: torch.Tensor  # 1 where to generate, 0 where to keep
+    timbre: torch.Tensor
+    text: list
+    lyrics: list
+    is_cover: bool = False  # the source is to be read through its audio codes
+    is_track_task: bool = False
+
+
+@dataclass
+class TaskBatch:
+    items: list
+    target: torch.Tensor     # [B, T, C], with the clock of its beats
+    source: torch.Tensor
+    mask: torch.Tensor
+    counted: torch.Tensor    # [B, T, 1]: 1 for frames of the piece, 0 for padding
+    timbre: torch.Tensor
+    text: torch.Tensor       # ids [B, L]
+    text_mask: torch.Tensor
+    lyrics: torch.Tensor
+    lyric_mask: torch.Tensor
+    facts: torch.Tensor      # what the texts say, as numbers
+    is_cover: torch.Tensor = field(init=False)  # [B]
+    is_track_task: torch.Tensor = field(init=False)
+
+    def __post_init__(self):
+        self.is_cover = torch.tensor([item.is_cover for item in self.items])
+        self.is_track_task = torch.tensor([item.is_track_task for item in self.items])
+
+
+class TaskBatches:
+    """Makes batches of pieces of similar length, on the CPU. At most `seconds` of a piece are used at once: its start as
+    often as some place further in."""
+
+    def __init__(self, config, data, pieces, seconds):
+        self.config, self.data = config, data
+        self.longest = round(seconds * FRAMES_PER_SECOND)
+        weighted = [piece for piece in pieces for _ in range(STEM_WEIGHT if piece.stems else 1)]
+        self.by_length = sorted(weighted, key=data.frames)
+
+    def draw(self, count, draw):
+        reach = min(len(self.by_length), LENGTH_NEIGHBOURS * count)
+        nearby = draw.randrange(len(self.by_length) - reach + 1)
+        return self.collate([self.any_task(self.by_length[nearby + draw.randrange(reach)], draw) for _ in range(count)])
+
+    def spread(self, count):
+        """Text2music for pieces of all lengths, from their start: always the same."""
+        count = min(count, len(self.by_length))
+        pieces = [self.by_length[index * len(self.by_length) // count] for index in range(count)]
+        return self.collate([self.text2music(piece, 0) for piece in pieces])
+
+    def text2music(self, piece, first):
+        target = self.data.latents_of(piece)[first:first + self.longest]
+        silence = self.data.silence
+        request = piece.requests[0]
+        return Item(piece, first, target, silence[:len(target)], torch.ones_like(target),
+                    silence[:self.config["timbre_fix_frame"]], request.text, request.lyrics)
+
+    def any_task(self, piece, draw):
+        furthest = max(0, self.data.frames(piece) - self.longest)
+        item = self.text2music(piece, 0 if draw.random() < 0.5 else draw.randrange(furthest + 1))
+        if draw.random() < TIMBRE_SHARE:
+            item.timbre = self.timbre_of(piece, draw)
+        if piece.stems and draw.random() < TRACK_SHARE:
+            task = draw.choice([key for key in sorted(piece.task_texts, key=str) if key[1]])
+            self.make_track_task(item, *task)
+        elif (choice := draw.random()) < COVER_SHARE:
+            task = ("cover", None)
+            item.is_cover, item.source = True, item.target
+        elif choice < COVER_SHARE + REPAINT_SHARE:
+            task = ("repaint", None)
+            make_repaint(item, draw)
+        else:
+            request = draw.choice(piece.requests)
+            item.text = request.bare_text if draw.random() < BARE_TEXT_SHARE else request.text
+            item.lyrics = request.lyrics
+            return item
+        item.text = piece.task_texts[task]
+        return item
+
+    def make_track_task(self, item, task, track):
+        """extract: the track out of the mix. lego: the track beside the rest of the mix. complete: the mix around it."""
+        def crop(name):
+            return self.data.latents_of(item.piece, name)[item.first:item.first + len(item.target)]
+
+        mix, item.is_track_task = item.target, True
+        if task == "complete":
+            item.source = crop(track)
+        else:
+            item.source, item.target = mix if task == "extract" else crop(rest_without(track)), crop(track)
+
+    def timbre_of(self, piece, draw):
+        mix, wanted = self.data.latents_of(piece, MIX), self.config["timbre_fix_frame"]
+        mix = mix.repeat(max(1, math.ceil(wanted / len(mix))), 1)
+        first = draw.randrange(len(mix) - wanted + 1) if len(mix) == self.data.frames(piece) else 0
+        return mix[first:first + wanted]
+
+    def collate(self, items):
+        longest = max(FEWEST_FRAMES, *(len(item.target) for item in items))
+        beats = Parts.of(items[0].target.shape[1]).beat_slice
+
+        def padded(latents, silence):
+            return torch.cat([latents, silence[:longest - len(latents)]])
+
+        def with_clock(item):
+            target = item.target.clone()
+            target[:, beats] = clock(item.piece.facts, item.first, len(target))[:, :beats.stop - beats.start]
+            return padded(target, self.data.silence)
+
+        ones = torch.ones(longest, items[0].target.shape[1])
+        counted = [F.pad(torch.ones(len(item.target), 1), (0, 0, 0, longest - len(item.target))) for item in items]
+        return TaskBatch(items, torch.stack([with_clock(item) for item in items]),
+                         torch.stack([padded(item.source, self.data.silence) for item in items]),
+                         torch.stack([padded(item.mask, ones) for item in items]), torch.stack(counted),
+                         torch.stack([item.timbre for item in items]),
+                         *pad_ids([item.text for item in items]), *pad_ids([item.lyrics for item in items]),
+                         torch.stack([as_numbers(item.piece.facts, self.data.genres) for item in items]))
+
+
+def make_repaint(item, draw):
+    frames = len(item.target)
+    length = max(1, int(frames * draw.random()))
+    inside = slice(first := draw.randrange(frames - length + 1), first + length)
+    source = item.target.clone()
+    source[inside] = item.source[inside]
+    item.source = source
+    # A mask of ones is what the engine gives the model that is to decide for itself what to paint.
+    if draw.random() >= AUTO_MASK_SHARE:
+        item.mask = torch.zeros_like(item.target)
+        item.mask[inside] = 1

@@ -1,0 +1,138 @@
+"""What latents say of audio, and what encoder and decoder can do before they have learnt."""
+import math
+import unittest
+
+import torch
+
+from encoder_start import EDGE_FRAMES, begin_encoder
+from first_weights import begin_decoder, initialise
+from lapped_transform import lapped_filters, lapped_transform
+from latent_space import (EXACT_BLOCKS, MEL_BANDS, LatentSpace, LogMel, Parts, PitchClasses, exact_bands,
+                          exact_strides, timbre_components)
+from oobleck import Decoder, Encoder
+from tiny import HOP, hiss, tone, vae_config
+
+
+def space_of(config):
+    """Measured of tones that fade."""
+    fade = torch.exp(-torch.arange(50 * HOP) / 48000)
+    pieces = [((tone(hertz, 50, 0.35)[0] * fade).T * 32768).short() for hertz in (220, 440)]
+    return LatentSpace.measure(config, lambda piece: piece, pieces)
+
+
+def gained(items, frames):
+    order = torch.randperm(items, generator=torch.Generator().manual_seed(1))
+    return (hiss(items, frames) * torch.logspace(-1.5, 0.5, items)[:, None, None])[order]
+
+
+def begun(half, config):
+    module = torch.nn.Module()
+    module.part = half(config)
+    initialise(module, 1)
+    return module.part
+
+
+class LatentSpaces(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(1)
+        torch.set_grad_enabled(False)
+        self.addCleanup(torch.set_grad_enabled, True)
+
+    def test_spectra_of_timbre_say_which_band_sounds_and_in_which_quarter_of_a_frame(self):
+        log_mel = LogMel(vae_config(80, 8))
+
+        def spectra(audio):
+            return log_mel(audio.mean(1))[0].view(MEL_BANDS, 4, -1)
+
+        def loudest_band(hertz):
+            return int(spectra(tone(hertz, 10))[:, 0, 5].argmax())
+
+        self.assertLess(loudest_band(300), loudest_band(330))
+        self.assertLess(loudest_band(2000), loudest_band(2200))
+        self.assertEqual(loudest_band(40), loudest_band(60))  # both below the first
+        loudest = [float(spectra(tone(1000, 10, amplitude)).max()) for amplitude in (0.2, 0.1)]
+        self.assertAlmostEqual(loudest[0] - loudest[1], math.log(2), delta=0.01)
+        click = torch.zeros(1, 2, 10 * HOP)
+        click[..., 4 * HOP + 1200:4 * HOP + 1202] = 0.5  # the middle of the fifth frame's third quarter
+        self.assertEqual(int(spectra(click).sum(0)[:, 4].argmax()), 2)
+
+    def test_timbre_is_what_spectra_vary_in_most_and_all_of_useful_size(self):
+        shapes = torch.linalg.qr(torch.randn(4 * MEL_BANDS, 3))[0]
+        amounts = torch.randn(4000, 3) * torch.tensor([90.0, 40, 10])
+        spectra = amounts @ shapes.T + torch.randn(4 * MEL_BANDS) - 4
+        mean, components = timbre_components(spectra, 3)
+        timbre = components @ (spectra - mean).T
+        self.assertTrue(torch.allclose(timbre.std(1), torch.tensor([3.0, 2, 1]), 0.05))
+        correlation = torch.corrcoef(torch.cat([timbre, amounts.T]))[:3, 3:].abs()
+        self.assertTrue(torch.allclose(correlation, torch.eye(3), 0, 0.05))
+
+    def test_pitch_classes_name_what_sounds_and_hardly_change_where_everything_gets_louder(self):
+        pitch_classes = PitchClasses(vae_config(80, 8))
+
+        def classes(audio):
+            return pitch_classes(audio.mean(1))[0][:, 25]
+
+        self.assertEqual(int(classes(tone(220, 50)).argmax()), 0)   # A
+        self.assertEqual(int(classes(tone(392, 50)).argmax()), 10)  # G
+        self.assertLess(float((classes(2 * hiss(1, 50)) - classes(0.2 * hiss(1, 50))).max()), 2)
+
+    def test_nothing_in_the_decoder_reads_the_clock(self):
+        config, parts = vae_config(80, 8), Parts.of(80)
+        self.assertEqual(parts, (36, 4, 28, 12))
+        decoder = begun(Decoder, config)
+        begin_decoder(decoder, config, torch.ones(parts.waves))
+        waves, beats, timbre, pitches = (decoder.conv1.weight[:, channels] for channels in parts.slices)
+        self.assertFalse(beats.any())
+        self.assertTrue(waves.any() and timbre.any() and pitches.any())
+
+    def test_an_autoencoder_that_has_learnt_nothing_gives_back_low_tones(self):
+        config = vae_config(40, 24)
+        space, encoder, decoder = space_of(config), begun(Encoder, config), begun(Decoder, config)
+        begin_encoder(encoder, config, space, hiss(4, 50))
+        begin_decoder(decoder, config, space.measured["waves"])
+
+        def kept(hertz):
+            """The share of a tone's energy that comes back as it was."""
+            audio = tone(hertz, 25)
+            latents = encoder(audio)[:, :40]
+            latents[:, space.parts.waves:] = 0
+            middle, error = audio[..., 16000:32000], (decoder(latents) - audio)[..., 16000:32000]
+            return 1 - float(error.square().mean() / middle.square().mean())
+
+        self.assertGreater(kept(110), 0.9)
+        self.assertLess(kept(700), 0.3)  # beyond 18 bins of 12.5 Hz
+
+    def test_the_encoders_first_blocks_are_the_transform_that_its_training_begins_with(self):
+        config = vae_config(48, 8)
+        space, encoder, audio = space_of(config), begun(Encoder, config), hiss(2, 12)
+        begin_encoder(encoder, config, space, audio)
+        count = exact_bands(config)
+        bands = lapped_transform(audio, lapped_filters(exact_strides(config), count), exact_strides(config))
+        bands = torch.nn.functional.pad(bands / space.measured["bands"][:, None], (0, 0, 0, 96 - count))
+        from_bands, whole = encoder.after_blocks(EXACT_BLOCKS, bands), encoder(audio)
+        # Beyond the edges filters differ.
+        self.assertTrue(torch.allclose(whole[..., 3:9], from_bands[..., 3:9], 1e-3, 1e-4))
+
+    def test_an_encoder_that_has_learnt_nothing_says_the_waves_and_most_of_the_structure(self):
+        config = vae_config(48, 8)
+        space, encoder, audio = space_of(config), begun(Encoder, config), gained(48, 25)
+        begin_encoder(encoder, config, space, audio[:32])
+        inner = slice(EDGE_FRAMES, -EDGE_FRAMES)
+        said, wanted = encoder(audio[32:])[:, :48, inner], space(audio[32:])[..., inner]
+
+        def error(channels):
+            return float((said - wanted)[:, channels].square().mean() / wanted[:, channels].var())
+
+        self.assertLess(error(space.parts.slices[0]), 1e-3)
+        self.assertLess(error(space.parts.structure), 0.3)
+
+    def test_an_encoder_of_other_than_four_blocks_cannot_begin(self):
+        config = vae_config(48, 8)
+        space = space_of(config)
+        longer = {**config, "downsampling_ratios": [10, 8, 6, 4, 1], "channel_multiples": [1] * 5}
+        with self.assertRaisesRegex(ValueError, "begins with four blocks, not 5"):
+            begin_encoder(begun(Encoder, longer), longer, space, hiss(2, 12))
+
+
+if __name__ == "__main__":
+    unittest.main()
