@@ -186,6 +186,17 @@ VaeConfig VaeConfig::read(const std::string& directory) {
                "downsampling_ratios and channel_multiples differ in length");
   for (const int64_t ratio : out.downsampling_ratios) file.require(ratio > 0, "a downsampling ratio is not positive");
   for (const int64_t multiple : out.channel_multiples) file.require(multiple > 0, "a channel multiple is not positive");
+  if (file.json.has("oscillators")) {
+    const Json& oscillators = file.json.at("oscillators");
+    for (const Json& value : oscillators.at("mean").as_array()) out.oscillators.mean.push_back(value.as_double());
+    for (const Json& value : oscillators.at("deviation").as_array()) {
+      out.oscillators.deviation.push_back(value.as_double());
+    }
+    const size_t count = out.oscillators.mean.size();
+    file.require(count == out.oscillators.deviation.size() &&
+                     count <= static_cast<size_t>(out.decoder_input_channels),
+                 "oscillators has other than one mean and deviation for each of the first latent channels");
+  }
   return out;
 }
 

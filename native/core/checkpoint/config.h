@@ -74,6 +74,13 @@ struct VaeConfig {
   std::vector<int64_t> downsampling_ratios;
   std::vector<int64_t> channel_multiples;
 
+  /// carillon-nano's: the first latent channels are log amplitudes of semitones from E1 on, which oscillators play beside
+  /// what the decoder makes. Empty where the file has no `oscillators`: published autoencoders have none.
+  struct Oscillators {
+    std::vector<double> mean, deviation;  // of a channel's log amplitude
+  };
+  Oscillators oscillators;
+
   /// Samples of one latent frame: the product of the downsampling ratios.
   int64_t samples_per_frame() const;
 

@@ -8,6 +8,7 @@
 #include "core/checkpoint/checkpoint.h"
 #include "core/runtime/error.h"
 #include "core/vae/networks.h"
+#include "core/vae/oscillators.h"
 
 namespace carillon {
 
@@ -62,7 +63,10 @@ const std::vector<std::string>& Vae::unused_tensors() const { return networks_->
 at::Tensor Vae::decode(const at::Tensor& latents, const Control& control) const {
   const c10::InferenceMode inference;
   check_shape("latents", latents, config().decoder_input_channels);
-  return decode_tiled(networks_->decoder, latents.to(placement().device), config(), networks_->window, control);
+  at::Tensor audio =
+      decode_tiled(networks_->decoder, latents.to(placement().device), config(), networks_->window, control);
+  if (!config().oscillators.mean.empty()) audio += play_oscillators(latents, config());
+  return audio;
 }
 
 Vae::Posterior Vae::encode(const at::Tensor& audio, const Control& control) const {

@@ -122,4 +122,9 @@ TEST("config: the VAE's frame is the product of its ratios") {
   std::string uneven = "{" + kVae + "}";
   uneven.replace(uneven.find("[1, 2, 4]"), 9, "[1, 2]");
   EXPECT_THROWS(vae(uneven), "differ in length");
+  EXPECT(vae("{" + kVae + "}").oscillators.mean.empty());
+  const VaeConfig playing = vae("{" + kVae + R"(, "oscillators": {"mean": [-2, -3.5], "deviation": [1, 2]}})");
+  EXPECT((playing.oscillators.mean == std::vector<double>{-2, -3.5}));
+  EXPECT_THROWS(vae("{" + kVae + R"(, "oscillators": {"mean": [-2], "deviation": [1, 2]}})"),
+                "oscillators has other than one mean");
 }

@@ -4,11 +4,13 @@
 #include <c10/core/InferenceMode.h>
 
 #include <atomic>
+#include <cmath>
 #include <string>
 
 #include "core/checkpoint/checkpoint.h"
 #include "core/runtime/error.h"
 #include "core/vae/networks.h"
+#include "core/vae/oscillators.h"
 #include "kernels/cpu.h"
 #include "test/tiny_vae.h"
 
@@ -175,4 +177,30 @@ TEST("vae: wrong shapes and damaged checkpoints are named") {
   config.replace(config.find(key), key.size() + 1, key + "6");
   write_file(directory + "/config.json", config);
   EXPECT_THROWS(Vae::load(directory, {at::kCPU, at::kFloat}, Control()), "decoder.conv1");
+}
+
+TEST("vae: oscillators play their semitones beside the decoder, from the first sample to the last") {
+  constexpr int64_t kFrames = 150, kHop = 1920;  // more than a tile
+  const std::string directory = write_tiny_vae(Spelling::kPlain), config = tiny_vae_config(4);
+  const Placement placement{at::kCPU, at::kFloat};
+  const Vae plain = Vae::load(directory, placement, Control());
+  write_file(directory + "/config.json", config.substr(0, config.size() - 1) +
+                                             R"(, "oscillators": {"mean": [-2, -3], "deviation": [1, 0.5]}})");
+  const Vae vae = Vae::load(directory, placement, Control());
+  at::Tensor latents = noise({2, 4, kFrames});
+  latents.narrow(1, 0, 2).copy_(at::tensor({0.5f, -1.0f}).view({1, 2, 1}).expand({2, 2, kFrames}));
+  const at::Tensor played = play_oscillators(latents, vae.config());
+  EXPECT((played.sizes() == at::IntArrayRef{2, 1, kFrames * kHop}));
+  EXPECT(at::equal(vae.decode(latents, Control()), plain.decode(latents, Control()) + played));
+
+  const at::Tensor time = at::arange(kFrames * kHop, at::kDouble) / 48000;
+  const auto wave = [&](double hertz, double turns) { return ((time * hertz + turns) * (2 * M_PI)).cos(); };
+  const at::Tensor expected = std::exp(-1.5) * wave(41.20344461, 0) + std::exp(-3.5) * wave(43.65352893, 0.6180339887);
+  EXPECT((played - expected.to(at::kFloat)).abs().max().item<double>() < 1e-3);
+
+  latents[0][0][75] = 1.5;  // a louder frame is heard from the middle of the one before to that of the one after
+  const at::Tensor change = (play_oscillators(latents, vae.config()) - played)[0][0];
+  EXPECT(change.narrow(0, 75 * kHop, kHop).abs().max().item<double>() > 0.2);
+  EXPECT(!change.narrow(0, 0, 74 * kHop + kHop / 2).any().item<bool>());
+  EXPECT(!change.narrow(0, 76 * kHop + kHop / 2, kHop).any().item<bool>());
 }

@@ -4,11 +4,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from facts import FRAMES_PER_SECOND
-from latent_space import Parts
 from transformer import Encoder
 
-SURROUNDINGS = 3  # frames
-QUIETEST = 0.1    # latents have deviation 1
 DEVIATION, SPREAD_WEIGHT = 0.7, 0.1
 
 
@@ -99,7 +96,7 @@ class TokenizerStage(AudioTokenizer):
         silence = self.silence
         latents = torch.stack([crop(draw.choice(self.data.pieces.train)) for _ in range(self.batch)]).to(silence)
         quantized, _, before_rounding = self.tokenizer(latents, silence)
-        error = F.mse_loss(self.detokenizer(quantized).float(), amplitudes(latents))
+        error = F.mse_loss(self.detokenizer(quantized).float(), latents)
         spread = spread_error(before_rounding)
         return error + SPREAD_WEIGHT * spread, {"error": error, "spread": spread}
 
@@ -109,21 +106,11 @@ class TokenizerStage(AudioTokenizer):
         for piece in self.data.pieces.held_out:
             latents = self.data.latents_of(piece)[None].to(silence)
             quantized, indices, _ = self.tokenizer(latents, silence)
-            wanted = amplitudes(latents)
-            errors.append((self.detokenizer(quantized)[:, :latents.shape[1]] - wanted).flatten())
-            values.append(wanted.flatten())
+            errors.append((self.detokenizer(quantized)[:, :latents.shape[1]] - latents).flatten())
+            values.append(latents.flatten())
             codes.append(indices.flatten())
         return {"error": torch.cat(errors).square().mean(), "variance": torch.cat(values).var(),
                 "codes": len(torch.cat(codes).unique())}
-
-
-def amplitudes(latents):
-    """What hints are to say of latents [B, T, C]: clock and structure, and of every wave the log amplitude around every
-    frame. The signs of waves turn with the phase; a code of 200 ms that has to guess them says 0."""
-    waves = Parts.of(latents.shape[2]).waves
-    energy = F.avg_pool1d(latents[..., :waves].square().transpose(1, 2), SURROUNDINGS, 1, SURROUNDINGS // 2,
-                          count_include_pad=False)
-    return torch.cat([(energy.transpose(1, 2).sqrt() + QUIETEST).log(), latents[..., waves:]], 2)
 
 
 def spread_error(before_rounding):

@@ -75,6 +75,11 @@ class Data:
     def config(self, part=""):
         return self.json(f"model/{part}/config.json" if part else "model/config.json")
 
+    def vae_config(self):
+        """The autoencoder's config with what its oscillators need: means and deviations of the latents that they play."""
+        oscillators = {name: self.measured[f"low_{name}s"].tolist() for name in ("mean", "deviation")}
+        return {**self.config("vae"), "oscillators": oscillators}
+
     def words(self):
         """Pieces that were composed and described but not rendered."""
         return read_pieces(self.files["words.jsonl"], f"{self.path}, words.jsonl")
@@ -122,11 +127,12 @@ def pad_ids(rows):
 
 
 class Draw(random.Random):
-    """The random choices of one step. Seed and step alone decide them, on any device: a resumed run goes on as an
-    uninterrupted one would."""
+    """The random choices of one step, and how much of the run's steps or minutes are used up, 0 .. 1. Seed and step alone decide
+    the choices, on any device: a resumed run goes on as an uninterrupted one would."""
 
-    def __init__(self, seed, step):
+    def __init__(self, seed, step, progress=0.0):
         super().__init__(f"{seed}/{step}")
+        self.progress = progress
         self.generator = torch.Generator().manual_seed(self.getrandbits(62))
 
     def normal(self, shape):

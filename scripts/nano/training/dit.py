@@ -13,8 +13,11 @@ TURBO_STEPS, TURBO_SHIFT = 8, 3.0
 
 def turbo_schedule():
     """The flow times that turbo models run, from 1 down; after the last comes 0."""
-    times = [1 - step / TURBO_STEPS for step in range(TURBO_STEPS)]
-    return [TURBO_SHIFT * u / (1 + (TURBO_SHIFT - 1) * u) for u in times]
+    return [shifted(1 - step / TURBO_STEPS) for step in range(TURBO_STEPS)]
+
+
+def shifted(time):
+    return TURBO_SHIFT * time / (1 + (TURBO_SHIFT - 1) * time)
 
 
 class TimeEmbedding(nn.Module):

@@ -1,8 +1,7 @@
 """First weights of an encoder: they say what the latent space says as well as it can be said without learning by
-gradients. The waves go through a cascade of lapped transforms and are exact. The units of the last two blocks square
-the sine of every band at three frequencies 12 dB apart: where one no longer grows with the level, the next still does,
-and their sum is about a logarithm. From such sums the last convolutions tell the structure, with the weights of least
-squares."""
+gradients. Audio goes through a cascade of lapped transforms, an exact one. The units of the last two blocks square the sine
+of every band at three frequencies 12 dB apart: where one no longer grows with the level, the next still does, and their sum
+is about a logarithm. From such sums the last convolutions tell the latents, with the weights of least squares."""
 import math
 
 import torch
@@ -18,7 +17,7 @@ PITCH_FREQUENCY = 1.2
 STRAIGHT_GAIN, NO_GAIN = 0.01, 1e-9  # of a snake that is nearly straight, or straight
 SMALLEST_DEVIATION, RIDGE = 1e-4, 1e-4
 SPREAD = -3         # of the posterior: softplus of it is 0.05
-LOWEST_PITCH = 100  # Hz
+LOWEST_PITCH = 40   # Hz
 EDGE_FRAMES = 3     # windows of the space reach beyond the crop there
 
 
@@ -64,8 +63,7 @@ def begin_encoder(encoder, config, space, audio):
     if len(strides) != EXACT_BLOCKS + 2:
         raise ValueError(f"an encoder begins with four blocks, not {len(strides)}")
     write_exact_blocks(encoder, config, space)
-    parts, structure = space.parts, space.parts.timbre + space.parts.pitches
-    wanted = space(audio)[:, parts.structure]
+    wanted, latents = space(audio)[:, space.parts.heard], len(space.parts.heard)
     heard = exact_bands(config)
     bands = lapped_transform(audio, lapped_filters(exact_strides(config), heard), exact_strides(config))
     bands = bands / space.measured["bands"][:, None]
@@ -87,33 +85,29 @@ def begin_encoder(encoder, config, space, audio):
     set_convolution(block.conv1, weight)
     signal = F.conv1d(signal, weight, **size)
 
-    # The last block: waves, a first guess of the structure from all loudnesses, still narrower bands for pitches.
+    # The last block: a first guess of the latents from all loudnesses, and still narrower bands for pitches.
     block, stride, out = encoder.block[-1], strides[-1], channels[-1]
     write_units(block, narrower)
     signal[:, narrower:2 * narrower] += loudness(signal[:, :narrower])
     size = {"stride": stride, "padding": (stride + 1) // 2}
     weight, bias = torch.zeros(out, signal.shape[1], 2 * stride), torch.zeros(out)
-    straight = parts.waves + structure
-    own = lapped_matrix(narrower, range(parts.waves), stride) * levels[:, None]
-    weight[:parts.waves, :narrower] = own / space.measured["waves"][:, None, None]
     fit, fit_bias = least_squares(signal[:, narrower:], 2 * stride, **size, targets=wanted)
-    weight[parts.waves:straight, narrower:], bias[parts.waves:straight] = fit, fit_bias
+    weight[:latents, narrower:], bias[:latents] = fit, fit_bias
     available = narrower * stride
     lowest = min(round(LOWEST_PITCH * 2 * space.hop / config["sampling_rate"]), available - 1)
-    pitches = lapped_matrix(narrower, range(lowest, min(available, lowest + out - straight)), stride) * levels[:, None]
+    pitches = lapped_matrix(narrower, range(lowest, min(available, lowest + out - latents)), stride) * levels[:, None]
     scale = deviations(F.conv1d(signal[:, :narrower], pitches, **size))
-    weight[straight:straight + len(pitches), :narrower] = LINEAR * pitches / scale[:, None, None]
+    weight[latents:latents + len(pitches), :narrower] = LINEAR * pitches / scale[:, None, None]
     set_convolution(block.conv1, weight, bias)
     signal = F.conv1d(signal, weight, bias, **size)
 
-    # The last snake and convolution: the waves as they are, the structure from its guess and the narrowest bands.
+    # The last snake and convolution: the latents from their guess and the narrowest bands.
     set_snake(encoder.snake1, 1, STRAIGHT_GAIN)
-    encoder.snake1.alpha[:, straight:] = math.log(PITCH_FREQUENCY / LINEAR)
-    encoder.snake1.beta[:, straight:] = 0
+    encoder.snake1.alpha[:, latents:] = math.log(PITCH_FREQUENCY / LINEAR)
+    encoder.snake1.beta[:, latents:] = 0
     fit, fit_bias = least_squares(encoder.snake1.cpu()(signal), 3, 1, 1, wanted)
     weight, bias = torch.zeros(config["encoder_hidden_size"], out, 3), torch.zeros(config["encoder_hidden_size"])
-    weight[:parts.waves, :parts.waves, 1] = torch.eye(parts.waves)
-    weight[parts.structure], bias[parts.structure] = fit, fit_bias
+    weight[space.parts.heard], bias[space.parts.heard] = fit, fit_bias
     bias[config["decoder_input_channels"]:] = SPREAD
     set_convolution(encoder.conv2, weight, bias)
 

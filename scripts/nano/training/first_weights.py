@@ -52,10 +52,10 @@ def initialise(module, seed):
 
 
 @torch.no_grad()
-def begin_decoder(decoder, config, wave_deviations):
-    """Makes the transposed convolutions the inverse of the lapped transform, of middle and side. Low tones sound from the
-    first step; the residual units learn the rest. Those at the sampling rate, which cost most, are given zeros: they
-    are skipped and never learn. So are the columns of the clock."""
+def begin_decoder(decoder, config):
+    """Makes the transposed convolutions the inverse of a lapped transform of middle and side, so that channels are bands from
+    the first step; the residual units learn what sounds in them. Those at the sampling rate, which cost most, are given
+    zeros: they are skipped and never learn. So are the columns of the clock."""
     def set_convolution(layer, weight):
         """What the transform leaves at zero gets small random values, so that training can use it."""
         scale = UNUSED / math.sqrt(weight[0].numel())
@@ -68,10 +68,6 @@ def begin_decoder(decoder, config, wave_deviations):
         middle = int(MIDDLE_SHARE * width)
         bands.append(tuple(min(ratio * before, room) for before, room in zip(bands[-1], (middle, width - middle))))
 
-    first = torch.zeros(channels[-1], config["decoder_input_channels"], 7)
-    for wave in range(min(len(wave_deviations), bands[-1][0])):
-        first[wave, wave, 3] = wave_deviations[wave]
-    set_convolution(decoder.conv1, first)
     parts = Parts.of(config["decoder_input_channels"])
     decoder.conv1.weight[:, parts.beat_slice] = 0
     for level, block in zip(reversed(range(len(ratios))), decoder.block):

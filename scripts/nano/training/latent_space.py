@@ -1,9 +1,9 @@
 """What latents are to say of audio, exactly. It is not learnt: the encoder learns to say it, the decoder to play it, and
 all other models learn from it. Only scales and the components of timbre are measured of the data set.
 
-The channels are, in this order: waves, the low tones themselves as coefficients of a lapped transform, whose signs no
-words can tell; the clock of beats (facts.py); and the structure, what sounds and not how its waves run: timbre, principal
-components of log-mel spectra, and how loud each of the twelve pitch classes is beside the others."""
+The channels are, in this order: lows, how loud every semitone of the low band is, which oscillators play (semitones.py); the
+clock of beats (facts.py); timbre, principal components of log-mel spectra; and how loud each of the twelve pitch classes is
+beside the others."""
 import math
 from collections import namedtuple
 
@@ -11,11 +11,12 @@ import torch
 import torch.nn.functional as F
 
 from lapped_transform import lapped_filters, lapped_transform
+from semitones import MOST, Semitones
 from spectra import energies_around, mel_filters
 
 EXACT_BLOCKS = 2  # of the encoder, that stay a lapped transform of the middle; the others learn
 MEASURED_PIECES, MEASURED_FRAMES = 140, 250
-SMALLEST_WAVE, SMALLEST_BAND = 0.05, 1e-4  # deviations
+SMALLEST_LOW, SMALLEST_BAND = 0.05, 1e-4  # deviations
 
 MEL_BANDS, MELS_PER_FRAME, MEL_WINDOW, MEL_RANGE = 80, 4, 2048, (250, 16000)
 MEL_ROWS = MEL_BANDS * MELS_PER_FRAME
@@ -29,18 +30,18 @@ QUIETEST_PITCH, PITCH_CENTRE = 1e-7, -4.2      # energy; mean over 1400 s of the
 PITCH_SCALE, LOUDNESS_KEPT = 2.2, 0.2
 
 
-class Parts(namedtuple("Parts", "waves beats timbre pitches")):
-    """How many channels are what: structure is half of them, beats a sixteenth, up to 40 and 4."""
+class Parts(namedtuple("Parts", "lows beats timbre pitches")):
+    """How many channels are what: of 98, 42, 4, 40 and 12; of fewer, in such proportions, and pitch classes last."""
 
     @staticmethod
     def of(channels):
-        beats, structure = min(4, channels // 16), min(28 + PITCH_CLASSES, channels // 2)
-        timbre = min(28, structure)
-        return Parts(channels - beats - structure, beats, timbre, structure - timbre)
+        lows, beats = min(MOST, round(channels * 3 / 7)), min(4, channels // 16)
+        timbre = min(40, channels - lows - beats)
+        return Parts(lows, beats, timbre, min(PITCH_CLASSES, channels - lows - beats - timbre))
 
     @property
     def slices(self):
-        """Of waves, beats, timbre, pitches."""
+        """Of lows, beats, timbre, pitches."""
         ends = torch.tensor(self).cumsum(0).tolist()
         return [slice(end - count, end) for end, count in zip(ends, self)]
 
@@ -49,8 +50,9 @@ class Parts(namedtuple("Parts", "waves beats timbre pitches")):
         return self.slices[1]
 
     @property
-    def structure(self):
-        return slice(self.waves + self.beats, sum(self))
+    def heard(self):
+        """Channels that audio tells: all but the clock."""
+        return [*range(self.lows), *range(self.lows + self.beats, sum(self))]
 
 
 def hop_of(config):
@@ -108,42 +110,41 @@ class PitchClasses:
 
 
 class LatentSpace:
-    """`measured` are the deviations of the lapped transform's coefficients that are the waves, [waves], and of the bands
-    that the encoder's exact blocks give, [bands], and mean and principal components of timbre."""
+    """`measured` are means and deviations of the semitones' log amplitudes, [lows], deviations of the bands that the encoder's
+    exact blocks give, [bands], and mean and principal components of timbre."""
 
     def __init__(self, config, measured):
-        self.config, self.measured, self.hop = config, measured, hop_of(config)
+        self.measured, self.hop = measured, hop_of(config)
         self.parts = Parts.of(config["decoder_input_channels"])
-        self.wave_filters = lapped_filters(config["downsampling_ratios"], self.parts.waves)
+        self.semitones = Semitones(self.parts.lows, self.hop, config["sampling_rate"])
         self.log_mel, self.pitch_classes = LogMel(config), PitchClasses(config)
 
     @staticmethod
     def measure(config, read, pieces):
         """From the middle of pieces of all kinds; `read` gives a piece's samples [samples, 2] of 16 bits."""
-        count = min(MEASURED_PIECES, len(pieces))
-        parts, strides = Parts.of(config["decoder_input_channels"]), exact_strides(config)
-        wave_filters = lapped_filters(config["downsampling_ratios"], parts.waves)
-        band_filters, log_mel = lapped_filters(strides, exact_bands(config)), LogMel(config)
-        waves, bands, spectra = [], [], []
+        count, parts = min(MEASURED_PIECES, len(pieces)), Parts.of(config["decoder_input_channels"])
+        semitones = Semitones(parts.lows, hop_of(config), config["sampling_rate"])
+        strides, log_mel = exact_strides(config), LogMel(config)
+        band_filters = lapped_filters(strides, exact_bands(config))
+        lows, bands, spectra = [], [], []
         for index in range(count):
             piece = pieces[index * len(pieces) // count]
             audio, samples = read(piece), MEASURED_FRAMES * hop_of(config)
             first = max(0, (len(audio) - samples) // 2)
             crop = F.pad(audio[first:first + samples].T / 32768, (0, max(0, samples - len(audio))))[None]
-            waves.append(lapped_transform(crop, wave_filters, config["downsampling_ratios"])[0])
+            lows.append(semitones(crop.mean(1))[0])
             bands.append(lapped_transform(crop, band_filters, strides)[0])
             spectra.append(log_mel(crop.mean(1))[0].T)
         mean, components = timbre_components(torch.cat(spectra), parts.timbre)
-        return LatentSpace(config, {"waves": torch.cat(waves, 1).std(1) + SMALLEST_WAVE,
+        lows = torch.cat(lows, 1)
+        return LatentSpace(config, {"low_means": lows.mean(1), "low_deviations": lows.std(1) + SMALLEST_LOW,
                                     "bands": torch.cat(bands, 1).std(1) + SMALLEST_BAND,
                                     "timbre_mean": mean, "timbre_components": components.contiguous()})
 
     def __call__(self, audio):
         """Audio [B, 2, frames hop] -> [B, C, frames] on the CPU; the clock's channels are 0."""
-        middle = audio.mean(1)
-        waves = lapped_transform(audio, self.wave_filters, self.config["downsampling_ratios"])
-        waves = waves / self.measured["waves"][:, None]
-        beats = torch.zeros(len(audio), self.parts.beats, waves.shape[2])
-        spectra = self.log_mel(middle) - self.measured["timbre_mean"][:, None]
-        timbre = self.measured["timbre_components"] @ spectra
-        return torch.cat([waves, beats, timbre, self.pitch_classes(middle)[:, :self.parts.pitches]], 1)
+        middle, measured = audio.mean(1), self.measured
+        lows = (self.semitones(middle) - measured["low_means"][:, None]) / measured["low_deviations"][:, None]
+        beats = torch.zeros(len(audio), self.parts.beats, lows.shape[2])
+        timbre = measured["timbre_components"] @ (self.log_mel(middle) - measured["timbre_mean"][:, None])
+        return torch.cat([lows, beats, timbre, self.pitch_classes(middle)[:, :self.parts.pitches]], 1)

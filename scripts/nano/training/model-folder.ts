@@ -49,7 +49,7 @@ interface TransformerSize {
 /** The VAE has 4 million weights, 8 MB in bfloat16; the silent units at 48 kHz are among them. */
 const nano: ModelSize = {
   vae: {
-    latentChannels: 80,
+    latentChannels: 98,
     decoderChannels: 96,
     downsamplingRatios: [10, 8, 6, 4],
     channelMultiples: [1, 1, 1, 1],

@@ -1,7 +1,11 @@
 """The autoencoder's two halves, with the names that their weights have in a checkpoint."""
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import nn
+
+from semitones import play
 
 DILATIONS = (1, 3, 9)
 
@@ -105,10 +109,12 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Latents [B, C, frames] -> audio [B, 2, samples]."""
+    """Latents [B, C, frames] -> audio [B, 2, samples]: what the network makes, and where the config has `oscillators`, what
+    they play of the first channels."""
 
     def __init__(self, config):
         super().__init__()
+        self.config = config
         base, ratios = config["decoder_channels"], config["downsampling_ratios"]
         channels = widths(base, config)
         self.conv1 = nn.Conv1d(config["decoder_input_channels"], channels[-1], 7, padding=3)
@@ -122,4 +128,11 @@ class Decoder(nn.Module):
         for block in self.block:
             x = block(x)
         with torch.autocast(x.device.type, enabled=False):  # bfloat16 would round small differences of waveforms away
-            return F.conv1d(self.snake1(x).float(), self.conv2.weight, padding=3)
+            audio = F.conv1d(self.snake1(x).float(), self.conv2.weight, padding=3)
+            return audio if "oscillators" not in self.config else audio + self.oscillators(latents.float())[:, None]
+
+    def oscillators(self, latents):
+        own = self.config["oscillators"]
+        mean, deviation = (torch.tensor(own[name], device=latents.device)[:, None] for name in ("mean", "deviation"))
+        lows = mean + deviation * latents[:, :len(mean)]
+        return play(lows, math.prod(self.config["downsampling_ratios"]), self.config["sampling_rate"])

@@ -7,7 +7,7 @@ import torch
 from data import save
 
 BETAS, WEIGHT_DECAY, LARGEST_NORM = (0.9, 0.99), 0.01, 1.0
-MOMENTUM, ITERATIONS, COEFFICIENTS = 0.95, 5, (3.4445, -4.7750, 2.0315)
+MOMENTUM, ITERATIONS, COEFFICIENTS = 0.95, 3, (3.4445, -4.7750, 2.0315)
 ROOT_MEAN_SQUARE = 0.2  # of a step, as AdamW's steps have it (Liu et al., 2025), so that both share a learning rate
 
 

@@ -8,8 +8,7 @@ FLOOR = 1e-5         # -100 dB
 LINEAR_FLOOR = 1e-4  # a single bin below it has steep gradients that nobody hears
 POOLED = 4           # hops whose level is compared
 PATCH, PATCH_HOP = 8, 4  # rows and hops whose texture is compared
-TEXTURE_WEIGHT, WAVEFORM_WEIGHT = 12, 10
-LOW, LOW_HOP = 64, 16    # samples averaged: silent from 750 Hz on, where latents tell no phase
+TEXTURE_WEIGHT = 12
 
 
 def mel_filters(sample_rate, window, bands, lowest=0.0, highest=None):
@@ -98,8 +97,7 @@ class ReconstructionError:
         distances = [self.distance(self.resolutions[1], side(made), side(real))]
         distances += [self.distance(spectrum, made.mean(1), real.mean(1)) for spectrum in self.resolutions]
         spectral = sum(distances) / len(distances)
-        waveform = F.avg_pool1d(made - real, LOW, LOW_HOP).abs().mean()
-        return spectral + WAVEFORM_WEIGHT * waveform, {"spectral": spectral, "waveform": waveform}
+        return spectral, {"spectral": spectral}
 
     def log_mel(self, made, real):
         """Mean distance of natural-log mel spectra, 80 bands."""
@@ -108,13 +106,11 @@ class ReconstructionError:
     def measure(self, crops, reconstruct, draw):
         """logMel: the distance of what `reconstruct` makes of crop number i; whiteNoise: that of noise as loud as the
         music; ratio: the one over the other."""
-        distance = floor = difference = 0.0
+        distance = floor = 0.0
         for index, crop in enumerate(crops):
             made = reconstruct(index)
             audio = crop[None].to(made.device)
             noise = draw.normal(audio.shape).to(made.device) * audio.square().mean().sqrt()
             distance += float(self.log_mel(made, audio))
             floor += float(self.log_mel(noise, audio))
-            difference += float((made - audio).abs().mean())
-        return {"logMel": distance / len(crops), "whiteNoise": floor / len(crops), "ratio": distance / floor,
-                "waveform": difference / len(crops)}
+        return {"logMel": distance / len(crops), "whiteNoise": floor / len(crops), "ratio": distance / floor}

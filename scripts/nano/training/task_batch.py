@@ -13,7 +13,7 @@ STEM_WEIGHT = 3                         # pieces with stems are few, and hold as
 TRACK_SHARE = 0.7                       # of their items: tasks on tracks
 COVER_SHARE, REPAINT_SHARE = 0.25, 0.10  # of the others; the rest is text2music
 TIMBRE_SHARE = 0.25                     # of items with a reference
-AUTO_MASK_SHARE, BARE_TEXT_SHARE = 0.3, 0.15
+AUTO_MASK_SHARE, BARE_TEXT_SHARE = 0.3, 0.4
 FEWEST_FRAMES = 128                     # as the engine's
 LENGTH_NEIGHBOURS = 4
 

@@ -54,7 +54,7 @@ def parse_options(arguments):
     add("--steps", type=int, help="of every stage in all, resumed ones included")
     add("--compile", action="store_true", help="torch.compile the networks: slow to begin, worth it on a GPU")
     add("--batch", type=int, help="items of a step, in place of the recipe's")
-    add("--average-decay", type=float, default=0.999, help="of the moving average of the weights")
+    add("--average-decay", type=float, default=0.9998, help="of the moving average of the weights")
     add("--save-minutes", type=positive, default=3, help="between two saved states")
     add("--log-steps", type=int, default=20)
     add("--measure-steps", type=int, default=500, help="between two measurements on held-out pieces")
@@ -135,8 +135,9 @@ def train(data, options, report):
         minutes = (time.monotonic() - start) / 60
         if options.minutes and minutes >= options.minutes:
             break
+        progress = minutes / options.minutes if options.minutes else state.step / options.steps
         with autocast(options):
-            loss, parts = module.loss(Draw(options.seed, state.step))
+            loss, parts = module.loss(Draw(options.seed, state.step, progress))
         loss.backward()
         norm, is_applied = state.update(learning_rate(options, state.step, minutes), options.average_decay)
         for name, value in {"loss": loss, **parts, "gradientNorm": norm, "skipped": not is_applied}.items():

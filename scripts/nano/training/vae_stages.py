@@ -14,9 +14,7 @@ from spectra import ReconstructionError
 
 HELD_OUT_CROPS = {"encoder": 32, "decoder": 24}
 FIRST_CROPS, FEWEST_FRAMES = 400, 8
-# Deviation of the noise on waves, of about unit scale, and on the structure: up to what a DiT's errors are there. The
-# decoder then asks the structure, which a DiT draws better, what of the waves to believe.
-MOST_BLUR, STRUCTURE_BLUR = 0.6, 0.3
+MOST_BLUR = 0.3    # deviation of the noise on latents, up to what a DiT's errors are
 STEM_SHARE = 0.35  # of crops of pieces that have stems
 
 
@@ -63,7 +61,7 @@ class EncoderStage(nn.Module):
         return error, {"error": error}
 
     def measure(self):
-        """On held-out pieces: errors of waves, timbre and pitches as shares of their variance."""
+        """On held-out pieces: errors of lows, timbre and pitches as shares of their variance."""
         said, wanted = self.compare(self.held_out)
         error, figures = (said - wanted).square(), {}
         variance = (wanted - wanted.mean((0, 2), keepdim=True)).square()
@@ -78,7 +76,7 @@ class DecoderStage(nn.Module):
 
     def __init__(self, data, options):
         super().__init__()
-        self.config, self.batch, self.data = data.config("vae"), options.batch, data
+        self.config, self.batch, self.data = data.vae_config(), options.batch, data
         self.hop, self.pieces = hop_of(self.config), data.heard(data.pieces.train)
         self.frames = max(2, round(options.crop_seconds * self.config["sampling_rate"] / self.hop))
         self.parts = Parts.of(self.config["decoder_input_channels"])
@@ -86,7 +84,7 @@ class DecoderStage(nn.Module):
         self.decoder, self.discriminator = Decoder(self.config), Discriminator()
 
     def begin(self):
-        begin_decoder(self.decoder, self.config, self.data.measured["waves"])
+        begin_decoder(self.decoder, self.config)
 
     def crop(self, piece, track, first):
         """Latents [C, frames] and audio [2, samples]."""
@@ -105,9 +103,7 @@ class DecoderStage(nn.Module):
         crops = [any_crop(draw.choice(self.pieces)) for _ in range(self.batch)]
         sharp, real = (torch.stack(parts) for parts in zip(*crops))
         blur = torch.tensor([MOST_BLUR * draw.random() for _ in range(self.batch)])[:, None, None]
-        noise = blur * draw.normal(sharp.shape)
-        noise[:, self.parts.structure] *= STRUCTURE_BLUR / MOST_BLUR
-        blurred = sharp + noise
+        blurred = sharp + blur * draw.normal(sharp.shape)
         blurred[:, self.parts.beat_slice] = 0  # so that nothing ever reads the clock
         made, real = self.decoder(blurred.to(device)), real.to(device)
         error, parts = self.error(made, real)
@@ -115,7 +111,7 @@ class DecoderStage(nn.Module):
         return error + judged, {**parts, **judgements}
 
     def measure(self):
-        """logMel, whiteNoise, ratio and waveform of held-out pieces (spectra.py)."""
+        """logMel, whiteNoise and ratio of held-out pieces (spectra.py)."""
         middles = [self.crop(piece, MIX, (self.data.frames(piece) - self.frames) // 2)
                    for piece in self.data.heard(self.data.pieces.held_out)[:HELD_OUT_CROPS["decoder"]]]
         device = self.decoder.conv1.weight.device

@@ -10,6 +10,7 @@ from lapped_transform import lapped_filters, lapped_transform
 from latent_space import (EXACT_BLOCKS, MEL_BANDS, LatentSpace, LogMel, Parts, PitchClasses, exact_bands,
                           exact_strides, timbre_components)
 from oobleck import Decoder, Encoder
+from semitones import Semitones, play
 from tiny import HOP, hiss, tone, vae_config
 
 
@@ -77,30 +78,34 @@ class LatentSpaces(unittest.TestCase):
         self.assertLess(float((classes(2 * hiss(1, 50)) - classes(0.2 * hiss(1, 50))).max()), 2)
 
     def test_nothing_in_the_decoder_reads_the_clock(self):
-        config, parts = vae_config(80, 8), Parts.of(80)
-        self.assertEqual(parts, (36, 4, 28, 12))
+        config, parts = vae_config(98, 8), Parts.of(98)
+        self.assertEqual(parts, (42, 4, 40, 12))
         decoder = begun(Decoder, config)
-        begin_decoder(decoder, config, torch.ones(parts.waves))
-        waves, beats, timbre, pitches = (decoder.conv1.weight[:, channels] for channels in parts.slices)
+        begin_decoder(decoder, config)
+        lows, beats, timbre, pitches = (decoder.conv1.weight[:, channels] for channels in parts.slices)
         self.assertFalse(beats.any())
-        self.assertTrue(waves.any() and timbre.any() and pitches.any())
+        self.assertTrue(lows.any() and timbre.any() and pitches.any())
 
-    def test_an_autoencoder_that_has_learnt_nothing_gives_back_low_tones(self):
-        config = vae_config(40, 24)
-        space, encoder, decoder = space_of(config), begun(Encoder, config), begun(Decoder, config)
-        begin_encoder(encoder, config, space, hiss(4, 50))
-        begin_decoder(decoder, config, space.measured["waves"])
+    def test_semitones_are_told_apart_and_played_as_they_were(self):
+        semitones = Semitones(42, HOP, 48000)
+        for index in (0, 15, 33):  # E1, G2, C#4
+            hertz = 440 * 2 ** ((index - 41) / 12)
+            heard = semitones(tone(hertz, 50).mean(1))
+            self.assertAlmostEqual(float(heard[0, index, 25]), math.log(0.2), delta=0.1)
+            others = heard[0, [other for other in range(42) if abs(other - index) > 1], 25]
+            self.assertLess(float(others.max()), math.log(0.02))
+            made = play(heard, HOP, 48000)[0, 24000:72000]
+            spectrum = torch.fft.rfft(made).abs() / 24000  # a bin a hertz
+            self.assertAlmostEqual(int(spectrum.argmax()), hertz, delta=1)
+            self.assertAlmostEqual(float(made.square().mean()), 0.02, delta=0.004)
 
-        def kept(hertz):
-            """The share of a tone's energy that comes back as it was."""
-            audio = tone(hertz, 25)
-            latents = encoder(audio)[:, :40]
-            latents[:, space.parts.waves:] = 0
-            middle, error = audio[..., 16000:32000], (decoder(latents) - audio)[..., 16000:32000]
-            return 1 - float(error.square().mean() / middle.square().mean())
-
-        self.assertGreater(kept(110), 0.9)
-        self.assertLess(kept(700), 0.3)  # beyond 18 bins of 12.5 Hz
+    def test_oscillators_have_a_frames_level_in_its_middle(self):
+        levels = torch.tensor([0.1, 0.1, 0.4, 0.1])
+        made = play(levels.log()[None, None], HOP, 48000)[0]
+        self.assertEqual(made.shape, (4 * HOP,))
+        near = [float(made[frame * HOP + 300:frame * HOP + 1620].abs().max()) for frame in range(4)]
+        self.assertLess(near[0], 0.101)  # a period of E1 is 1165 samples
+        self.assertGreater(near[2], 0.2)
 
     def test_the_encoders_first_blocks_are_the_transform_that_its_training_begins_with(self):
         config = vae_config(48, 8)
@@ -113,18 +118,15 @@ class LatentSpaces(unittest.TestCase):
         # Beyond the edges filters differ.
         self.assertTrue(torch.allclose(whole[..., 3:9], from_bands[..., 3:9], 1e-3, 1e-4))
 
-    def test_an_encoder_that_has_learnt_nothing_says_the_waves_and_most_of_the_structure(self):
-        config = vae_config(48, 8)
+    def test_an_encoder_that_has_learnt_nothing_says_most_of_the_timbre(self):
+        config = vae_config(98, 8)
         space, encoder, audio = space_of(config), begun(Encoder, config), gained(48, 25)
         begin_encoder(encoder, config, space, audio[:32])
         inner = slice(EDGE_FRAMES, -EDGE_FRAMES)
-        said, wanted = encoder(audio[32:])[:, :48, inner], space(audio[32:])[..., inner]
+        said, wanted = encoder(audio[32:])[:, :98, inner], space(audio[32:])[..., inner]
 
-        def error(channels):
-            return float((said - wanted)[:, channels].square().mean() / wanted[:, channels].var())
-
-        self.assertLess(error(space.parts.slices[0]), 1e-3)
-        self.assertLess(error(space.parts.structure), 0.3)
+        timbre = space.parts.slices[2]
+        self.assertLess(float((said - wanted)[:, timbre].square().mean() / wanted[:, timbre].var()), 0.6)
 
     def test_an_encoder_of_other_than_four_blocks_cannot_begin(self):
         config = vae_config(48, 8)

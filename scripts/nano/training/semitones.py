@@ -1,0 +1,64 @@
+"""The low band as semitones: how loud each is around every latent frame, and the fixed oscillators that play them. What the
+waves of that band are, nothing can predict; what sounds, words and notes tell."""
+import math
+
+import torch
+import torch.nn.functional as F
+
+LOWEST_HERTZ, MOST = 440 * 2 ** (-41 / 12), 42  # E1 to A4
+CYCLES, LONGEST = 17, 0.25  # of a window that listens for one: to a whole tone apart, but no longer than seconds
+SHARPENINGS = 30
+QUIETEST = 3e-4             # amplitude: -70 dB
+GOLDEN = 0.6180339887498949  # turns between the phases of neighbours, so that they never start together
+
+
+def hertz_of(count):
+    return LOWEST_HERTZ * 2 ** (torch.arange(count, dtype=torch.double) / 12)
+
+
+class Semitones:
+    """Log amplitudes of middle [B, frames hop]: [B, count, frames]. Windows of a quarter of a second hear their neighbours
+    too; which amplitudes, none below 0, explain what all windows hear, a multiplicative update finds (Lee and Seung, 2001)."""
+
+    def __init__(self, count, hop, rate):
+        self.hop, hertz = hop, hertz_of(count)
+        lengths = [round(min(CYCLES / float(own), LONGEST) * rate) // 2 * 2 + 1 for own in hertz]
+        self.reach = max(lengths) // 2
+        time = torch.arange(-self.reach, self.reach + 1, dtype=torch.double) / rate
+        windows = torch.stack([F.pad(torch.hann_window(own + 2, False, dtype=torch.double)[1:-1],
+                                     (self.reach - own // 2,) * 2) for own in lengths])
+        waves = torch.exp(2j * math.pi * hertz[:, None] * time)
+        self.filters = (2 * windows / windows.sum(1, keepdim=True) * waves).to(torch.cfloat)
+        # Energy that a window hears of every semitone at amplitude 1.
+        self.heard = (self.filters @ (waves.conj() / 2).T.to(torch.cfloat)).abs().square()
+
+    def __call__(self, middle):
+        inside = F.pad(middle, (self.reach - self.hop // 2, self.reach + 1))
+        taps = inside.unfold(1, self.filters.shape[1], self.hop)[:, :middle.shape[1] // self.hop]
+        energy = ((taps @ self.filters.real.T).square() + (taps @ self.filters.imag.T).square()).mT
+        found, target = energy + QUIETEST**2, self.heard.T @ energy
+        for _ in range(SHARPENINGS):
+            found = found * target / (self.heard.T @ (self.heard @ found) + 1e-12)
+        return 0.5 * (found + QUIETEST**2).log()
+
+
+def play(log_amplitudes, hop, rate):
+    """[B, count, frames] -> [B, frames hop]: amplitudes run straight from the middle of one frame to that of the next. As in the
+    engine (native/core/vae/oscillators.cpp), a product of two matrices."""
+    amplitudes, device = log_amplitudes.exp(), log_amplitudes.device
+    count, frames = amplitudes.shape[1:]
+    turns = hertz_of(count)[:, None] / rate  # a sample
+    begins = (torch.arange(frames + 1) - 0.5) * hop
+    phase = 2 * math.pi * ((turns * begins + GOLDEN * torch.arange(count)[:, None]) % 1)
+    within = 2 * math.pi * turns * torch.arange(hop)
+    table = torch.cat([within.cos(), within.sin()]).float().to(device)  # [2 count, hop]
+    cos, sin = (part.float().to(device) for part in (phase.cos(), phase.sin()))
+
+    def spread(values):
+        """[B, count, frames + 1] at the phase of every stretch between middles -> [B, frames + 1, hop]."""
+        return torch.cat([values * cos, -values * sin], 1).mT @ table
+
+    edges = torch.cat([amplitudes[..., :1], amplitudes, amplitudes[..., -1:]], 2)
+    rise = torch.arange(hop, device=device) / hop
+    stretches = spread(edges[..., :-1]) + rise * spread(edges.diff(dim=2))
+    return stretches.flatten(1)[:, hop // 2:frames * hop + hop // 2]
