@@ -15,7 +15,6 @@
 #include "core/checkpoint/file_io.h"
 #include "core/checkpoint/gguf.h"
 #include "core/checkpoint/json.h"
-#include "core/checkpoint/parameters.h"
 #include "core/checkpoint/safetensors.h"
 #include "core/checkpoint/torch_file.h"
 #include "core/runtime/device.h"
@@ -65,8 +64,7 @@ struct Checkpoint::State {
     std::string stored_name;
   };
   std::string directory;
-  std::map<std::string, Entry> entries;    // by canonical name
-  std::shared_ptr<Parameters> parameters;  // instead of entries, of a model in training
+  std::map<std::string, Entry> entries;  // by canonical name
   std::mutex mutex;                      // guards used
   std::set<std::string> used;
 
@@ -170,14 +168,6 @@ Checkpoint Checkpoint::open(const std::string& directory) {
   return checkpoint;
 }
 
-Checkpoint Checkpoint::of(std::shared_ptr<Parameters> parameters) {
-  Checkpoint checkpoint;
-  checkpoint.state_ = std::make_shared<State>();
-  checkpoint.state_->directory = "weights in training";
-  checkpoint.state_->parameters = std::move(parameters);
-  return checkpoint;
-}
-
 const std::string& Checkpoint::directory() const { return state_->directory; }
 
 Weights Checkpoint::weights(const Placement& placement) const { return Weights(state_, placement, ""); }
@@ -231,7 +221,7 @@ Weights Weights::finer() const {
 }
 
 kernels::Matrix Weights::matrix(const std::string& name, int64_t outputs, int64_t depth) const {
-  if (placement_.weights == WeightForm::kStored && !state_->parameters) {
+  if (placement_.weights == WeightForm::kStored) {
     const auto [file, stored_name] = place(name);
     check_shape(name, file.shape(stored_name), {outputs, depth});
     const auto codes = file.codes(stored_name);
@@ -264,8 +254,7 @@ kernels::Matrix Weights::matrix_rows(const std::vector<std::string>& names, cons
 }
 
 bool Weights::has(const std::string& name) const {
-  const std::string full = prefix_ + name;
-  return state_->parameters ? state_->parameters->has(full) : state_->entries.count(full) != 0;
+  return state_->entries.count(prefix_ + name) != 0;
 }
 
 Weights::Place Weights::place(const std::string& name) const {
@@ -279,14 +268,11 @@ Weights::Place Weights::place(const std::string& name) const {
 }
 
 at::Tensor Weights::stored(const std::string& name) const {
-  const std::string full = prefix_ + name;
-  if (state_->parameters && state_->parameters->has(full)) return state_->parameters->leaves().at(full);
   const auto [file, stored_name] = place(name);
   return file.tensor(stored_name);
 }
 
 at::Tensor Weights::stored(const std::string& name, at::IntArrayRef shape) const {
-  if (state_->parameters) return state_->parameters->leaf(prefix_ + name, shape);
   const at::Tensor tensor = stored(name);
   check_shape(name, tensor.sizes(), shape);
   return tensor.view(shape);

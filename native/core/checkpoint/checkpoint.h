@@ -11,7 +11,6 @@
 
 namespace carillon {
 
-class Parameters;
 class TensorFile;
 class Weights;
 
@@ -36,8 +35,6 @@ class Checkpoint {
  public:
   /// Throws kBadCheckpoint: no weights there, a shard missing or damaged, an indexed tensor absent.
   static Checkpoint open(const std::string& directory);
-  /// Weights in training: every tensor asked for is one of `parameters`, or made from them by differentiable steps.
-  static Checkpoint of(std::shared_ptr<Parameters> parameters);
 
   const std::string& directory() const;
   Weights weights(const Placement& placement) const;

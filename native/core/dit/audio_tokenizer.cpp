@@ -28,11 +28,6 @@ at::Tensor Fsq::quantize(const at::Tensor& z) const {
   return (level * at::tensor(basis_, at::kLong).to(z.device())).sum(-1);
 }
 
-at::Tensor Fsq::straight_through(const at::Tensor& z) const {
-  const at::Tensor soft = bounded(z);
-  return soft + (values(quantize(z)) - soft).detach();
-}
-
 at::Tensor Fsq::values(const at::Tensor& indices) const {
   if (indices.numel() > 0) {
     const int64_t lowest = indices.min().item<int64_t>(), highest = indices.max().item<int64_t>();
@@ -76,9 +71,8 @@ AudioTokenizer::Tokens AudioTokenizer::tokenize(const at::Tensor& latents, const
   h = at::cat({special_token_.expand({batch * codes, 1, -1}), h}, 1);
   const at::Tensor pooled = pooler_(h).select(1, 0).reshape({batch, codes, -1});
 
-  const at::Tensor z = project_in_(pooled), indices = fsq_.quantize(z);
-  if (!z.requires_grad()) return {embed(indices), indices, z};
-  return {project_out_(fsq_.straight_through(z)).to(dtype_), indices, z};
+  const at::Tensor indices = fsq_.quantize(project_in_(pooled));
+  return {embed(indices), indices};
 }
 
 at::Tensor AudioTokenizer::embed(const at::Tensor& indices) const {

@@ -24,9 +24,6 @@ class Fsq {
 
   /// z [..., D] -> indices [...] int64.
   at::Tensor quantize(const at::Tensor& z) const;
-  /// The values of quantize(z) [..., D] float32 with a gradient: that of the soft clamp (a straight-through estimator,
-  /// Bengio et al., 2013), since rounding has none.
-  at::Tensor straight_through(const at::Tensor& z) const;
   /// indices [...] int64 -> values [..., D] float32. Throws kBadArgument for an index outside the codebook.
   at::Tensor values(const at::Tensor& indices) const;
 
@@ -47,12 +44,11 @@ class AudioTokenizer {
   static AudioTokenizer load(const Weights& model, const DitConfig& config);
 
   struct Tokens {
-    at::Tensor quantized;        // [B, N, E], the model's dtype
-    at::Tensor indices;          // [B, N] int64
-    at::Tensor before_rounding;  // [B, N, D] float32, what the quantiser gets
+    at::Tensor quantized;  // [B, N, E], the model's dtype
+    at::Tensor indices;    // [B, N] int64
   };
   /// latents [B, T, C], best in float32 -> N = ceil(T / frames per code) codes. A last group that is not full is
-  /// completed with the first frames of `silence` [1, F, C]. In training gradients pass the quantiser straight through.
+  /// completed with the first frames of `silence` [1, F, C].
   Tokens tokenize(const at::Tensor& latents, const at::Tensor& silence) const;
 
   /// Indices [B, N] int64 -> [B, N, E] in the model's dtype. Throws kBadArgument outside the codebook.

@@ -1,7 +1,6 @@
 #include "core/vae/convolution.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 
 #include <type_traits>
 #include <vector>
@@ -97,13 +96,6 @@ Convolution Convolution::load(const Weights& weights, const ConvolutionShape& sh
     if (shape.bias) convolution.bias_ = weights.get("bias", {shape.out});
   }
   return convolution;
-}
-
-Convolution Convolution::wide() const {
-  Convolution wide = *this;
-  wide.weight_ = weight_.to(at::kFloat);
-  if (bias_.defined()) wide.bias_ = bias_.to(at::kFloat);
-  return wide;
 }
 
 int64_t Convolution::output_length(int64_t length) const {
@@ -209,11 +201,7 @@ Convolution::Result Convolution::run_time_major(const Signal& x, const Then& the
 }
 
 at::Tensor Convolution::to_float(const Signal& x) const {
-  if (!time_major()) {
-    // Training reads small differences of the waveform, which bfloat16 would round away.
-    if (at::GradMode::is_enabled()) return wide().with_libtorch({x.data.to(at::kFloat), x.length});
-    return with_libtorch(x).to(at::kFloat);
-  }
+  if (!time_major()) return with_libtorch(x).to(at::kFloat);
   return panels_.defined() ? time_major_to_float<float>(x) : time_major_to_float<uint16_t>(x);
 }
 

@@ -77,7 +77,6 @@ class Convolution {
  private:
   bool time_major() const { return !weight_.defined(); }
   at::ScalarType time_major_dtype() const { return panels_.defined() ? at::kFloat : at::kBFloat16; }
-  Convolution wide() const;  // its weights in float32
   at::Tensor with_libtorch(const Signal& x) const;
   /// A dilated convolution that keeps the length, as a plain one over every dilation-th sample: x [B, in, T].
   at::Tensor by_phases(const at::Tensor& x) const;

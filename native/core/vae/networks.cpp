@@ -9,7 +9,6 @@
 #include "core/runtime/device.h"
 #include "core/runtime/error.h"
 #include "kernels/cpu.h"
-#include "kernels/snake.h"
 
 namespace carillon {
 
@@ -151,18 +150,8 @@ Signal Oobleck::enter(const at::Tensor& x, SignalPool& pool) const {
 }
 
 at::Tensor Oobleck::encode(const at::Tensor& audio, SignalPool& pool) const {
-  const Then then{.snake = &entry(blocks.front(), blocks.front().snake), .keep = true};
-  return encode_blocks(0, first(enter(audio, pool), then, pool), pool);
-}
-
-at::Tensor Oobleck::encode_from(size_t block, const at::Tensor& x, SignalPool& pool) const {
-  const Snake& snake = entry(blocks[block], blocks[block].snake);
-  const int64_t length = x.size(2);
-  return encode_blocks(block, {{x, length}, {kernels::snake(x, snake.frequency, snake.gain), length}}, pool);
-}
-
-at::Tensor Oobleck::encode_blocks(size_t first_block, Stream x, SignalPool& pool) const {
-  for (size_t i = first_block; i < blocks.size(); ++i) {
+  Stream x = first(enter(audio, pool), {.snake = &entry(blocks.front(), blocks.front().snake), .keep = true}, pool);
+  for (size_t i = 0; i < blocks.size(); ++i) {
     const bool is_last = i + 1 == blocks.size();
     const Snake& next = is_last ? last_snake : entry(blocks[i + 1], blocks[i + 1].snake);
     x = run_units(blocks[i], std::move(x), blocks[i].snake, /*keep=*/false, pool);

@@ -47,8 +47,6 @@ struct Oobleck {
 
   /// audio [B, audio_channels, samples] -> mean and scale stacked, float32 [B, 2 C, frames]. Time-major: B = 1.
   at::Tensor encode(const at::Tensor& audio, SignalPool& pool) const;
-  /// The same from what a block is given, [B, channels, T] of the network's dtype. Not time-major.
-  at::Tensor encode_from(size_t block, const at::Tensor& x, SignalPool& pool) const;
   /// latents [B, C, T] -> audio float32 [B, audio_channels, samples]. Time-major: B = 1.
   at::Tensor decode(const at::Tensor& latents, SignalPool& pool) const;
 
@@ -56,7 +54,6 @@ struct Oobleck {
 
  private:
   Signal enter(const at::Tensor& x, SignalPool& pool) const;
-  at::Tensor encode_blocks(size_t first_block, Convolution::Result x, SignalPool& pool) const;
 };
 
 /// Latent frames computed beside each tile and thrown away: at least as many as one frame reaches each way in the
