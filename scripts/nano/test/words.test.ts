@@ -14,6 +14,19 @@ describe("words for carillon-nano's pieces", () => {
     }
   });
 
+  it("says tempo and key in half of the captions, and drums that are not there", () => {
+    const captions = pieces.flatMap((piece) =>
+      describePiece(piece, 6).map(({ caption }) => ({ piece, caption })),
+    );
+    const stated = captions.filter(({ piece, caption }) => new RegExp(`\\b${piece.bpm}`).test(caption));
+    expect(stated.length / captions.length).to.be.within(0.35, 0.65);
+    const hasDrums = (piece: (typeof pieces)[number]): boolean =>
+      piece.parts.some(({ role }) => role === "drums");
+    const without = captions.filter(({ caption }) => /no drums/i.test(caption));
+    expect(without.length).to.be.above(20);
+    expect(without.filter(({ piece }) => hasDrums(piece))).to.deep.equal([]);
+  });
+
   it("asks for the same piece in different words, the same every time", () => {
     const [piece] = pieces;
     if (piece === undefined) throw new Error("no piece");

@@ -77,8 +77,46 @@ const forms: readonly Form[] = [
   },
 ];
 
+/** Of captions: those that say tempo or key, in the words that people have for them, whatever their form. */
+const statedShare = 0.5;
+/** Of captions of pieces that lack a part that most have: those that say so. */
+const negatedShare = 0.35;
+
 export function writeCaption(piece: Piece, genre: Genre, random: Random): string {
-  return random.weighted(forms).write(drawWords(piece, genre, random));
+  const words = drawWords(piece, genre, random);
+  const caption = random.weighted(forms).write(words);
+  const more = [
+    ...(random.chance(statedShare) && !caption.includes(words.key) ? [stated(piece, random)] : []),
+    ...(random.chance(negatedShare) ? absent(piece).slice(0, 1) : []),
+  ];
+  return caption.endsWith(".")
+    ? [caption, ...more.map(sentence)].join(" ")
+    : [caption, ...more].join(random.pick([", ", ", ", " - "]));
+}
+
+function stated({ bpm, key }: Piece, random: Random): string {
+  const tempo = random.pick([
+    `${bpm}bpm`,
+    `${bpm} bpm`,
+    `${bpm} BPM`,
+    `at ${bpm}`,
+    `tempo ${bpm}`,
+    `around ${bpm} beats per minute`,
+  ]);
+  const short = key.name.replace(" minor", "m").replace(" major", "");
+  const scale = random.pick([`in ${key.name}`, `key of ${key.name}`, `key ${short}`, key.name.toLowerCase()]);
+  return random.pick([tempo, scale, `${tempo}, ${scale}`, `${tempo} ${scale}`, `${scale}, ${tempo}`]);
+}
+
+/** Parts that a listener would expect and this piece does without. */
+function absent({ parts }: Piece): string[] {
+  const lacks = (role: string): boolean => !parts.some((part) => part.role === role);
+  const named: [string, string][] = [
+    ["drums", "no drums"],
+    ["lead", "no lead melody"],
+    ["bass", "no bass"],
+  ];
+  return named.filter(([role]) => lacks(role)).map(([, words]) => words);
 }
 
 function drawWords(piece: Piece, genre: Genre, random: Random): Words {

@@ -1,0 +1,176 @@
+/** More music for dancing: faster, darker or higher than house. */
+import type { Genre } from "./genre.js";
+
+export const drumAndBass: Genre = {
+  name: "drum and bass",
+  names: ["drum and bass", "jungle", "liquid drum and bass", "fast breakbeat music", "drum'n'bass"],
+  moods: ["frantic", "dark", "rolling", "urgent", "floating"],
+  scenes: ["for a late-night rave", "with chopped breakbeats", "for a chase", "over deep sub bass"],
+  minorShare: 0.8,
+  feel: { swingSteps: 1, swing: 0.04, timingSeconds: 0.002, touch: 6 },
+  progressions: {
+    major: {
+      verse: ["Imaj7 | Imaj7 | vi7 | vi7", "I | I | IV | IV"],
+      chorus: ["IVmaj7 | V | vi7 | V", "I | vi | IV | V"],
+      bridge: ["IV | IV | I | I"],
+    },
+    minor: {
+      verse: ["i7 | i7 | bVI | bVI", "i | i | iv | iv", "i7 | i7 | i7 | bVII"],
+      chorus: ["i | bVI | bIII | bVII", "bVI | bVII | i | i", "i7 | bVI | iv7 | bVII"],
+      bridge: ["iv7 | iv7 | bVI | bVII"],
+    },
+  },
+  styles: [
+    {
+      metre: "4/4",
+      weight: 1,
+      bpm: [164, 178],
+      drums: {
+        light: [
+          { kick: "X.........X.....", hat: "x.x.x.x.x.x.x.x." },
+          { kick: "X.........x.....", snare: "....X.......X...", ride: "x.x.x.x.x.x.x.x." },
+        ],
+        full: [
+          { kick: "X.........X.....", snare: "....X..o.o..X..o", hat: "x.x.x.x.x.x.x.x." },
+          { kick: "X.X.......X.....", snare: "....X..x.x..X...", ride: "X.x.X.x.X.x.X.x." },
+          { kick: "X..X......X..x..", snare: "....X..o.X..X.o.", hat: "xoxoxoxoxoxoxoxo" },
+          { kick: "X.....X...X.....", snare: "....X.....o.X..x", open: "..x...x...x...x." },
+          { kick: "X.x.......xX....", snare: "....X..x....o.X.", hat: "x.xxx.x.x.xxx.x." },
+        ],
+      },
+      bass: ["R---------R-----", "R-----R---O-R---", "R--R--..R--A----", "R-.R..R-.R..O-.."],
+      comp: ["X-------..X-----", "x--.....x--.....", "..X---..........", "X---------------"],
+      pulse: ["0.1.2.3.2.1.0.1.", "0...2...1...3..."],
+    },
+  ],
+  band: {
+    drums: ["electronicKit", "roomKit"],
+    bass: ["deepSynthBass", "synthBass"],
+    comp: ["electricPiano", "polySynth", "organ"],
+    pulse: ["squareLead", "celesta", "polySynth"],
+    pad: ["sweepPad", "glassPad", "warmPad"],
+    lead: ["sawLead", "squareLead", "flute"],
+  },
+  fill: ["snare", "snare", "kick", "snare"],
+  presence: { drums: 1, pulse: 0.4, pad: 0.8, lead: 0.5 },
+  melody: { density: 0.8, syncopation: 0.7, leap: 4 },
+};
+
+export const techno: Genre = {
+  name: "techno",
+  names: ["techno", "dark techno", "minimal techno", "warehouse techno", "industrial techno beat"],
+  moods: ["hypnotic", "dark", "relentless", "mechanical", "cold"],
+  scenes: ["for a warehouse", "for the hours before dawn", "with a pounding kick", "for machines"],
+  minorShare: 0.9,
+  feel: { swingSteps: 1, swing: 0.02, timingSeconds: 0, touch: 2 },
+  progressions: {
+    major: { verse: ["I | I | I | bVII"], chorus: ["I | I | IV | I"], bridge: ["IV | IV | IV | IV"] },
+    minor: {
+      verse: ["i | i | i | i", "i7 | i7 | i7 | bVII"],
+      chorus: ["i | i | bVI | bVI", "i | i | iv | i", "i | bVII | i | bVII"],
+      bridge: ["bVI | bVI | bVI | bVI", "iv | iv | iv | iv"],
+    },
+  },
+  styles: [
+    {
+      metre: "4/4",
+      weight: 1,
+      bpm: [124, 144],
+      drums: {
+        light: [
+          { kick: "X...X...X...X..." },
+          { kick: "X...X...X...X...", hat: "..x...x...x...x." },
+          { kick: "X...X...X...X...", rim: "...x..x....x..x." },
+        ],
+        full: [
+          {
+            kick: "X...X...X...X...",
+            open: "..X...X...X...X.",
+            hat: "xxoxxxoxxxoxxxox",
+            clap: "....X.......X...",
+          },
+          { kick: "X...X...X...X.x.", hat: "oxXxoxXxoxXxoxXx", rim: "..x..x....x..x.." },
+          {
+            kick: "X...X...X...X...",
+            ride: "..X...X...X...X.",
+            clap: "....x.......x..o",
+            lowTom: "......x......x..",
+          },
+        ],
+      },
+      bass: ["..R...R...R...R.", ".RRR.RRR.RRR.RRR", "R..R..R.R..R..R.", "..RR..RR..RR..RO"],
+      comp: ["...x..x....x..x.", "x.....x...x.....", "......X-......X-", "..x..x..x..x..x."],
+      pulse: ["0010020003001000", "0120120120120120", "0.0.1.0.0.2.0.1."],
+    },
+  ],
+  band: {
+    drums: ["analogKit", "electronicKit"],
+    bass: ["synthBass", "deepSynthBass"],
+    comp: ["polySynth", "squareLead", "organ"],
+    pulse: ["squareLead", "sawLead"],
+    pad: ["sweepPad", "warmPad"],
+    lead: ["squareLead", "sawLead"],
+  },
+  fill: ["snare", "clap", "lowTom", "snare"],
+  presence: { drums: 1, pulse: 0.8, pad: 0.4, lead: 0.25 },
+  melody: { density: 0.9, syncopation: 0.9, leap: 2 },
+};
+
+export const trance: Genre = {
+  name: "trance",
+  names: ["trance", "uplifting trance", "euphoric trance", "progressive trance", "trance music"],
+  moods: ["euphoric", "soaring", "uplifting", "dreamy", "bright"],
+  scenes: ["for a festival at sunrise", "with arpeggiated synths", "for running", "with a huge breakdown"],
+  minorShare: 0.75,
+  feel: { swingSteps: 1, swing: 0, timingSeconds: 0, touch: 3 },
+  progressions: {
+    major: {
+      verse: ["I | V | vi | IV", "vi | IV | I | V"],
+      chorus: ["IV | V | vi | I", "I | V | IV | V"],
+      bridge: ["IV | IV | V | V"],
+    },
+    minor: {
+      verse: ["i | bVI | bIII | bVII", "i | i | bVI | bVII"],
+      chorus: ["bVI | bVII | i | i", "i | bVII | bVI | bVII", "i | bVI | iv | bVII"],
+      bridge: ["bVI | bIII | iv | V", "iv | bVI | bVII | V"],
+    },
+  },
+  styles: [
+    {
+      metre: "4/4",
+      weight: 1,
+      bpm: [130, 142],
+      drums: {
+        light: [{ kick: "X...X...X...X..." }, { kick: "X...X...X...X...", open: "..x...x...x...x." }],
+        full: [
+          {
+            kick: "X...X...X...X...",
+            open: "..X...X...X...X.",
+            clap: "....X.......X...",
+            hat: "xoxoxoxoxoxoxoxo",
+          },
+          {
+            kick: "X...X...X...X...",
+            open: "..X...X...X...X.",
+            snare: "....X.......X...",
+            ride: "x.x.x.x.x.x.x.x.",
+          },
+        ],
+      },
+      bass: [".RRR.RRR.RRR.RRR", "..RR..RR..RR..RR", "..R...R...R...R."],
+      comp: ["X---------------", "x.x.x.x.x.x.x.x.", "X--X--X-X--X--X-"],
+      pulse: ["0123012301230123", "0213021302130213", "0132013201320132", "0121012101210121"],
+    },
+  ],
+  band: {
+    drums: ["electronicKit", "analogKit"],
+    bass: ["synthBass"],
+    comp: ["polySynth", "sawLead"],
+    pulse: ["sawLead", "squareLead", "polySynth"],
+    pad: ["sweepPad", "strings", "warmPad"],
+    lead: ["sawLead", "squareLead", "brightPiano"],
+  },
+  fill: ["snare", "snare", "snare", "clap"],
+  presence: { drums: 1, pulse: 0.95, pad: 0.8, lead: 0.75 },
+  melody: { density: 1, syncopation: 0.4, leap: 4 },
+};
