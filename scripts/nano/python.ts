@@ -1,20 +1,20 @@
-/** Runs this room's Python programs, each kind in a virtual environment of its own, made when it is first needed. */
+/** Runs this room's Python programs, each kind with packages of its own, installed when they are first needed. */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { provideLibtorch } from "../setup/libtorch.mjs";
 import { cacheRoot } from "../setup/run.mjs";
 
 const environments = {
   /** Several processes work at once, each on small arrays. */
-  eval: () => ({ OMP_NUM_THREADS: "1" }),
+  eval: () => ({ PYTHONPATH: packagesOf("eval"), OMP_NUM_THREADS: "1" }),
   /**
    * torch is the engine's own. Memory of one step serves the next: given back to the system in between, it would be
    * cleared page by page again, which takes as long as the step.
    */
   training: () => ({
-    PYTHONPATH: dirname(provideLibtorch().directory),
+    PYTHONPATH: [packagesOf("training"), dirname(provideLibtorch().directory)].join(delimiter),
     PYTHONWARNINGS: "ignore:Failed to initialize NumPy",
     MALLOC_MMAP_MAX_: "0",
     MALLOC_TRIM_THRESHOLD_: String(2 ** 31 - 1),
@@ -23,36 +23,38 @@ const environments = {
 };
 type PythonRoom = keyof typeof environments;
 
-/** The interpreter of a room, what its programs need in their environment, and where they lie. */
-export function pythonOf(room: PythonRoom): { python: string; env: NodeJS.ProcessEnv; directory: string } {
+/** What the programs of a room need in their environment, and where they lie. */
+export function pythonOf(room: PythonRoom): { env: NodeJS.ProcessEnv; directory: string } {
   const env = { ...process.env, ...environments[room](), PYTHONDONTWRITEBYTECODE: "1" };
-  return { python: interpreter(room), env, directory: fileURLToPath(new URL(room, import.meta.url)) };
+  return { env, directory: directoryOf(room) };
 }
 
 /** Runs `program` of `room`; its output goes to the terminal. */
 export function runPython(room: PythonRoom, program: string, programArguments: string[]): void {
-  const { python, env, directory } = pythonOf(room);
-  const words = [join(directory, program), ...programArguments];
-  const { status, error } = spawnSync(python, words, { stdio: "inherit", env });
-  if (error !== undefined) throw error;
-  if (status !== 0) throw new Error(`${program} ended with exit code ${status}`);
+  const { env, directory } = pythonOf(room);
+  python([join(directory, program), ...programArguments], env);
 }
 
-function interpreter(room: PythonRoom): string {
-  const directory = join(cacheRoot, "nano", room === "eval" ? "python" : `python-${room}`);
-  const python = join(directory, "bin", "python");
-  const mark = join(directory, "installed.txt");
-  const requirements = fileURLToPath(new URL(`${room}/requirements.txt`, import.meta.url));
+function directoryOf(room: string): string {
+  return fileURLToPath(new URL(room, import.meta.url));
+}
+
+/** The folder in the cache with what requirements.txt of the room asks for. */
+function packagesOf(room: string): string {
+  const requirements = join(directoryOf(room), "requirements.txt");
   const wanted = readFileSync(requirements, "utf8");
-  if (existsSync(mark) && readFileSync(mark, "utf8") === wanted) return python;
-  mkdirSync(directory, { recursive: true });
-  for (const [command, ...words] of [
-    ["python3", "-m", "venv", directory],
-    [python, "-m", "pip", "install", "--quiet", "--requirement", requirements],
-  ] as [string, ...string[]][]) {
-    const { status } = spawnSync(command, words, { stdio: "inherit" });
-    if (status !== 0) throw new Error(`${command} ${words.join(" ")} ended with exit code ${status}`);
-  }
+  const packages = join(cacheRoot, "nano", `packages-${room}`);
+  const mark = join(packages, "installed.txt");
+  if (existsSync(mark) && readFileSync(mark, "utf8") === wanted) return packages;
+  const quiet = ["--quiet", "--disable-pip-version-check", "--root-user-action", "ignore"];
+  const options = [...quiet, "--upgrade", "--target", packages];
+  python(["-m", "pip", "install", ...options, "--requirement", requirements], process.env);
   writeFileSync(mark, wanted);
-  return python;
+  return packages;
+}
+
+function python(words: string[], env: NodeJS.ProcessEnv): void {
+  const { status, error } = spawnSync("python3", words, { stdio: "inherit", env });
+  if (error !== undefined) throw error;
+  if (status !== 0) throw new Error(`python3 ${words.slice(0, 3).join(" ")} ended with exit code ${status}`);
 }

@@ -5,10 +5,10 @@ import { pythonOf } from "../python.js";
 describe("training in Python", () => {
   it("passes its own tests", function () {
     this.timeout(900_000);
-    const { python, env, directory } = pythonOf("training");
+    const { env, directory } = pythonOf("training");
     const discover = ["-m", "unittest", "discover", "--start-directory", "test"];
     expect(() =>
-      execFileSync(python, discover, { cwd: directory, env, stdio: ["ignore", "inherit", "inherit"] }),
+      execFileSync("python3", discover, { cwd: directory, env, stdio: ["ignore", "inherit", "inherit"] }),
     ).to.not.throw();
   });
 });
