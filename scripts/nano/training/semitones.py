@@ -33,9 +33,12 @@ class Semitones:
         self.heard = (self.filters @ (waves.conj() / 2).T.to(torch.cfloat)).abs().square()
 
     def __call__(self, middle):
-        inside = F.pad(middle, (self.reach - self.hop // 2, self.reach + 1))
-        taps = inside.unfold(1, self.filters.shape[1], self.hop)[:, :middle.shape[1] // self.hop]
-        energy = ((taps @ self.filters.real.T).square() + (taps @ self.filters.imag.T).square()).mT
+        def heard(item):  # one at a time: what the windows see is many times the audio
+            inside = F.pad(item, (self.reach - self.hop // 2, self.reach + 1))
+            taps = inside.unfold(0, self.filters.shape[1], self.hop)[:len(item) // self.hop]
+            return ((taps @ self.filters.real.T).square() + (taps @ self.filters.imag.T).square()).T
+
+        energy = torch.stack([heard(item) for item in middle])
         found, target = energy + QUIETEST**2, self.heard.T @ energy
         for _ in range(SHARPENINGS):
             found = found * target / (self.heard.T @ (self.heard @ found) + 1e-12)
