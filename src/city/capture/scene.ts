@@ -77,14 +77,21 @@ const ZONE_THINGS: readonly (Thing | null)[] = ZONES.map((zone): Thing | null =>
 /** The older block owns the ground where blocks overlap, so it is painted last. */
 function zoneWorks(city: City, frame: Frame): Work[] {
   const view = viewOf(frame);
-  return city
-    .zoneBlocks()
-    .filter(({ position }) => boxesTouch(squareAround(position, 0), view))
-    .reverse()
-    .map(({ position, angleRadians, rows, cells }): Work => {
-      const copied = cells.slice();
-      return () => zoneFillings({ position, angleRadians, rows, cells: copied });
-    });
+  const blocks = city.zoneBlocks().filter(({ position: { x, z } }) => {
+    return x >= view.minX && x <= view.maxX && z >= view.minZ && z <= view.maxZ;
+  });
+  // One copy of all cells, because tens of thousands of small ones take longer than the rest.
+  const copies = new Uint8Array(blocks.reduce((sum, { cells }) => sum + cells.length, 0));
+  let end = 0;
+  const works = blocks.map(({ position, angleRadians, rows, cells }): Work => {
+    const start = end;
+    copies.set(cells, start);
+    end += cells.length;
+    const { length } = cells;
+    return () =>
+      zoneFillings({ position, angleRadians, rows, cells: copies.subarray(start, start + length) });
+  });
+  return works.reverse();
 }
 
 /** One shape for a block of one zone, else one for each cell. */
