@@ -107,7 +107,7 @@ async function start(role: string, renderMs = 0): Promise<Server> {
     SVC_TMPDIR: mkdtempSync(join(root, "server-")),
     SVC_API_PORT: "0",
     SVC_QUEUE_MAXSIZE: "0",
-    ...(role === "alone" ? {} : fleet),
+    ...(role === "alone" ? {} : { ...fleet, SVC_STORAGE: `file://${root}` }),
   });
   const ends = new Map<string, number>();
   createInterface({ input: child.stderr as NodeJS.ReadableStream }).on("line", (line) => {
@@ -288,7 +288,7 @@ async function kill(minutes: number, everySeconds: number): Promise<void> {
       for (const id of told) ids.add(id);
       counts.accepted++;
       if (told.size > 1) counts.doubled++;
-      await sleep(1_000 + 200 * number);
+      await sleep(4_000 + 500 * number);
     }
   };
   const clients = [0, 1, 2].map(client);

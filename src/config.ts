@@ -3,6 +3,7 @@
  * rule stand; the table in SETTINGS.md is rendered from them.
  */
 import { delimiter, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { DEFAULT_LANGUAGE_MODEL, DEFAULT_MODEL } from "./engine/checkpoints.js";
 import { isLoopbackName } from "./http/origins.js";
@@ -115,6 +116,17 @@ const SETTINGS = {
       .default(null),
     EMPTY,
     "Redis or Valkey that the servers of a fleet share their tasks by, with its password in the URL, rediss:// for TLS; empty: this server works alone",
+  ),
+  storage: setting(
+    "SVC_STORAGE",
+    z
+      .string()
+      .regex(/^file:\/\/\/./, "must be a URL such as file:///shared/carillon")
+      .transform((url) => fileURLToPath(url))
+      .nullable()
+      .default(null),
+    EMPTY,
+    "directory that all servers of a fleet share at the same path, for songs and uploaded files: `file:///shared/carillon`; empty: SVC_TMPDIR. With SVC_REDIS_URL it must be set",
   ),
   role: setting(
     "SVC_ROLE",
@@ -424,6 +436,12 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
     throw new ConfigError(
       "SVC_ROLE",
       `SVC_ROLE is ${role}, which needs SVC_REDIS_URL: a fleet shares its tasks by Redis`,
+    );
+  }
+  if (values.redisUrl !== null && values.storage === null) {
+    throw new ConfigError(
+      "SVC_STORAGE",
+      "SVC_STORAGE is empty: the servers that share tasks by SVC_REDIS_URL share their songs in a directory too",
     );
   }
   if (values.apiKeys.length > 0 && values.apiKey.trim() === "") {

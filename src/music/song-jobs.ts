@@ -25,9 +25,10 @@ export class SongJobs implements Jobs {
     readonly engine: MusicEngine | null,
     private readonly log: Logger,
   ) {
-    const { temporaryDirectory, initLanguageModel, languageModelDevice } = config;
-    this.audioFiles = new AudioFiles(join(temporaryDirectory, "api_audio"));
-    this.uploadsDirectory = join(temporaryDirectory, "uploads");
+    const { temporaryDirectory, storage, initLanguageModel, languageModelDevice } = config;
+    const directory = storage ?? temporaryDirectory;
+    this.audioFiles = new AudioFiles(join(directory, "api_audio"));
+    this.uploadsDirectory = join(directory, "uploads");
     this.inputs = new AudioInputs({
       roots: config.audioRoots,
       audioDirectory: this.audioFiles.directory,

@@ -1,10 +1,11 @@
 /** Servers that share their tasks by Redis, each a process of its own, some of which are killed. */
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { RedisServer } from "../music/fleet/redis-server.js";
-import { type Client, shortSong } from "../music/live-server.js";
+import { type Client, type SongRecord, shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { ServedProcess, spawnCli } from "./served-process.js";
 
@@ -14,9 +15,15 @@ const ENDLESS_MS = 3_600_000;
 describe("a fleet of processes", function () {
   this.timeout(300_000);
   let redis: RedisServer;
+  let storage: string;
 
   const start = (role: string, renderMs = 0, settings: Record<string, string> = {}) => {
-    const fleet = { SVC_REDIS_URL: redis.url, SVC_ROLE: role, SVC_QUEUE_MAXSIZE: "0" };
+    const fleet = {
+      SVC_REDIS_URL: redis.url,
+      SVC_ROLE: role,
+      SVC_QUEUE_MAXSIZE: "0",
+      SVC_STORAGE: `file://${storage}`,
+    };
     return ServedProcess.startStub(temporaryDirectory(), renderMs, { ...fleet, ...settings });
   };
   const gateways = () => Promise.all([start("gateway"), start("gateway")]);
@@ -44,6 +51,7 @@ describe("a fleet of processes", function () {
 
   beforeEach(async () => {
     redis = await RedisServer.start();
+    storage = temporaryDirectory();
   });
   afterEach(() => redis.kill());
 
@@ -63,8 +71,12 @@ describe("a fleet of processes", function () {
     await expectDone(far.client, ids);
     await expectDone(near.client, ids);
     for (const id of ids) expect(begins(workers, id)).to.equal(1);
+    const [song] = (await far.client.query(ids[0] as string)).records as [SongRecord];
+    expect((await near.client.download(song)).length).to.be.greaterThan(0);
+    expect((await near.client.delete(`/v1/tasks/${ids[0]}`)).body.data.status).to.equal("deleted");
+    expect(readdirSync(join(storage, "api_audio"))).to.have.length(9);
     const { jobs, workers: told } = (await near.client.get("/v1/stats")).body.data;
-    expect(jobs).to.deep.equal({ total: 10, queued: 0, running: 0, succeeded: 10, failed: 0 });
+    expect(jobs).to.deep.equal({ total: 9, queued: 0, running: 0, succeeded: 9, failed: 0 });
     expect(told[0].models).to.deep.equal([{ name: "stub", slot: 1, is_loaded: true }]);
 
     const refused = await near.client.post("/release_task", { ...shortSong, model: "another" });
@@ -161,7 +173,8 @@ describe("a fleet of processes", function () {
       return stderr.trim().split("\n").at(-1);
     };
     const url = `redis://:secret@${new URL(redis.url).host}`;
-    const unreachable = await said({ SVC_REDIS_URL: url });
+    const unreachable = await said({ SVC_REDIS_URL: url, SVC_STORAGE: `file://${storage}` });
+    expect(await said({ SVC_REDIS_URL: url })).to.include("SVC_STORAGE is empty");
     expect(unreachable).to.match(
       /^carillon: SVC_REDIS_URL: Redis at \S+ cannot be used: connect ECONNREFUSED/,
     );
