@@ -31,6 +31,9 @@ export function loadAddon(
 ): NativeAddon {
   // Large pages for libtorch's memory: a process of gigabytes that starts ffmpeg copies the table of its pages meanwhile.
   process.env.THP_MEM_ALLOC_ENABLE ??= "1";
+  // libgomp's threads wait for work by spinning, by default for milliseconds: half of a song's CPU time, and on a busy machine
+  // the time of those that have work. This long covers what lies between two products.
+  if (process.env.OMP_WAIT_POLICY === undefined) process.env.GOMP_SPINCOUNT ??= "10000";
   const path = process.env.CARILLON_ADDON || (existsSync(BUILT_ADDON) ? BUILT_ADDON : null);
   if (path !== null) return load(path);
   const prebuilt = findPrebuilt(log, hasGpu);
