@@ -5,8 +5,10 @@ import { access, mkdir, statfs } from "node:fs/promises";
 import { createServer } from "node:net";
 import { cpus, freemem, totalmem } from "node:os";
 import { promisify } from "node:util";
+import { checkPackages } from "./engine/prebuilt.js";
 import { type Config, ConfigError, createEngine, loadConfig, type MusicEngine } from "./index.js";
 import { AUDIO_PROFILES, type AudioProfile } from "./music/audio/encode.js";
+import { findFfmpeg, STATIC_PACKAGE } from "./music/audio/ffmpeg.js";
 import { checkCitySettings, checkDevices, checkMusicSettings } from "./start-checks.js";
 
 /** "bad": the server does not start, or fails at its work; "note": it works, and could do better. */
@@ -96,10 +98,11 @@ function memory(): Finding {
 }
 
 async function ffmpeg(): Promise<Finding[]> {
-  const fix = "install it: apt-get install ffmpeg, brew install ffmpeg, or https://ffmpeg.org/download.html";
+  const fix = `install it: apt-get install ffmpeg, brew install ffmpeg, or npm install ${STATIC_PACKAGE}`;
   try {
-    const version = await output("ffmpeg", ["-hide_banner", "-version"]);
-    const encoders = await output("ffmpeg", ["-hide_banner", "-encoders"]);
+    const { program } = await findFfmpeg();
+    const version = await output(program, ["-hide_banner", "-version"]);
+    const encoders = await output(program, ["-hide_banner", "-encoders"]);
     const wanted = Object.values(AUDIO_PROFILES).flatMap(codecOf);
     const absent = wanted.filter((codec) => !new RegExp(`\\s${codec}\\s`).test(encoders));
     const found = version.split("\n", 1)[0] as string;
@@ -122,6 +125,7 @@ async function engineAndModels(config: Config): Promise<Finding[]> {
   const remarks: string[] = [];
   let engine: MusicEngine;
   try {
+    checkPackages();
     engine = createEngine(config, (message) => remarks.push(message));
   } catch (error) {
     return [{ what: "native core", state: "bad", found: messageOf(error), fix: "npm run setup" }];

@@ -5,7 +5,7 @@ import type { MusicEngine } from "../engine/types.js";
 import type { Logger } from "../log.js";
 import { AudioFiles } from "./audio/audio-files.js";
 import { AudioInputs, removeOwnFiles } from "./audio/audio-inputs.js";
-import { ffmpegConfinement } from "./audio/ffmpeg.js";
+import { findFfmpeg } from "./audio/ffmpeg.js";
 import { makeSongs } from "./job.js";
 import type { JobControl, Jobs } from "./queue/job-queue.js";
 import type { SongResult, Task } from "./queue/store.js";
@@ -58,8 +58,9 @@ export class SongJobs implements Jobs {
       });
     }
     // Nobody waits for it: it takes several short processes.
-    void ffmpegConfinement().then(
-      ({ description }) => log.info({ confinement: description }, "ffmpeg runs confined"),
+    void findFfmpeg().then(
+      ({ program, confinement: { description } }) =>
+        log.info({ program, confinement: description }, "ffmpeg runs confined"),
       (err: unknown) => log.error({ err }, "no song can be encoded"),
     );
   }

@@ -4,7 +4,7 @@ import { request as httpRequest, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { ffmpegConfinement } from "../../src/music/audio/ffmpeg.js";
+import { findFfmpeg } from "../../src/music/audio/ffmpeg.js";
 import { uploadOf, writeRecording } from "../music/audio/recordings.js";
 import { type LiveServer, startLiveServer } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
@@ -126,7 +126,7 @@ describe("recordings that take long to check", () => {
   }
 
   it("do not outlive a server that is killed, though they write nothing that could fail", async function () {
-    if (!(await ffmpegConfinement()).description.includes("ended with the server")) this.skip();
+    if (!(await findFfmpeg()).confinement.description.includes("ended with the server")) this.skip();
     const silent = writeRecording(join(directory, "silent for ever.mp3"), { seconds: 1 });
     truncateSync(silent, 4e10);
     const killed = await ServedProcess.start(join(directory, "killed"));

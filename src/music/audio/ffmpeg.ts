@@ -1,10 +1,16 @@
-/** Runs the `ffmpeg` program: any version works, and whatever it is given, it cannot crash us. */
+/**
+ * Runs the `ffmpeg` program, the system's or that of an optional package: any version works, and whatever it is given,
+ * it cannot crash us.
+ */
 import { type ChildProcessByStdio, type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
+import { createRequire } from "node:module";
 import type { Readable, Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Confinement } from "./confinement.js";
 
+/** Programs for every platform, static, in the packages themselves: nothing is downloaded or run when they are installed. */
+export const STATIC_PACKAGE = "@ffmpeg-installer/ffmpeg";
 const COMPLAINT_LIMIT = 4096;
 /** Far beyond any song, any recording within its limits: what takes longer was built to. */
 const CPU_SECONDS = 120;
@@ -61,18 +67,42 @@ function environment(): NodeJS.ProcessEnv {
   return Object.fromEntries(INHERITED_VARIABLES.map((name) => [name, process.env[name]]));
 }
 
-let confinement: Promise<Confinement> | undefined;
+/** The program that runs here, and what it is held to. */
+export interface Ffmpeg {
+  program: string;
+  confinement: Confinement;
+}
+
+let ffmpeg: Promise<Ffmpeg> | undefined;
 
 /**
- * What ffmpeg is held to on this machine. Found out once; a failure is not remembered.
+ * The ffmpeg of the PATH, else that of the optional package. Found out once; a failure is not remembered.
  * @throws FfmpegError FFMPEG_MISSING where there is none that runs, or the error of a system without room
  */
-export function ffmpegConfinement(): Promise<Confinement> {
-  confinement ??= Confinement.probe("ffmpeg", ["-version"], environment()).catch((error: unknown) => {
-    confinement = undefined;
-    throw isShortage(error) ? error : missing(error);
-  });
-  return confinement;
+export function findFfmpeg(): Promise<Ffmpeg> {
+  ffmpeg ??= probe("ffmpeg")
+    .catch((error: unknown) => {
+      const program = packagedProgram();
+      if (isShortage(error) || program === null) throw error;
+      return probe(program);
+    })
+    .catch((error: unknown) => {
+      ffmpeg = undefined;
+      throw isShortage(error) ? error : missing(error);
+    });
+  return ffmpeg;
+}
+
+async function probe(program: string): Promise<Ffmpeg> {
+  return { program, confinement: await Confinement.probe(program, ["-version"], environment()) };
+}
+
+function packagedProgram(): string | null {
+  try {
+    return (createRequire(import.meta.url)(STATIC_PACKAGE) as { path: string }).path;
+  } catch {
+    return null; // Not installed, or there is none for this platform: the caller says what to do.
+  }
 }
 
 /**
@@ -84,9 +114,9 @@ export function startFfmpeg<Input extends Writable | null, Output extends Readab
   options: FfmpegOptions,
 ): Promise<FfmpegRun<Input, Output>> {
   return withPatience(async () => {
-    const confined = await ffmpegConfinement();
+    const found = await findFfmpeg();
     options.signal?.throwIfAborted();
-    return launch<Input, Output>(confined, args, options);
+    return launch<Input, Output>(found, args, options);
   }, options);
 }
 
@@ -113,7 +143,7 @@ export async function withPatience<T>(
 }
 
 async function launch<Input extends Writable | null, Output extends Readable | null>(
-  confined: Confinement,
+  { program: ffmpeg, confinement }: Ffmpeg,
   args: readonly string[],
   { stdin, stdout, fileBytes, timeoutSeconds, signal }: FfmpegOptions,
 ): Promise<FfmpegRun<Input, Output>> {
@@ -124,9 +154,9 @@ async function launch<Input extends Writable | null, Output extends Readable | n
     killSignal: "SIGKILL",
     signal: AbortSignal.any([signal, timeout].filter((one) => one !== undefined)),
   };
-  const command = ["ffmpeg", "-hide_banner", "-loglevel", "error", "-nostdin", ...args];
+  const command = [ffmpeg, "-hide_banner", "-loglevel", "error", "-nostdin", ...args];
   const limits = { cpuSeconds: CPU_SECONDS, memoryBytes: MEMORY_BYTES, fileBytes };
-  const [program, rest] = confined.command(command, limits);
+  const [program, rest] = confinement.command(command, limits);
   const child = spawn(program, rest, spawnOptions) as ChildProcessByStdio<Input, Output, Readable>;
   const exited = endOf(child, timeout);
   // Whoever started it awaits this, though perhaps not before it happens.
@@ -170,7 +200,7 @@ function outOfTime(): FfmpegError {
 }
 
 function missing(cause: unknown): FfmpegError {
-  const message = "the ffmpeg program is not on the PATH, or does not run; install it";
+  const message = `the ffmpeg program is not on the PATH, or does not run; install it, or "npm install ${STATIC_PACKAGE}"`;
   return new FfmpegError("FFMPEG_MISSING", message, "", { cause });
 }
 

@@ -7,12 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { Confinement, type ProcessLimits } from "../../../src/music/audio/confinement.js";
-import {
-  FfmpegError,
-  ffmpegConfinement,
-  startFfmpeg,
-  withPatience,
-} from "../../../src/music/audio/ffmpeg.js";
+import { FfmpegError, findFfmpeg, startFfmpeg, withPatience } from "../../../src/music/audio/ffmpeg.js";
 import { temporaryDirectory } from "../tasks.js";
 import { writeRecording } from "./recordings.js";
 
@@ -88,7 +83,7 @@ describe("starting ffmpeg", () => {
 
   it("tells it nothing of our environment but how to run", async function () {
     if (process.platform === "win32") this.skip();
-    await ffmpegConfinement();
+    await findFfmpeg();
     const folder = temporaryDirectory();
     writeFileSync(join(folder, "ffmpeg"), "#!/bin/sh\nenv >&2\nexit 1\n", { mode: 0o755 });
     const { PATH } = process.env;
@@ -130,7 +125,7 @@ describe("what ffmpeg is held to", () => {
   before(async function () {
     // Windows has no such limits.
     if (process.platform === "win32") this.skip();
-    confinement = await ffmpegConfinement();
+    ({ confinement } = await findFfmpeg());
   });
 
   async function run(args: readonly string[], change: Partial<ProcessLimits> = {}) {
