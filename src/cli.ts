@@ -7,7 +7,6 @@ import { fileURLToPath } from "node:url";
 import { Command, Option } from "commander";
 import { startCity } from "./city/index.js";
 import { serveParent, startCityProcess } from "./city/process.js";
-import { installCudaLibtorch } from "./engine/prebuilt.js";
 import {
   type Config,
   createEngine,
@@ -179,8 +178,18 @@ program
   .command("cuda")
   .description("libtorch for the GPU of this machine")
   .command("install")
-  .description("install it into the cache by pip, some gigabytes, unless it is there")
-  .action(() => console.log(installCudaLibtorch()));
+  .description("install it into the cache, by pip or without, some gigabytes, unless it is there")
+  .action(installCuda);
+
+async function installCuda(): Promise<void> {
+  // Loaded here, for no other command needs it.
+  const { installCudaLibtorch } = await import("./cuda-install.js");
+  const display = new ProgressDisplay();
+  const folder = await installCudaLibtorch(interruptSignal(), ({ doneBytes, totalBytes, wheel }) =>
+    display.show({ value: doneBytes / totalBytes, stage: wheel }),
+  ).finally(() => display.stop());
+  console.log(folder);
+}
 
 /** @param role what the command says that the server does; absent: SVC_ROLE says it */
 async function serve(options: ServeOptions, role?: "gateway" | "worker"): Promise<void> {

@@ -1,4 +1,4 @@
-/** One file of the hub to one on disk: goes on with what is there, and keeps only what has the listed checksum. */
+/** One listed file to one on disk: goes on with what is there, and keeps only what has the listed checksum. */
 import { createHash, type Hash } from "node:crypto";
 import { type FileHandle, mkdir, open, rm } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -7,21 +7,24 @@ import type { Hub, HubFile } from "./hub.js";
 
 const NO_SPACE = ["ENOSPC", "EDQUOT"];
 
+/** Where files come from: the hub, or another host. */
+export type FileSource = Pick<Hub, "signal" | "read">;
+
 /**
- * @param onBytes is told of bytes that are read from disk or from the hub
+ * @param onBytes is told of bytes that are read from disk or from the source
  * @throws PullError CHECKSUM once the file is removed; with others the file stays to be gone on with
  */
 export async function download(
   file: HubFile,
   path: string,
-  hub: Hub,
+  source: FileSource,
   onBytes: (count: number) => void,
 ): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
   const handle = await open(path, "a+");
   let hex: string;
   try {
-    hex = await complete(handle, file, hub, onBytes);
+    hex = await complete(handle, file, source, onBytes);
     await handle.sync();
   } catch (error) {
     throw isNoSpace(error) ? diskFull(path, error) : error;
@@ -32,7 +35,7 @@ export async function download(
   await rm(path);
   throw new PullError(
     "CHECKSUM",
-    `${file.path} of ${file.repository} is not what the hub lists: its ${file.checksum.algorithm} is ${hex}, not ` +
+    `${file.path} of ${file.repository} is not what is listed: its ${file.checksum.algorithm} is ${hex}, not ` +
       `${file.checksum.hex}. It was removed; run the same command again to download it anew.`,
   );
 }
@@ -41,7 +44,7 @@ export async function download(
 async function complete(
   handle: FileHandle,
   file: HubFile,
-  hub: Hub,
+  source: FileSource,
   onBytes: (count: number) => void,
 ): Promise<string> {
   const hash = startHash(file);
@@ -52,10 +55,10 @@ async function complete(
     onBytes(chunk.length);
   };
   if ((await handle.stat()).size > file.sizeBytes) await handle.truncate();
-  const present = handle.createReadStream({ start: 0, autoClose: false, signal: hub.signal });
+  const present = handle.createReadStream({ start: 0, autoClose: false, signal: source.signal });
   for await (const chunk of present) take(chunk as Uint8Array);
   if (sizeBytes < file.sizeBytes) {
-    for await (const chunk of hub.read(file, sizeBytes)) {
+    for await (const chunk of source.read(file, sizeBytes)) {
       await handle.appendFile(chunk);
       take(chunk);
     }
