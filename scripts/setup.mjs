@@ -5,6 +5,7 @@
 import { pathToFileURL } from "node:url";
 import { ADDON, buildNative, PROGRAMS } from "./setup/native.mjs";
 import { installPackages } from "./setup/packages.mjs";
+import { takePrebuilt } from "./setup/prebuilt.mjs";
 import { SetupError, say } from "./setup/run.mjs";
 import { installAudioTools } from "./setup/system.mjs";
 import { buildTypeScript } from "./setup/typescript.mjs";
@@ -13,7 +14,7 @@ import { buildTypeScript } from "./setup/typescript.mjs";
 export function setUp(...nativeParts) {
   installPackages();
   installAudioTools();
-  buildNative([ADDON, ...nativeParts]);
+  if (nativeParts.length > 0 || !takePrebuilt()) buildNative([ADDON, ...nativeParts]);
   buildTypeScript();
 }
 

@@ -1,10 +1,20 @@
-/** Which libtorch set-up takes, on machines made of programs that say what those of other machines say. */
+/** Which libtorch and which core set-up takes, on machines made of programs that say what those of other machines say. */
 import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { temporaryDirectory } from "./music/tasks.js";
+import { startRegistry } from "./registry.js";
 
 const libtorch = fileURLToPath(new URL("../scripts/setup/libtorch.mjs", import.meta.url));
 
@@ -113,4 +123,82 @@ describe("set-up's libtorch", () => {
     expect(asked).to.deep.equal([]);
     expect(said.trim()).to.match(/python3-pip/);
   });
+});
+
+describe("set-up's prebuilt core", () => {
+  const root = temporaryDirectory();
+  const clone = join(root, "clone");
+  const name = `@carillon/${process.platform}-${process.arch}`;
+
+  /** What takePrebuilt says in the clone, beside a registry. */
+  function take(registry: string, settings: Record<string, string> = {}) {
+    const module = join(clone, "scripts/setup/prebuilt.mjs");
+    const source = `const { takePrebuilt } = await import(${JSON.stringify(module)}); console.log(takePrebuilt());`;
+    writeFileSync(join(clone, ".npmrc"), `@carillon:registry=${registry}\n`);
+    const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", source], {
+      cwd: clone,
+      encoding: "utf8",
+      env: { ...process.env, PATH: `${join(root, "bin")}:${process.env.PATH}`, ...settings },
+    });
+    expect(stdout, stderr).to.match(/^(true|false)\n$/);
+    return stdout === "true\n";
+  }
+
+  const installed = () => existsSync(join(clone, "node_modules", name, "carillon.node"));
+
+  /** Serves the package in that version, made of the clone's sources or of others. */
+  async function publish(version: string, isOfSources: boolean) {
+    const folder = mkdtempSync(join(root, "package-"));
+    const native = join(clone, "scripts/setup/native.mjs");
+    const source = `console.log((await import(${JSON.stringify(native)})).sourcesPrint())`;
+    const print = spawnSync(process.execPath, ["--input-type=module", "-e", source], { encoding: "utf8" });
+    const sources = isOfSources ? print.stdout.trim() : "other sources";
+    writeFileSync(join(folder, "package.json"), JSON.stringify({ name, version, carillon: { sources } }));
+    writeFileSync(join(folder, "carillon.node"), "");
+    const tarball = `${folder}.tgz`;
+    spawnSync("tar", ["-czf", tarball, "-C", folder, "--transform=s,^[.],package,", "."]);
+    return startRegistry([{ folder, tarball }]);
+  }
+
+  before(() => {
+    mkdirSync(join(clone, "native"), { recursive: true });
+    writeFileSync(join(clone, "native/core.cpp"), "int answer() { return 42; }");
+    writeFileSync(join(clone, "CMakeLists.txt"), "");
+    writeFileSync(join(clone, "package.json"), JSON.stringify({ name: "carillon", version: "1.2.3" }));
+    cpSync(fileURLToPath(new URL("../scripts/setup", import.meta.url)), join(clone, "scripts/setup"), {
+      recursive: true,
+    });
+    // This machine's GPU, if it has one, is none of the clone's business.
+    mkdirSync(join(root, "bin"));
+    writeFileSync(join(root, "bin/nvidia-smi"), "#!/bin/sh\nexit 1\n", { mode: 0o755 });
+  });
+
+  it("is the package of the same version and sources, once, unless a setting or a core built here says no", async () => {
+    const registry = await publish("1.2.3", true);
+    expect(take(registry.url, { CARILLON_PREBUILT: "0" })).to.equal(false);
+    expect(installed()).to.equal(false);
+    expect(take(registry.url)).to.equal(true);
+    expect(installed()).to.equal(true);
+    await registry.close();
+    expect(take(registry.url)).to.equal(true);
+    writeFileSync(join(clone, "native/core.cpp"), "int answer() { return 43; }");
+    expect(take(registry.url)).to.equal(false);
+    mkdirSync(join(clone, "build/Release"), { recursive: true });
+    writeFileSync(join(clone, "build/Release/carillon.node"), "");
+    expect(take(registry.url)).to.equal(false);
+  });
+
+  for (const [what, version, isOfSources] of [
+    ["another version", "1.2.4", true],
+    ["other sources", "1.2.3", false],
+  ] as const) {
+    it(`is built here where the registry's is of ${what}`, async () => {
+      rmSync(join(clone, "node_modules"), { recursive: true, force: true });
+      rmSync(join(clone, "build"), { recursive: true, force: true });
+      const registry = await publish(version, isOfSources);
+      expect(take(registry.url)).to.equal(false);
+      expect(installed()).to.equal(false);
+      await registry.close();
+    });
+  }
 });

@@ -1,0 +1,45 @@
+/** A package registry on this machine, in a thread of its own: it answers while a test waits for npm to end. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Worker } from "node:worker_threads";
+
+const SERVER = `
+  const { createHash } = require("node:crypto");
+  const { createReadStream, readFileSync } = require("node:fs");
+  const { createServer } = require("node:http");
+  const { parentPort, workerData } = require("node:worker_threads");
+  const server = createServer((request, response) => {
+    const name = decodeURIComponent(request.url.slice(1)).replace(/[.]tgz$/, "");
+    const found = workerData.find(({ manifest }) => manifest.name === name);
+    if (found === undefined) return response.writeHead(404).end("{}");
+    if (request.url.endsWith(".tgz")) return createReadStream(found.tarball).pipe(response);
+    const { version } = found.manifest;
+    const integrity = "sha512-" + createHash("sha512").update(readFileSync(found.tarball)).digest("base64");
+    const tarball = "http://" + request.headers.host + "/" + name + ".tgz";
+    const versions = { [version]: { ...found.manifest, dist: { tarball, integrity } } };
+    response.setHeader("content-type", "application/json");
+    response.end(JSON.stringify({ name, "dist-tags": { latest: version }, versions }));
+  });
+  server.listen(0, "127.0.0.1", () => parentPort.postMessage(server.address().port));
+`;
+
+export interface Published {
+  /** A folder with a package.json. */
+  folder: string;
+  tarball: string;
+}
+
+/** Serves packages until the test's process ends or `close` is called; @returns its address, with a slash at the end. */
+export async function startRegistry(packages: readonly Published[]) {
+  const workerData = packages.map(({ folder, tarball }) => ({
+    manifest: JSON.parse(readFileSync(join(folder, "package.json"), "utf8")),
+    tarball,
+  }));
+  const worker = new Worker(SERVER, { eval: true, workerData });
+  worker.unref();
+  const port = await new Promise<number>((resolve, reject) => {
+    worker.once("message", resolve);
+    worker.once("error", reject);
+  });
+  return { url: `http://127.0.0.1:${port}/`, close: () => worker.terminate() };
+}
