@@ -1,39 +1,48 @@
 /**
  * npm run release: builds, strips and checks the packages of this platform, and packs them into release/*.tgz. The
- * platform's own comes first: ours names as optional dependencies those that lie in release/, in its own version.
+ * platform's own come first: ours names as optional dependencies those that lie in release/, in its own version.
  *
- *   npm run release                   both
+ *   npm run release                   all
  *   npm run release -- --platform     the platform's alone, as on one machine of several
  *   npm run release -- --main         ours alone, once those of all platforms have been brought to release/
- *   npm run release -- --stage        the folders release/stage/ that they are packed from, of this platform and ours
+ *   npm run release -- --stage        the folders release/stage/ that they are packed from, for the pinned libtorch alone
+ *   ... --partial                     without the addons for those libtorch minors that pip cannot install here
  */
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { stageMain } from "./release/main-package.mjs";
-import { platformName, stagePlatform } from "./release/platform-package.mjs";
+import { platformName, stageAddons, stagePlatform } from "./release/platform-package.mjs";
 import { manifest, pack } from "./release/stage.mjs";
-import { buildNative } from "./setup/native.mjs";
+import { PINNED, RELEASED } from "./setup/libtorch.mjs";
 import { installPackages } from "./setup/packages.mjs";
 import { projectRoot, SetupError } from "./setup/run.mjs";
 import { buildTypeScript } from "./setup/typescript.mjs";
 import { main } from "./setup.mjs";
 
 const RELEASE = join(projectRoot, "release");
-const TARBALL = new RegExp(`^carillon-(\\w+-\\w+)-${manifest.version.replaceAll(".", "\\.")}\\.tgz$`);
+const STAGE = join(RELEASE, "stage");
+const TARBALL = new RegExp(
+  `^carillon-(\\w+-\\w+(?:-cuda)?)-${manifest.version.replaceAll(".", "\\.")}\\.tgz$`,
+);
 
-function release(only) {
+function release(options) {
   mkdirSync(RELEASE, { recursive: true });
   if (!existsSync(join(projectRoot, "node_modules"))) installPackages();
-  if (only !== "--main") {
-    buildNative();
-    const folder = stagePlatform(join(RELEASE, "stage", platformName));
-    if (only !== "--stage") pack(folder, RELEASE);
+  const stageOnly = options.includes("--stage");
+  const platforms = [platformName, `${platformName}-cuda`];
+  if (!options.includes("--main")) {
+    if (process.platform !== "linux") throw new SetupError("packages with binaries are made on Linux alone");
+    const versions = stageOnly ? [PINNED] : RELEASED;
+    const folders = [
+      stagePlatform(join(STAGE, platforms[0])),
+      stageAddons(join(STAGE, platforms[1]), versions, options.includes("--partial")),
+    ];
+    if (!stageOnly) for (const folder of folders) pack(folder, RELEASE);
   }
-  if (only === "--platform") return;
+  if (options.includes("--platform")) return;
   buildTypeScript();
-  const platforms = only === "--stage" ? [platformName] : packedPlatforms();
-  const folder = stageMain(join(RELEASE, "stage/carillon"), platforms);
-  if (only !== "--stage") pack(folder, RELEASE);
+  const folder = stageMain(join(STAGE, "carillon"), stageOnly ? platforms : packedPlatforms());
+  if (!stageOnly) pack(folder, RELEASE);
 }
 
 function packedPlatforms() {
@@ -42,4 +51,4 @@ function packedPlatforms() {
   return platforms;
 }
 
-await main(() => release(process.argv[2]));
+await main(() => release(process.argv.slice(2)));

@@ -1,6 +1,8 @@
 /** The packages of the registry as applications get them, on a machine without Python, CMake and compiler. */
 import { type SpawnSyncReturns, spawnSync } from "node:child_process";
 import {
+  chmodSync,
+  copyFileSync,
   cpSync,
   existsSync,
   linkSync,
@@ -9,19 +11,25 @@ import {
   readFileSync,
   realpathSync,
   renameSync,
+  rmSync,
   statSync,
   symlinkSync,
   truncateSync,
   writeFileSync,
 } from "node:fs";
+import { homedir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
+import { canMountDisks, ownDisk } from "./e2e/served-process.js";
 import { temporaryDirectory } from "./music/tasks.js";
+import { startRegistry } from "./registry.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const stage = join(root, "release/stage");
 const platform = `${process.platform}-${process.arch}`;
+const npmProgram = join(dirname(realpathSync(process.execPath)), "../lib/node_modules/npm/bin/npm-cli.js");
+const packages = ["carillon", platform, `${platform}-cuda`];
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
 
 /** The version that set-up installs. */
@@ -32,12 +40,36 @@ const LOAD = `require("carillon/native").loadAddon(console.log);
   const maps = require("fs").readFileSync("/proc/self/maps", "utf8");
   console.log(new Set(maps.match(/\\/.*libtorch_cpu\\.so$/gm)))`;
 
+/** Whether the addon of that name is in the process. */
+const LOADED = `require("carillon/native").loadAddon();
+  console.log(require("fs").readFileSync("/proc/self/maps", "utf8").includes(process.argv[1]))`;
+
+function changeLastByte(path: string) {
+  const bytes = readFileSync(`${path}.whole`);
+  bytes[bytes.length - 1] = (bytes.at(-1) as number) ^ 1;
+  writeFileSync(path, bytes);
+}
+
+/** Compiles a library that asks for another one that no machine has, or for a version of it: "libx.so.1 [VERSION]". */
+function writeLibraryThatNeeds(path: string, needed: string) {
+  const [name, symbolVersion = "V"] = needed.split(" ") as [string, string?];
+  const script = `cd "$(mktemp -d)" && echo '${symbolVersion} { global: *; };' > map && echo 'int absent() { return 0; }' > a.c &&
+    echo 'int absent(); int present() { return absent(); }' > b.c &&
+    cc -shared -fPIC -Wl,-soname,${name} -Wl,--version-script=map a.c -o ${name} &&
+    cc -shared -fPIC -nostdlib b.c ./${name} -Wl,-soname,libc10.so -o "$0"`;
+  const { status, stderr } = spawnSync("sh", ["-c", script, path], { encoding: "utf8" });
+  expect(status, stderr).to.equal(0);
+}
+
 describe("packages", () => {
   const directory = temporaryDirectory();
   const programs = join(directory, "bin");
   const application = join(directory, "an application");
   const installed = join(application, "node_modules/carillon");
   const prebuilt = join(application, `node_modules/@carillon/${platform}`);
+  const forCuda = `${prebuilt}-cuda`;
+  /** Where npm and yarn find our packages; all others come from where this machine has them. */
+  let npmrc = "";
 
   /** Runs a program that knows no more of the machine than a bare one has. */
   function run(args: readonly string[], settings: Record<string, string> = {}, cwd = application) {
@@ -50,9 +82,16 @@ describe("packages", () => {
     });
   }
 
-  function npm(...args: string[]): SpawnSyncReturns<string> {
-    const program = join(dirname(realpathSync(process.execPath)), "../lib/node_modules/npm/bin/npm-cli.js");
-    return run([program, ...args, "--no-audit", "--no-fund"]);
+  const npm = (...args: string[]) => npmIn(application, ...args);
+
+  function npmIn(cwd: string, ...args: string[]): SpawnSyncReturns<string> {
+    return run([npmProgram, ...args, "--no-audit", "--no-fund"], {}, cwd);
+  }
+
+  function makeApplication(at: string) {
+    mkdirSync(at, { recursive: true });
+    writeFileSync(join(at, "package.json"), JSON.stringify({ name: "application", private: true }));
+    writeFileSync(join(at, ".npmrc"), npmrc);
   }
 
   const carillon = (...args: string[]) => run([join(installed, "dist/cli.js"), ...args]);
@@ -78,12 +117,41 @@ describe("packages", () => {
     }
   }
 
-  before(function () {
+  /** Runs a test while the package for other libtorches holds an addon for 2.14 too: the one for 2.13, by name. */
+  function withAddonFor214(test: () => void) {
+    const name = "carillon-2.14.node";
+    copyFileSync(join(forCuda, "carillon-2.13.node"), join(forCuda, name));
+    const edit = (path: string) => {
+      const manifest = JSON.parse(readFileSync(`${path}.whole`, "utf8"));
+      manifest.carillon.addons["2.14"] = name;
+      manifest.carillon.files[name] = manifest.carillon.files["carillon-2.13.node"];
+      writeFileSync(path, JSON.stringify(manifest));
+    };
+    try {
+      replaced(join(forCuda, "package.json"), edit, test);
+    } finally {
+      rmSync(join(forCuda, name));
+    }
+  }
+
+  /** A machine that NVIDIA's tool tells of: a folder of programs. */
+  function makeMachine(name: string, driver: string) {
+    const machine = join(directory, name);
+    mkdirSync(machine);
+    symlinkSync(join(programs, "node"), join(machine, "node"));
+    writeFileSync(
+      join(machine, "nvidia-smi"),
+      `#!/bin/sh\ncase "$*" in *driver*) echo '${driver}' ;; *) echo '0, GPU-1, 80000, 81559, A GPU' ;; esac\n`,
+      { mode: 0o755 },
+    );
+    return machine;
+  }
+
+  before(async function () {
     this.timeout(600_000);
     const staged = spawnSync(process.execPath, [join(root, "scripts/release.mjs"), "--stage"], {
       encoding: "utf8",
     });
-    if (/is for CUDA/.test(staged.stderr)) this.skip();
     expect(staged.status, staged.stderr).to.equal(0);
     mkdirSync(programs);
     for (const name of ["node", "sh", "ffmpeg", "ffprobe"]) {
@@ -92,28 +160,35 @@ describe("packages", () => {
         .find((folder) => existsSync(join(folder, name)));
       if (found !== undefined) symlinkSync(join(found, name), join(programs, name));
     }
-    mkdirSync(application);
-    for (const example of ["embed.mjs", "embed.cjs"])
+    for (const example of ["embed.mjs", "embed.cjs"]) {
+      mkdirSync(application, { recursive: true });
       cpSync(join(root, "examples", example), join(application, example));
-    writeFileSync(join(application, "package.json"), JSON.stringify({ name: "application", private: true }));
+    }
     // Not compressed, which would take most of the test.
-    const tarballs = ["carillon", platform].map((name) => {
-      const file = join(directory, `${name}.tgz`);
-      const made = spawnSync("tar", ["-cf", file, "-C", stage, `--transform=s,^${name},package,`, name]);
+    const published = packages.map((name) => {
+      const tarball = join(directory, `${name}.tgz`);
+      const made = spawnSync("tar", ["-cf", tarball, "-C", stage, `--transform=s,^${name},package,`, name]);
       expect(made.status, String(made.stderr)).to.equal(0);
-      return file;
+      return { folder: join(stage, name), tarball };
     });
-    const install = npm("install", "--ignore-scripts", ...tarballs);
+    const registry = await startRegistry(published);
+    npmrc = `@carillon:registry=${registry.url}\n`;
+    makeApplication(application);
+    const install = npm("install", "--ignore-scripts", join(directory, "carillon.tgz"));
     expect(install.status, install.stderr).to.equal(0);
   });
 
   it("hold what runs, in one version, and ask for no newer system than they say", () => {
     const read = (path: string) => JSON.parse(readFileSync(join(path, "package.json"), "utf8"));
     const [ours, native] = [read(installed), read(prebuilt)];
-    expect(ours.optionalDependencies).to.deep.equal({ [`@carillon/${platform}`]: version });
+    expect(ours.optionalDependencies).to.deep.equal({
+      [`@carillon/${platform}`]: version,
+      [`@carillon/${platform}-cuda`]: version,
+    });
     expect(ours).to.not.have.property("devDependencies");
     expect(ours.scripts).to.have.all.keys("setup");
-    expect(native).to.deep.include({ version, os: [process.platform], cpu: [process.arch] });
+    for (const manifest of [native, read(forCuda)])
+      expect(manifest).to.deep.include({ version, os: [process.platform], cpu: [process.arch] });
     const files = readdirSync(installed, { recursive: true, encoding: "utf8" });
     expect(files.filter((name) => name.endsWith(".map"))).to.deep.equal([]);
     for (const name of files.filter((name) => /^dist.*\.js$/.test(name)))
@@ -126,31 +201,82 @@ describe("packages", () => {
         .to.contain("SONAME")
         .and.to.not.match(/R(UN)?PATH.*\[(?!\$ORIGIN\])/);
     }
+    const addon = readFileSync(join(prebuilt, "carillon.node"), "latin1");
+    for (const folder of [root, join(homedir(), ".cache")])
+      expect(addon.includes(folder), `the addon names ${folder}`).to.equal(false);
   });
 
-  it("make a song from an ES module and from CommonJS, also without vector instructions, and leave themselves as they are", () => {
+  it("make a song from an ES module, on a processor without AVX-512, and leave themselves as they are", () => {
     const before = readdirSync(join(application, "node_modules"), { recursive: true }).length;
-    const oldest = {
-      CARILLON_CPU_KERNELS: "none",
-      ATEN_CPU_CAPABILITY: "default",
-      ONEDNN_MAX_CPU_ISA: "SSE41",
-    };
-    for (const [example, settings] of [
-      ["embed.mjs", {}],
-      ["embed.cjs", oldest],
-    ] as const) {
-      const { stdout, stderr } = run([example, "a slow waltz", `${example}.wav`], settings);
-      expect(stdout, stderr).to.match(/seed \d+, \d+ bpm/);
-      expect(statSync(join(application, `${example}.wav`)).size).to.be.above(1_000_000);
-    }
+    const cap = { CARILLON_CPU_KERNELS: "avx2", ATEN_CPU_CAPABILITY: "avx2", ONEDNN_MAX_CPU_ISA: "AVX2" };
+    const { stdout, stderr } = run(["embed.mjs", "a slow waltz", "song.wav"], cap);
+    expect(stdout, stderr).to.match(/seed \d+, \d+ bpm/);
+    expect(statSync(join(application, "song.wav")).size).to.be.above(1_000_000);
     expect(readdirSync(join(application, "node_modules"), { recursive: true })).to.have.length(before);
   });
 
-  it("serve the command line", () => {
+  it("make a song from CommonJS, on a processor without AVX2, without a network, from a folder that nobody may write to", () => {
+    const home = join(directory, "home");
+    mkdirSync(home);
+    const isRoot = process.getuid?.() === 0;
+    if (isRoot)
+      for (const [path, mode] of [
+        [directory, 0o755],
+        [home, 0o777],
+      ] as const)
+        chmodSync(path, mode);
+    expect(spawnSync("chmod", ["-R", "a-w,a+rX", join(application, "node_modules")]).status).to.equal(0);
+    const nobody = isRoot ? { uid: 65_534, gid: 65_534 } : {};
+    const alone =
+      spawnSync("unshare", ["--user", "--net", "true"], nobody).status === 0
+        ? ["unshare", "--user", "--net"]
+        : [];
+    const song = join(home, "song.wav");
+    const [program = "", ...args] = [
+      ...alone,
+      process.execPath,
+      join(application, "embed.cjs"),
+      "a slow waltz",
+      song,
+    ];
+    try {
+      const { stdout, stderr } = spawnSync(program, args, {
+        cwd: home,
+        encoding: "utf8",
+        env: {
+          HOME: home,
+          PATH: `${programs}${delimiter}${process.env.PATH}`,
+          SVC_DEVICE: "cpu",
+          CARILLON_CPU_KERNELS: "none",
+          ATEN_CPU_CAPABILITY: "default",
+          ONEDNN_MAX_CPU_ISA: "SSE41",
+        },
+        ...nobody,
+      });
+      expect(stdout, stderr).to.match(/seed \d+, \d+ bpm/);
+      expect(statSync(song).size).to.be.above(1_000_000);
+    } finally {
+      spawnSync("chmod", ["-R", "u+w", join(application, "node_modules")]);
+    }
+  });
+
+  it("serve the command line, and all formats by the ffmpeg of an optional package where the system has none", () => {
     expect(carillon("--version").stdout.trim()).to.equal(version);
-    const song = carillon("generate", "a slow waltz", "--duration", "10", "--out", "cli.wav");
-    expect(song.status, song.stderr).to.equal(0);
-    expect(statSync(join(application, "cli.wav")).size).to.be.above(1_000_000);
+    const bare = join(directory, "without ffmpeg");
+    mkdirSync(bare);
+    for (const name of ["node", "sh"]) symlinkSync(join(programs, name), join(bare, name));
+    const generate = (...args: string[]) =>
+      run([join(installed, "dist/cli.js"), "generate", "a waltz", "--duration", "10", ...args], {
+        PATH: bare,
+      });
+    const failed = generate("--steps", "1", "--out", "without.mp3");
+    expect(failed.stderr).to.match(/ffmpeg program is not on the PATH.*npm install @ffmpeg-installer/);
+    expect(existsSync(join(application, "without.mp3"))).to.equal(false);
+    const install = npm("install", "--ignore-scripts", "--prefer-offline", "@ffmpeg-installer/ffmpeg");
+    expect(install.status, install.stderr).to.equal(0);
+    const made = generate("--out", "with.mp3");
+    expect(made.status, made.stderr).to.equal(0);
+    expect(readFileSync(join(application, "with.mp3"), "latin1")).to.match(/^ID3/);
   });
 
   it("offer the native addon alone", () => {
@@ -159,7 +285,7 @@ describe("packages", () => {
   });
 
   it("are typed, down to what they depend on", function () {
-    this.timeout(120_000);
+    this.timeout(600_000);
     writeFileSync(
       join(application, "typed.mts"),
       `import { createEngine, createMusicServer, loadConfig, type MusicServer } from "carillon";
@@ -193,21 +319,33 @@ describe("packages", () => {
       .and.contain(`{ '${realpathSync(other)}/lib/libtorch_cpu.so' }`);
     writeFileSync(join(other, "build-version"), "2.11.0");
     expect(run(["-e", LOAD], { LIBTORCH: other }).stderr).to.match(
-      /LIBTORCH=\S+ is no libtorch 2\.\d+, which/,
+      /LIBTORCH=\S+ is no libtorch 2\.13, for which the installed packages hold an addon: name one, or none/,
     );
   });
 
+  it("take the addon that is made for the minor version of the libtorch they find, with or without one of their own", () => {
+    const other = join(directory, "libtorch of 2.14");
+    layLibtorch(other, "2.14.1");
+    withAddonFor214(() => {
+      const load = () => run(["-e", LOADED, "carillon-2.14.node"], { LIBTORCH: other }).stdout;
+      expect(load()).to.contain("true");
+      replaced(
+        prebuilt,
+        () => {},
+        () => {
+          expect(load()).to.contain("true");
+          expect(run(["-e", LOAD], { CARILLON_CACHE: other }).stderr).to.match(
+            /There is no libtorch 2\.13, 2\.14, .*set LIBTORCH to one, run "npx carillon cuda install", or "npm install @carillon/,
+          );
+        },
+      );
+    });
+  });
+
   it("run with a libtorch for CUDA where there is a GPU, and say how to get one where there is none", () => {
-    const machine = join(directory, "with a GPU");
+    const machine = makeMachine("with a GPU", "580.65.06, 9.0, NVIDIA H100");
     const cache = join(machine, "cache");
     const torch = join(cache, `libtorch/torch-${PINNED}/torch`);
-    mkdirSync(machine);
-    symlinkSync(join(programs, "node"), join(machine, "node"));
-    writeFileSync(
-      join(machine, "nvidia-smi"),
-      `#!/bin/sh\ncase "$*" in *driver*) echo '580.65.06, 9.0, NVIDIA H100' ;; *) echo '0, GPU-1, 80000, 81559, NVIDIA H100' ;; esac\n`,
-      { mode: 0o755 },
-    );
     const settings = { PATH: `${machine}:${programs}`, CARILLON_CACHE: cache };
     const load = () => run(["-e", LOAD], settings).stdout;
     expect(load())
@@ -224,32 +362,118 @@ describe("packages", () => {
     expect(install(programs).stderr).to.match(/nvidia-smi names no GPU here: install NVIDIA's driver/);
   });
 
+  /** What the command line says where it cannot go on: one line. */
+  function failure(settings: Record<string, string> = {}, args: readonly string[] = ["models"]): string {
+    const { status, stderr } = run([join(installed, "dist/cli.js"), ...args], settings);
+    expect(status, stderr).to.equal(1);
+    expect(stderr.trim().split("\n"), stderr).to.have.length(1);
+    return stderr;
+  }
+
   it("say in one line what is wrong with an installation", () => {
-    const failure = () => {
-      const { status, stderr } = carillon("models");
-      expect(status).to.equal(1);
-      expect(stderr.trim().split("\n")).to.have.length(1);
-      return stderr;
+    const addon = join(prebuilt, "carillon.node");
+    const both = (test: () => void) =>
+      replaced(
+        prebuilt,
+        () => {},
+        () => replaced(forCuda, () => {}, test),
+      );
+    both(() => expect(failure()).to.contain(`@carillon/${platform} is not installed`));
+    const truncate = (path: string) => {
+      cpSync(`${path}.whole`, path);
+      truncateSync(path, 1000);
     };
-    replaced(
-      prebuilt,
-      () => {},
-      () => expect(failure()).to.contain(`@carillon/${platform} is not installed`),
+    replaced(addon, truncate, () =>
+      expect(failure()).to.match(
+        /carillon\.node has 1000 bytes of \d+: the installation is damaged\. Remove /,
+      ),
+    );
+    replaced(addon, changeLastByte, () =>
+      expect(failure()).to.match(
+        /carillon\.node is not the file that was packed: the installation is damaged/,
+      ),
     );
     replaced(
-      join(prebuilt, "carillon.node"),
-      (path) => {
-        cpSync(`${path}.whole`, path);
-        truncateSync(path, 1000);
-      },
-      () => expect(failure()).to.match(/carillon\.node has 1000 bytes of \d+: the installation is damaged/),
-    );
-    const manifest = join(prebuilt, "package.json");
-    replaced(
-      manifest,
+      join(prebuilt, "package.json"),
       (path) => writeFileSync(path, readFileSync(`${path}.whole`, "utf8").replace(`"${version}"`, '"9.9.9"')),
       () => expect(failure()).to.contain(`is version 9.9.9, this is carillon ${version}`),
     );
+    replaced(join(prebuilt, "libtorch_cpu.so"), changeLastByte, () =>
+      expect(carillon("doctor").stdout).to.match(/libtorch_cpu\.so is not the file that was packed/),
+    );
+  });
+
+  it("say in one line what of the system or of CUDA a libtorch misses", () => {
+    const other = join(directory, "libtorch with faults");
+    layLibtorch(other, PINNED);
+    const at = join(other, "lib/libc10.so");
+    for (const [source, answer] of [
+      ["libc.so.6 GLIBC_9.99", /It needs GLIBC 9\.99 or later, which this system is older than/],
+      ["libcudart.so.99", /libcudart\.so\.99.*NVIDIA's libraries are not where .*carillon cuda install/],
+    ] as const) {
+      rmSync(at);
+      writeLibraryThatNeeds(at, source);
+      expect(failure({ LIBTORCH: other })).to.match(answer);
+    }
+  });
+
+  it("say in one line why libtorch for CUDA cannot be installed, and leave nothing behind", () => {
+    const cache = join(directory, "cache for CUDA");
+    const attempt = (machine: string, settings = {}) =>
+      failure({ PATH: `${machine}:${programs}`, CARILLON_CACHE: cache, ...settings }, ["cuda", "install"]);
+    const old = makeMachine("with an old GPU", "470.10, 3.5, Tesla K40");
+    expect(attempt(old)).to.match(
+      /Tesla K40 \(compute capability 3\.5\) .* runs no build .* Install driver 525/,
+    );
+    const machine = makeMachine("without pip", "580.65.06, 9.0, NVIDIA H100");
+    expect(attempt(machine)).to.match(
+      /libtorch 2\.14\.1 for cu130 .* without pip.*takes 2\.13 .*install python3 with pip/,
+    );
+    withAddonFor214(() => {
+      const offline = { CARILLON_WHEELS: "http://127.0.0.1:1" };
+      expect(attempt(machine, offline)).to.match(/127\.0\.0\.1:1 cannot be reached .*Check the network/);
+      if (!canMountDisks()) return;
+      const bare = ["env", `PATH=${machine}:${programs}`, `CARILLON_CACHE=${cache}`, process.execPath];
+      const [program, args] = ownDisk({ directory: cache, sizeKiB: 4096 }, bare);
+      const command = [...args, join(installed, "dist/cli.js"), "cuda", "install"];
+      const { stderr } = spawnSync(program, command, { encoding: "utf8" });
+      expect(stderr.trim()).to.match(
+        /^carillon: The disk of .+ has no room for .*set CARILLON_CACHE to another disk.*$/,
+      );
+    });
+    expect(readdirSync(join(cache, "libtorch")).filter((name) => !name.endsWith(".part"))).to.deep.equal([]);
+  });
+
+  it("install without a binary on other platforms, which say so", function () {
+    this.timeout(600_000);
+    const other = join(directory, "another platform");
+    makeApplication(other);
+    const cpu = process.arch === "x64" ? "arm64" : "x64";
+    const tarball = join(directory, "carillon.tgz");
+    const install = npmIn(other, "install", "--ignore-scripts", "--prefer-offline", `--cpu=${cpu}`, tarball);
+    expect(install.status, install.stderr).to.equal(0);
+    expect(existsSync(join(other, "node_modules/@carillon"))).to.equal(false);
+    expect(run(["-e", LOAD], {}, other).stderr).to.match(
+      /There is no native addon: \S+ is not installed .*there is none for every platform.*build one with/,
+    );
+  });
+
+  it("are not half there after a full disk", function () {
+    if (!canMountDisks()) this.skip();
+    this.timeout(600_000);
+    const disk = join(directory, "disk");
+    mkdirSync(disk);
+    const script = `cd "$0" && echo '{}' > package.json && node "$1" install --ignore-scripts --no-audit --no-fund "$2"
+      echo "ended with $?"; ls -d node_modules/@carillon/*`;
+    const tarball = join(directory, `${platform}.tgz`);
+    const command = ["bash", "-c", script, disk, npmProgram, tarball];
+    const { stdout, stderr } = spawnSync(...ownDisk({ directory: disk, sizeKiB: 100 * 1024 }, command), {
+      encoding: "utf8",
+    });
+    expect(stderr).to.contain("ENOSPC");
+    expect(stdout)
+      .to.match(/^ended with [1-9]\d*$/m)
+      .and.not.contain("@carillon");
   });
 
   it("are found in the layout of pnpm, where an application sees its own dependencies alone", () => {
@@ -259,8 +483,44 @@ describe("packages", () => {
     expect(run(["-e", LOAD], {}, other).stdout).to.contain("libtorch_cpu.so");
   });
 
+  it("are found in the layout of yarn, also those for a libtorch of one's own alone", function () {
+    this.timeout(600_000);
+    const [tools, other] = [join(directory, "yarn"), join(directory, "with yarn")];
+    for (const folder of [tools, other]) makeApplication(folder);
+    // Yarn asks for the packages of all platforms, and not every registry has all of this one's, which nothing needs.
+    mkdirSync(join(other, "stub"));
+    writeFileSync(join(other, "stub/package.json"), '{"name":"msgpackr-extract","version":"3.0.7"}');
+    const resolutions = { "**/msgpackr-extract": "file:./stub" };
+    writeFileSync(
+      join(other, "package.json"),
+      JSON.stringify({ name: "application", private: true, resolutions }),
+    );
+    const yarn = npmIn(tools, "install", "--prefer-offline", "yarn@1.22.22");
+    expect(yarn.status, yarn.stderr).to.equal(0);
+    const added = run(
+      [
+        join(tools, "node_modules/yarn/bin/yarn.js"),
+        "add",
+        "--ignore-scripts",
+        "--non-interactive",
+        "--ignore-optional",
+        "--cache-folder",
+        join(directory, "yarn cache"),
+        ...["carillon", `${platform}-cuda`].map((name) => join(directory, `${name}.tgz`)),
+      ],
+      {},
+      other,
+    );
+    expect(added.status, added.stderr).to.equal(0);
+    const libtorch = join(directory, "libtorch beside yarn");
+    layLibtorch(libtorch, PINNED);
+    expect(run(["-e", LOAD], { LIBTORCH: libtorch }, other).stdout).to.contain(
+      `${libtorch}/lib/libtorch_cpu.so`,
+    );
+  });
+
   it("are gone when they are removed", () => {
-    expect(npm("uninstall", "carillon", `@carillon/${platform}`).status).to.equal(0);
+    expect(npm("uninstall", "carillon").status).to.equal(0);
     expect(existsSync(installed)).to.equal(false);
     expect(existsSync(prebuilt)).to.equal(false);
   });

@@ -23,7 +23,7 @@ target_include_directories(carillon_libtorch SYSTEM INTERFACE
   ${LIBTORCH}/include ${LIBTORCH}/include/torch/csrc/api/include)
 target_link_libraries(carillon_libtorch INTERFACE ${CARILLON_TORCH_CPU} ${CARILLON_C10})
 
-if(CARILLON_TORCH_CUDA AND CARILLON_C10_CUDA)
+if(CARILLON_TORCH_CUDA AND CARILLON_C10_CUDA AND NOT CARILLON_ANY_LIBTORCH)
   set(CARILLON_CUDA ON)
   # Graphs need CUDA's own headers, which its wheel of the runtime brings beside torch's. Without them all else works.
   file(GLOB CUDA_WHEELS ${LIBTORCH}/../nvidia/*/include)

@@ -1,11 +1,22 @@
 /**
- * The package of this platform: the addon, and the libraries of libtorch for the CPU that it opens, stripped, all found
- * from where they lie. The addon runs with a libtorch for CUDA as well, where src/engine/prebuilt.ts finds one.
+ * The packages of this platform, each binary stripped and finding others from where it lies. One has the addon and the
+ * libraries of libtorch for the CPU that it opens; the other an addon for every libtorch minor and no libtorch, for those
+ * who have one of their own, above all one for CUDA. src/engine/prebuilt.ts chooses among them.
  */
-import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
-import { provideLibtorch } from "../setup/libtorch.mjs";
-import { projectRoot, run, SetupError } from "../setup/run.mjs";
+import { PINNED } from "../setup/libtorch.mjs";
+import { buildForRelease, sourcesPrint } from "../setup/native.mjs";
+import { projectRoot, run, SetupError, say } from "../setup/run.mjs";
 import { checkSymbolVersions, findBesideItself, librariesNeeded } from "./elf.mjs";
 import { commonFields, emptyFolder, writeManifest } from "./stage.mjs";
 
@@ -13,38 +24,88 @@ const ADDON = "carillon.node";
 
 export const platformName = `${process.platform}-${process.arch}`;
 
-/** @throws SetupError where the addon asks for a newer system than is promised */
+/** @throws SetupError where a binary asks for a newer system than is promised */
 export function stagePlatform(directory) {
-  if (process.platform !== "linux") throw new SetupError("packages with binaries are made on Linux alone");
-  const libtorch = provideLibtorch();
-  if (existsSync(join(libtorch.directory, "lib/libtorch_cuda.so")))
-    throw new SetupError(`${libtorch.directory} is for CUDA: set LIBTORCH to a libtorch for the CPU`);
   mkdirSync(emptyFolder(directory), { recursive: true });
-  copyFileSync(join(projectRoot, "build/Release", ADDON), join(directory, ADDON));
+  const { addon, libtorch } = buildForRelease(PINNED);
+  if (existsSync(join(libtorch.directory, "lib/libtorch_cuda.so")))
+    throw new SetupError(
+      `pip has torch ${PINNED} for CUDA alone: set PIP_EXTRA_INDEX_URL to the index of its CPU wheels`,
+    );
+  copyFileSync(addon, join(directory, ADDON));
   copyLibraries(ADDON, join(libtorch.directory, "lib"), directory);
-  const binaries = readdirSync(directory);
+  copyLicences(libtorch.directory, directory);
+  finish(directory, {
+    name: `@carillon/${platformName}`,
+    description: `The native core of carillon for ${platformName}, with libtorch for the CPU`,
+    carillon: { libtorch: libtorch.version, addons: { [minorOf(PINNED)]: ADDON } },
+  });
+  return directory;
+}
+
+/**
+ * @param versions of libtorch, one of each minor
+ * @param partial leave out, and say so, what pip cannot install here
+ */
+export function stageAddons(directory, versions, partial) {
+  mkdirSync(emptyFolder(directory), { recursive: true });
+  const addons = {};
+  for (const version of versions) {
+    try {
+      const { addon } = buildForRelease(version);
+      addons[minorOf(version)] = `carillon-${minorOf(version)}.node`;
+      copyFileSync(addon, join(directory, addons[minorOf(version)]));
+    } catch (error) {
+      if (!partial || !(error instanceof SetupError)) throw error;
+      say(`NO ADDON FOR LIBTORCH ${version}: ${error.message}`);
+    }
+  }
+  finish(directory, {
+    name: `@carillon/${platformName}-cuda`,
+    description: `The native core of carillon for ${platformName}, for a libtorch of your own, for CUDA or the CPU`,
+    carillon: { addons },
+  });
+  return directory;
+}
+
+function finish(directory, { carillon, ...fields }) {
+  const binaries = readdirSync(directory).filter((name) => /\.(so|node)/.test(name));
   for (const name of binaries) {
     const path = join(directory, name);
     run("strip", ["--strip-unneeded", path]);
     findBesideItself(path);
     checkSymbolVersions(path);
   }
-  copyLicences(libtorch.directory, directory);
-  const sizes = Object.fromEntries(binaries.map((name) => [name, statSync(join(directory, name)).size]));
+  copyFileSync(join(projectRoot, "LICENSE"), join(directory, "LICENSE"));
+  const under = existsSync(join(directory, "licenses"))
+    ? "; libtorch is under the licences in licenses/"
+    : "";
+  writeFileSync(
+    join(directory, "README.md"),
+    `# ${fields.name}\n\n${fields.description}${under}. Installed beside [carillon](https://www.npmjs.com/package/carillon).\n`,
+  );
   writeManifest(directory, {
-    name: `@carillon/${platformName}`,
-    description: `The native core of carillon for ${platformName}, with libtorch for the CPU`,
+    ...fields,
     ...commonFields(),
     os: [process.platform],
     cpu: [process.arch],
     libc: ["glibc"],
-    main: ADDON,
-    files: [...binaries, "LICENSE", "licenses"],
+    files: [...binaries, ...(under ? ["licenses"] : [])],
     preferUnplugged: true,
-    carillon: { libtorch: libtorch.version, sizes },
+    carillon: { ...carillon, sources: sourcesPrint(), files: contentsOf(directory, binaries) },
   });
-  return directory;
 }
+
+function contentsOf(directory, names) {
+  return Object.fromEntries(
+    names.map((name) => {
+      const bytes = readFileSync(join(directory, name));
+      return [name, { bytes: bytes.length, sha256: createHash("sha256").update(bytes).digest("hex") }];
+    }),
+  );
+}
+
+const minorOf = (version) => version.split(".").slice(0, 2).join(".");
 
 /** Those of libtorch's folder that a binary needs, and those that they need; the others are the system's. */
 function copyLibraries(name, from, to) {
@@ -55,16 +116,11 @@ function copyLibraries(name, from, to) {
   }
 }
 
-/** Ours, and libtorch's with those of what is inside it. */
+/** Libtorch's, with those of what is inside it. */
 function copyLicences(libtorch, directory) {
-  copyFileSync(join(projectRoot, "LICENSE"), join(directory, "LICENSE"));
   const wheel = readdirSync(dirname(libtorch)).find((name) => /^torch-.*\.dist-info$/.test(name));
   const licences = wheel && join(dirname(libtorch), wheel, "licenses");
   if (!licences || !existsSync(licences))
     throw new SetupError(`the licences of libtorch are not beside ${libtorch}: take the wheel of pip`);
   cpSync(licences, join(directory, "licenses"), { recursive: true });
-  writeFileSync(
-    join(directory, "README.md"),
-    `# @carillon/${platformName}\n\nThe native core of [carillon](https://www.npmjs.com/package/carillon) and libtorch for the CPU, which is under the licences in licenses/.\n`,
-  );
 }

@@ -1,14 +1,18 @@
 /**
- * Finds libtorch, or installs it: LIBTORCH, the torch package of python3, the cached copy,
+ * Finds libtorch, or installs it: LIBTORCH, the torch package of python3, a cached copy,
  * else the pinned wheel by pip, in the build that the driver and the GPU run.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { cacheRoot, runShown, SetupError, say } from "./run.mjs";
 import { installPip } from "./system.mjs";
 
-const PINNED = "2.13.0";
+export { hasPip } from "./system.mjs";
+
+export const PINNED = "2.13.0";
+/** What packages are made for: one of each minor that is supported. */
+export const RELEASED = ["2.11.0", "2.12.0", PINNED, "2.14.1"];
 const OLDEST_MINOR = 11;
 const NEWEST_MINOR = 14;
 
@@ -69,65 +73,92 @@ const CUDA_BUILDS = [
 ];
 const WHEELS = "https://download.pytorch.org/whl";
 
-let chosenBuild;
+let choice;
 
 /** The build of the wheel for this machine: cpu, or one of CUDA_BUILDS by what NVIDIA's tool says of the first GPU. */
-function wheelBuild() {
-  chosenBuild ??= chooseBuild();
-  return chosenBuild;
+export function wheelBuild() {
+  if (choice === undefined && chooseBuild().fault)
+    say(`THE GPU IS NOT USED: ${choice.fault}. Songs are made on the CPU`);
+  return chooseBuild().build;
 }
 
+/** Why this machine's GPU runs no build, and what to do; undefined where it does, or there is none. */
+export const gpuFault = () => chooseBuild().fault;
+
 function chooseBuild() {
+  choice ??= choose();
+  return choice;
+}
+
+function choose() {
   const query = ["--query-gpu=driver_version,compute_cap,name", "--format=csv,noheader"];
   const { status, stdout } = spawnSync("nvidia-smi", query, { encoding: "utf8" });
-  if (status !== 0 || stdout.trim() === "") return "cpu";
+  if (status !== 0 || stdout.trim() === "") return { build: "cpu" };
   const [driver, capability, name] = stdout.trim().split("\n")[0].split(", ");
   const fits = ({ driver: oldest, capabilities: [lowest, highest] }) =>
     Number.parseFloat(driver) >= oldest && Number(capability) >= lowest && Number(capability) <= highest;
   const build = CUDA_BUILDS.find(fits)?.build;
-  if (build === undefined) {
-    say(
-      `THE GPU IS NOT USED: ${name} (compute capability ${capability}) with driver ${driver} runs no build of torch ${PINNED}. Install driver ${CUDA_BUILDS.at(-1).driver} or later, or set LIBTORCH to a build for it. Songs are made on the CPU`,
-    );
-  }
-  return build ?? "cpu";
+  if (build !== undefined) return { build };
+  const fault = `${name} (compute capability ${capability}) with driver ${driver} runs no build of torch ${PINNED}. Install driver ${CUDA_BUILDS.at(-1).driver} or later, or set LIBTORCH to a build for it`;
+  return { build: "cpu", fault };
 }
 
-const cachedDirectory = () =>
-  join(cacheRoot, "libtorch", `torch-${PINNED}${wheelBuild() === "cu130" ? "" : `+${wheelBuild()}`}`);
+const LIBTORCHES = join(cacheRoot, "libtorch");
 
-const fromCache = () => inspect(join(cachedDirectory(), "torch"));
+const cachedDirectory = (version, build) =>
+  join(LIBTORCHES, `torch-${version}${build === "cu130" ? "" : `+${build}`}`);
+
+const DOWNLOADED = /^torch-[\d.]+-downloaded$/;
+
+/** The pinned one, else the newest that src/engine/cuda-libtorch.ts has downloaded. */
+function fromCache() {
+  const pinned = inspect(join(cachedDirectory(PINNED, wheelBuild()), "torch"));
+  if (pinned !== null || wheelBuild() !== "cu130" || !existsSync(LIBTORCHES)) return pinned;
+  const downloaded = readdirSync(LIBTORCHES).filter((name) => DOWNLOADED.test(name));
+  return downloaded.length === 0 ? null : inspect(join(LIBTORCHES, downloaded.sort().at(-1), "torch"));
+}
+
+/** Where a libtorch for CUDA 13 of that version lies that was downloaded without pip. */
+export const downloadedDirectory = (version) => join(LIBTORCHES, `torch-${version}-downloaded`);
 
 /** Installs the pinned libtorch into the cache, in the build for this machine. */
 export function installLibtorch() {
-  installPip();
   const build = wheelBuild();
-  const target = cachedDirectory();
-  const partial = `${target}.part`;
-  say(`installing libtorch ${PINNED}+${build} into ${target} (once per machine)`);
-  const pip = (...args) => {
-    rmSync(partial, { recursive: true, force: true });
-    runShown("python3", ["-m", "pip", "install", "--target", partial, ...args]);
-  };
   // Without CUDA the wheel's dependencies are Python's alone.
-  const wheel = [...(build === "cpu" ? ["--no-deps"] : []), `torch==${PINNED}+${build}`];
+  const wheel = build === "cpu" ? ["--no-deps"] : [];
+  return installWheel(PINNED, build, cachedDirectory(PINNED, build), wheel);
+}
+
+/** A libtorch of `version` to compile against and to pack: for the CPU, or for CUDA without NVIDIA's libraries. */
+export function provideForRelease(version) {
+  const directory = cachedDirectory(version, "cpu");
+  return inspect(join(directory, "torch")) ?? installWheel(version, "cpu", directory, ["--no-deps"]);
+}
+
+function installWheel(version, build, target, options) {
+  installPip();
+  const partial = `${target}.part`;
+  say(`installing libtorch ${version}+${build} into ${target} (once per machine)`);
+  const wheel = [...options, `torch==${version}+${build}`];
   const attempts = [
     wheel, // as pip is set up here
     ["--extra-index-url", `${WHEELS}/${build}`, ...wheel],
-    ...(build === "cpu" || build === "cu130" ? [[`torch==${PINNED}`]] : []),
+    ...(build === "cpu" || build === "cu130" ? [[...options, `torch==${version}`]] : []),
   ];
   for (const [index, args] of attempts.entries()) {
+    rmSync(partial, { recursive: true, force: true });
     try {
-      pip(...args);
+      runShown("python3", ["-m", "pip", "install", "--target", partial, ...args]);
       break;
     } catch (error) {
+      rmSync(partial, { recursive: true, force: true });
       if (index === attempts.length - 1) throw error;
       say(`that index has no such wheel; trying pip install ${attempts[index + 1].join(" ")}`);
     }
   }
   rmSync(target, { recursive: true, force: true });
   renameSync(partial, target);
-  const found = fromCache();
+  const found = inspect(join(target, "torch"));
   if (!found)
     throw new SetupError(`pip installed torch into ${target}, but no headers and libraries are there`);
   return found;

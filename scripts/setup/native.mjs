@@ -7,7 +7,7 @@ import { copyFileSync, existsSync, mkdirSync, renameSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { provideLibtorch } from "./libtorch.mjs";
+import { findLibtorch, provideForRelease, provideLibtorch } from "./libtorch.mjs";
 import { cacheRoot, projectRoot, run, SetupError, say } from "./run.mjs";
 import { fingerprint, isDone, markDone } from "./stamp.mjs";
 import { installBuildTools } from "./system.mjs";
@@ -37,8 +37,28 @@ export const SANITIZED = {
   products: ["build/sanitized/native/test/carillon-test"],
 };
 
-export function buildNative(parts = [ADDON]) {
-  const libtorch = provideLibtorch();
+/** What all parts are made of: those of two clones with the same are the same. */
+export const sourcesPrint = () => fingerprint(["native", "CMakeLists.txt"]);
+
+/** The addon as it is packed, for any build of that version of libtorch; returns its path and the libtorch. */
+export function buildForRelease(version) {
+  const libtorch = provideForRelease(version);
+  const directory = `build/libtorch-${version}`;
+  const part =
+    findLibtorch()?.directory === libtorch.directory
+      ? ADDON
+      : {
+          name: `addon-${version}`,
+          options: ["CARILLON_ANY_LIBTORCH"],
+          directory,
+          target: "carillon",
+          products: [`${directory}/Release/carillon.node`],
+        };
+  buildNative([part], libtorch);
+  return { addon: join(projectRoot, part.products[0]), libtorch };
+}
+
+export function buildNative(parts = [ADDON], libtorch = provideLibtorch()) {
   const compiler = spawnSync("c++", ["--version"], { encoding: "utf8" }).stdout ?? "";
   const environment = [libtorch.directory, libtorch.version, compiler, process.arch];
   const outdated = parts
@@ -78,7 +98,7 @@ function compile(libtorch, parts) {
     throw new SetupError("the native build ended without its products; remove build/ and try again");
 }
 
-const CMAKE_OPTIONS = ["CARILLON_PROGRAMS", "CARILLON_SANITIZE"];
+const CMAKE_OPTIONS = ["CARILLON_PROGRAMS", "CARILLON_SANITIZE", "CARILLON_ANY_LIBTORCH"];
 
 /** By itself, build configures a new directory only, and would go on with an earlier libtorch or other options. */
 function runCmake(libtorch, { options, directory = "build", target }) {

@@ -34,6 +34,7 @@ const REDIS = {
 
 export const installBuildTools = () => install(TOOLS);
 export const installPip = () => install([PIP]);
+export const hasPip = () => exists(PIP.command, PIP.args);
 export const installAudioTools = () => install([AUDIO]);
 
 /** Without a browser or Redis the tests of pages or fleets fail and say so; the others need none. */

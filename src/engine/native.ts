@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import type { NativeAddon } from "./addon.js";
 import { EngineError } from "./errors.js";
 import { listGpus } from "./gpus.js";
-import { findPrebuilt, openLibraries, PLATFORM_PACKAGE } from "./prebuilt.js";
+import { adviceFor, findPrebuilt, openLibraries, PLATFORM_PACKAGE } from "./prebuilt.js";
 
 export type * from "./addon.js";
 export { EngineError } from "./errors.js";
@@ -64,13 +64,4 @@ function load(path: string): NativeAddon {
       { cause: error },
     );
   }
-}
-
-function adviceFor(reason: string): string {
-  const symbols = /version `(GLIBC(?:XX)?)_([\d.]+)' not found/.exec(reason);
-  if (symbols !== null)
-    return `It needs ${symbols[1]} ${symbols[2]} or later, which this system is older than.`;
-  if (/lib(torch|c10)/.test(reason))
-    return "libtorch was not found where the addon was built against it. Set LIBTORCH to a libtorch 2.11 to 2.14 and";
-  return "It may have been built for another platform.";
 }

@@ -30,7 +30,7 @@ export function canMountDisks(): boolean {
   return spawnSync(...ownDisk({ directory: tmpdir(), sizeKiB: 4 }, ["true"])).status === 0;
 }
 
-function ownDisk({ directory, sizeKiB }: Disk, command: readonly string[]): [string, string[]] {
+export function ownDisk({ directory, sizeKiB }: Disk, command: readonly string[]): [string, string[]] {
   const script = `mount -t tmpfs -o size=${sizeKiB}k tmpfs "$0" && exec "$@"`;
   return ["unshare", ["--user", "--map-root-user", "--mount", "bash", "-c", script, directory, ...command]];
 }
