@@ -22,7 +22,7 @@ const request: RenderRequest = {
 
 describe("training carillon-nano", () => {
   it("goes from an empty folder to a checkpoint that the engine renders with", async function () {
-    this.timeout(600_000);
+    this.timeout(1_200_000);
     const directory = await mkdtemp(join(tmpdir(), "carillon-train-"));
     const [data, work] = [join(directory, "data"), join(directory, "work")];
     const out = join(directory, "checkpoints", "trained");

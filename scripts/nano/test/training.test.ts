@@ -4,7 +4,7 @@ import { pythonOf } from "../python.js";
 
 describe("training in Python", () => {
   it("passes its own tests", function () {
-    this.timeout(900_000);
+    this.timeout(1_200_000);
     const { env, directory } = pythonOf("training");
     const discover = ["-m", "unittest", "discover", "--start-directory", "test"];
     expect(() =>

@@ -67,7 +67,7 @@ class EncoderStage(nn.Module):
         variance = (wanted - wanted.mean((0, 2), keepdim=True)).square()
         for name, channels in zip(Parts._fields, self.space.parts.slices):
             if name != "beats" and channels.stop > channels.start:
-                figures[name] = error[:, channels].mean() / variance[:, channels].mean()
+                figures[name] = error[:, channels].mean() / variance[:, channels].mean().clamp_min(1e-6)
         return figures
 
 
