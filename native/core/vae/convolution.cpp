@@ -1,12 +1,14 @@
 #include "core/vae/convolution.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <type_traits>
 #include <vector>
 
 #include "kernels/float_tiles.h"
 #include "kernels/snake.h"
+#include "kernels/snake_cuda.h"
 
 namespace carillon {
 
@@ -107,11 +109,11 @@ int64_t Convolution::parameter_count() const {
   return shape_.in * shape_.out * shape_.kernel + (shape_.bias ? shape_.out : 0);
 }
 
-at::Tensor Convolution::with_libtorch(const Signal& x) const {
-  if (shape_.transposed) return at::conv_transpose1d(x.data, weight_, bias_, shape_.stride, shape_.padding);
+at::Tensor Convolution::with_libtorch(const Signal& x, const at::Tensor& bias) const {
+  if (shape_.transposed) return at::conv_transpose1d(x.data, weight_, bias, shape_.stride, shape_.padding);
   // In bfloat16 libtorch's dilated convolution takes three times as long as the plain one, gradients included.
   if (shape_.dilation > 1 && x.data.is_cpu() && x.data.scalar_type() == at::kBFloat16) return by_phases(x.data);
-  return at::conv1d(x.data, weight_, bias_, shape_.stride, shape_.padding, shape_.dilation);
+  return at::conv1d(x.data, weight_, bias, shape_.stride, shape_.padding, shape_.dilation);
 }
 
 at::Tensor Convolution::by_phases(const at::Tensor& x) const {
@@ -158,7 +160,16 @@ Convolution::Result Convolution::operator()(const Signal& x, const Then& then, S
   const int64_t length = output_length(x.length);
   Result result;
   if (!time_major()) {
-    at::Tensor y = with_libtorch(x);
+    const at::Device device = x.data.device();
+    if (then.snake && !at::GradMode::is_enabled() && kernels::has_snake_pass(device, x.data.scalar_type())) {
+      const at::Tensor residual = then.residual ? then.residual->data : at::Tensor();
+      const kernels::SnakePass pass{bias_, residual, then.snake->frequency, then.snake->gain, then.keep};
+      const auto [plain, snaked] = kernels::run_snake_pass(with_libtorch(x, {}), pass);
+      if (then.keep) result.plain = {plain, length};
+      result.snaked = {snaked, length};
+      return result;
+    }
+    at::Tensor y = with_libtorch(x, bias_);
     if (then.residual) y = y + then.residual->data;
     if (then.snake) result.snaked = {kernels::snake(y, then.snake->frequency, then.snake->gain), length};
     if (then.keep) result.plain = {y, length};
@@ -201,7 +212,7 @@ Convolution::Result Convolution::run_time_major(const Signal& x, const Then& the
 }
 
 at::Tensor Convolution::to_float(const Signal& x) const {
-  if (!time_major()) return with_libtorch(x).to(at::kFloat);
+  if (!time_major()) return with_libtorch(x, bias_).to(at::kFloat);
   return panels_.defined() ? time_major_to_float<float>(x) : time_major_to_float<uint16_t>(x);
 }
 

@@ -77,7 +77,7 @@ class Convolution {
  private:
   bool time_major() const { return !weight_.defined(); }
   at::ScalarType time_major_dtype() const { return panels_.defined() ? at::kFloat : at::kBFloat16; }
-  at::Tensor with_libtorch(const Signal& x) const;
+  at::Tensor with_libtorch(const Signal& x, const at::Tensor& bias) const;
   /// A dilated convolution that keeps the length, as a plain one over every dilation-th sample: x [B, in, T].
   at::Tensor by_phases(const at::Tensor& x) const;
   /// How many outputs in time one row of the product gives.
