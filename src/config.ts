@@ -121,12 +121,25 @@ const SETTINGS = {
     "SVC_STORAGE",
     z
       .string()
-      .regex(/^file:\/\/\/./, "must be a URL such as file:///shared/carillon")
-      .transform((url) => fileURLToPath(url))
+      .regex(
+        /^(s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](\/[\w.\-/]*)?|file:\/\/\/\S+)$/,
+        "must be s3://BUCKET, s3://BUCKET/PREFIX or file:///SHARED/DIRECTORY",
+      )
+      .transform((url) =>
+        url.startsWith("file:")
+          ? { directory: fileURLToPath(url), bucket: null }
+          : { directory: null, bucket: url },
+      )
       .nullable()
       .default(null),
     EMPTY,
-    "directory that all servers of a fleet share at the same path, for songs and uploaded files: `file:///shared/carillon`; empty: SVC_TMPDIR. With SVC_REDIS_URL it must be set",
+    "where the servers of a fleet keep songs and uploaded files: `s3://bucket/prefix`, with the AWS SDK's usual environment (`AWS_ACCESS_KEY_ID`, `AWS_REGION`, `AWS_ENDPOINT_URL_S3`), or `file:///directory` that all of them mount at the same path; empty: SVC_TMPDIR. With SVC_REDIS_URL it must be set",
+  ),
+  storageUrls: setting(
+    "SVC_STORAGE_URLS",
+    oneOf(["proxy", "signed"], "proxy"),
+    "proxy",
+    "how clients get songs out of S3: proxy, through this server, or signed, redirected to an address of the store that is good for an hour",
   ),
   role: setting(
     "SVC_ROLE",
@@ -441,7 +454,7 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
   if (values.redisUrl !== null && values.storage === null) {
     throw new ConfigError(
       "SVC_STORAGE",
-      "SVC_STORAGE is empty: the servers that share tasks by SVC_REDIS_URL share their songs in a directory too",
+      "SVC_STORAGE is empty: the servers that share tasks by SVC_REDIS_URL share their songs too, by s3://BUCKET or file:///DIRECTORY",
     );
   }
   if (values.apiKeys.length > 0 && values.apiKey.trim() === "") {

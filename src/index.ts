@@ -48,6 +48,7 @@ import {
 } from "./music/server.js";
 import { drawSeed } from "./music/song/seeds.js";
 import { SongJobs } from "./music/song-jobs.js";
+import type { ObjectStore } from "./music/storage/object-store.js";
 import { startWorkerServer } from "./music/worker-server.js";
 
 export { type Config, ConfigError, loadConfig } from "./config.js";
@@ -192,6 +193,7 @@ async function startOnStore<T extends Pick<MusicServer, "close">>(
   let opened: OpenedQueue | undefined;
   const release = async (closingSinceMs: number) => {
     await opened?.close(closingSinceMs);
+    opened?.jobs.close();
     await lock.release();
   };
   try {
@@ -214,7 +216,9 @@ interface OpenedQueue extends Pick<MusicServerOptions, "engine" | "queue" | "job
 
 /** The tasks of the temporary directory, or those of the fleet. */
 async function openQueue({ config, engine, store }: MusicServerParts, log: Logger): Promise<OpenedQueue> {
-  const jobs = new SongJobs(config, config.role === "gateway" ? null : (engine ?? null), log);
+  const bucket = config.storage?.bucket;
+  const storage = bucket ? await openObjectStore(bucket) : null;
+  const jobs = new SongJobs(config, config.role === "gateway" ? null : (engine ?? null), log, storage);
   if (config.redisUrl !== null) {
     // Loaded here, for nobody else needs Redis.
     const { joinFleet } = await import("./music/fleet/join.js");
@@ -228,6 +232,12 @@ async function openQueue({ config, engine, store }: MusicServerParts, log: Logge
     await own?.store.close();
   };
   return { engine, queue, jobs, close };
+}
+
+/** Loaded here, for nobody else needs the SDK. */
+async function openObjectStore(location: string): Promise<ObjectStore> {
+  const { ObjectStore } = await import("./music/storage/object-store.js");
+  return ObjectStore.open(location);
 }
 
 function embeddedOptions(config: Config, log: Logger): QueueOptions {

@@ -9,7 +9,7 @@ import { Checkpoints } from "./engine/checkpoints.js";
 /** @throws ConfigError naming the variable at fault */
 export async function checkMusicSettings(config: Config): Promise<void> {
   await checkWritable(config.temporaryDirectory, "SVC_TMPDIR");
-  if (config.storage !== null) await checkWritable(config.storage, "SVC_STORAGE");
+  if (config.storage?.directory) await checkWritable(config.storage.directory, "SVC_STORAGE");
   await checkWritable(config.trainingRoot, "SVC_TRAINING_ROOT");
   for (const root of config.audioRoots ?? []) await checkDirectory(root, "SVC_AUDIO_ROOTS");
   if (config.role !== "gateway") checkModels(config);

@@ -142,7 +142,7 @@ export function detailFor(config: Config): (detail: string) => string {
   const models = [slot1Model, slot2Model, slot3Model, languageModel].flatMap((path) => path ?? []);
   const directories: [path: string, name: string][] = [
     [config.temporaryDirectory, "SVC_TMPDIR"],
-    [config.storage ?? "", "SVC_STORAGE"],
+    [config.storage?.directory ?? "", "SVC_STORAGE"],
     [config.checkpointsDirectory, "SVC_CHECKPOINTS"],
     [config.trainingRoot, "SVC_TRAINING_ROOT"],
     [config.homeDirectory, "SVC_HOME"],

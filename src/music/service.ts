@@ -86,7 +86,7 @@ export class MusicService {
     private readonly log: Logger,
   ) {
     this.audioFiles = jobs.audioFiles;
-    this.uploadsDirectory = jobs.uploadsDirectory;
+    this.uploadsDirectory = jobs.uploads.directory;
     this.#detail = detailFor(config);
     this.trainingRoot = new PermittedRoot(config.trainingRoot);
     this.adapters = new Adapters(engine, this.trainingRoot, config.isLocal);
@@ -121,7 +121,7 @@ export class MusicService {
       audio.set(id, result?.audioFiles.map(({ name }) => name) ?? []);
       if (!hasEnded(state)) for (const path of ownFiles(request)) uploads.add(path);
     });
-    if (!this.queue.isShared) {
+    if (!this.queue.isShared && this.config.storage === null) {
       await this.#clearOrphanAudio((id) => audio.get(id) ?? null);
       await removeOrphanUploads(this.uploadsDirectory, (path) => uploads.has(path));
     }
@@ -158,6 +158,7 @@ export class MusicService {
   sweep(): Promise<void> {
     this.#sweeping = this.#sweeping
       .then(() => this.queue.asJanitor((nowMs) => this.#retention.sweep(nowMs)))
+      .then(() => this.jobs.tidy())
       .catch((err: unknown) => this.log.error({ err }, "expired audio could not be removed"));
     return this.#sweeping;
   }
@@ -182,10 +183,11 @@ export class MusicService {
       if (refusal instanceof RequestError) throw refusal;
     });
     const admitted = await this.jobs.inputs.admit(request, this.#whileServing(caller));
-    const { task, position } = await this.queue.submit(admitted, {
-      submission: key,
-      requestId: caller.requestId,
-      share: caller.share ?? "",
+    const published = await this.jobs.inputs.publish(admitted);
+    const origin = { submission: key, requestId: caller.requestId, share: caller.share ?? "" };
+    const { task, position } = await this.queue.submit(published, origin).catch(async (error: unknown) => {
+      if (published !== admitted) await this.jobs.inputs.release(published).catch(() => {});
+      throw error;
     });
     return { task_id: task.id, status: "queued", queue_position: position, warnings: request.warnings };
   }

@@ -1,38 +1,47 @@
 /** The work on tasks, by whatever process does it: the models it needs, the songs, and what is left once a task ended. */
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Config } from "../config.js";
 import type { MusicEngine } from "../engine/types.js";
 import type { Logger } from "../log.js";
 import { AudioFiles } from "./audio/audio-files.js";
-import { AudioInputs, removeOwnFiles } from "./audio/audio-inputs.js";
+import { AudioInputs } from "./audio/audio-inputs.js";
 import { findFfmpeg } from "./audio/ffmpeg.js";
+import { StoreError } from "./errors.js";
 import { makeSongs } from "./job.js";
 import type { JobControl, Jobs } from "./queue/job-queue.js";
+import { retryDelayMs } from "./queue/running-job.js";
 import type { SongResult, Task } from "./queue/store.js";
 import { plansUnasked } from "./song/job-context.js";
+import type { ObjectStore } from "./storage/object-store.js";
+import { Shelf } from "./storage/shelf.js";
 
 export class SongJobs implements Jobs {
   readonly audioFiles: AudioFiles;
   readonly inputs: AudioInputs;
   /** Files that came with tasks that have not ended. */
-  readonly uploadsDirectory: string;
+  readonly uploads: Shelf;
   /** Settled once: what is loaded meanwhile does not change what a request means. */
   readonly plansUnasked: boolean;
 
-  /** @param engine null where this process accepts tasks and runs none */
+  /**
+   * @param engine null where this process accepts tasks and runs none
+   * @param store what lies behind the folders of songs and uploads; null: nothing does
+   */
   constructor(
     private readonly config: Config,
     readonly engine: MusicEngine | null,
     private readonly log: Logger,
+    private readonly store: ObjectStore | null = null,
   ) {
     const { temporaryDirectory, storage, initLanguageModel, languageModelDevice } = config;
-    const directory = storage ?? temporaryDirectory;
-    this.audioFiles = new AudioFiles(join(directory, "api_audio"));
-    this.uploadsDirectory = join(directory, "uploads");
+    const root = storage?.directory ?? temporaryDirectory;
+    this.audioFiles = new AudioFiles(join(root, "api_audio"), store);
+    this.uploads = new Shelf(join(root, "uploads"), store, "uploads/");
     this.inputs = new AudioInputs({
       roots: config.audioRoots,
-      audioDirectory: this.audioFiles.directory,
-      uploadsDirectory: this.uploadsDirectory,
+      songs: this.audioFiles.shelf,
+      uploads: this.uploads,
       maxSeconds: config.sourceMaxSeconds,
     });
     this.plansUnasked =
@@ -74,12 +83,40 @@ export class SongJobs implements Jobs {
     const request = await this.inputs.locate(task.request);
     const maxSourceSeconds = this.config.sourceMaxSeconds;
     const { plansUnasked } = this;
-    return makeSongs(this.engine, request, { destination, maxSourceSeconds, plansUnasked, signal, report });
+    const options = { destination, maxSourceSeconds, plansUnasked, signal, report };
+    const result = await makeSongs(this.engine, request, options);
+    for (const { name } of result.audioFiles) await this.#publish(this.audioFiles.pathOf(name), signal);
+    await this.tidy();
+    return result;
+  }
+
+  /** A finished song waits for a store that is away as long as its task may take. */
+  async #publish(path: string, signal: AbortSignal): Promise<void> {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        await this.audioFiles.shelf.publish(path);
+        return;
+      } catch (error) {
+        if (!(error instanceof StoreError)) throw error;
+        if (attempt === 0) this.log.error({ reason: error.message }, "a song waits for its storage");
+        await sleep(retryDelayMs(attempt), undefined, { signal }).catch(() => signal.throwIfAborted());
+      }
+    }
+  }
+
+  /** Lets copies of what the store has go from this machine. */
+  async tidy(): Promise<void> {
+    await this.audioFiles.shelf.dropCopies();
+    await this.uploads.dropCopies();
+  }
+
+  close(): void {
+    this.store?.close();
   }
 
   /** Nothing stays of a failed task but its record, however late it failed. */
   async ended(task: Task): Promise<void> {
-    await removeOwnFiles(task.request);
+    await this.inputs.release(task.request);
     if (task.state === "failed") await this.audioFiles.remove(this.audioFiles.namesOf(task));
   }
 }

@@ -4,19 +4,30 @@ import { isAbsolute, join, relative, resolve } from "node:path";
 import { HttpError } from "../errors.js";
 import type { Task } from "../queue/store.js";
 import type { AudioFormat } from "../request/schema.js";
+import type { ObjectStore, StoredObject } from "../storage/object-store.js";
+import { Shelf } from "../storage/shelf.js";
 import { AUDIO_PROFILES, PARTIAL_SUFFIX } from "./encode.js";
 
 /** A task's UUID, the item's index, the extension, and the suffix of an unfinished file. */
 const OWN_FILE = /^([0-9a-f-]{36})-\d+\.[a-z0-9]+(\.part)?$/;
 
-/** The folder of finished songs: what its files are called, and which path a client may read. */
+/** A song that a client may read: in the folder, or only in the store behind it. */
+export interface FoundAudio {
+  path: string;
+  /** Null: the file lies at `path`. */
+  stored: StoredObject | null;
+}
+
+/** Finished songs: what their files are called, and which path a client may read. */
 export class AudioFiles {
   /** Absolute, symbolic links resolved. */
   readonly directory: string;
+  readonly shelf: Shelf;
 
-  constructor(directory: string) {
+  constructor(directory: string, store: ObjectStore | null = null) {
     mkdirSync(directory, { recursive: true });
     this.directory = realpathSync(directory);
+    this.shelf = new Shelf(this.directory, store, "audio/");
   }
 
   /** Unique per task and index, so no song overwrites another. */
@@ -42,9 +53,9 @@ export class AudioFiles {
 
   /**
    * The file that a client's `path` names: absolute, or relative to the folder.
-   * @throws HttpError 400, 403 (outside the folder) or 404
+   * @throws HttpError 400, 403 (outside the folder) or 404; StoreError
    */
-  async resolve(path: string): Promise<string> {
+  async resolve(path: string): Promise<FoundAudio> {
     if (path.includes("\0")) throw new HttpError(400, "path must not contain a NUL character");
     if (path === "") throw notFound();
     const candidate = isAbsolute(path) ? resolve(path) : resolve(this.directory, path);
@@ -52,13 +63,24 @@ export class AudioFiles {
     if (!this.#contains(file ?? candidate)) {
       throw new HttpError(403, "Access denied: path outside allowed directory");
     }
-    if (file === null || file.endsWith(PARTIAL_SUFFIX)) throw notFound();
+    if (candidate.endsWith(PARTIAL_SUFFIX)) throw notFound();
+    if (file === null) {
+      const stored = await this.shelf.store?.head(this.shelf.objectName(candidate));
+      if (stored) return { path: candidate, stored };
+      throw notFound();
+    }
     if (!(await stat(file)).isFile()) throw notFound();
-    return file;
+    return { path: file, stored: null };
+  }
+
+  /** The path of a song's file, brought from the store where it has to be. @throws HttpError 404, StoreError */
+  async local(path: string): Promise<string> {
+    if (!(await this.shelf.bring(path))) throw notFound();
+    return path;
   }
 
   async remove(names: readonly string[]): Promise<void> {
-    for (const name of names) await rm(this.pathOf(name), { force: true });
+    for (const name of names) await this.shelf.remove(this.pathOf(name));
   }
 
   /**
@@ -93,13 +115,6 @@ export class AudioFiles {
     const way = relative(this.directory, path);
     return way !== ".." && !way.startsWith("../") && !isAbsolute(way);
   }
-}
-
-/** The content type of a finished file. */
-export function contentTypeOf(path: string): string {
-  const extension = path.slice(path.lastIndexOf(".") + 1);
-  const profile = Object.values(AUDIO_PROFILES).find((format) => format.extension === extension);
-  return profile?.contentType ?? "application/octet-stream";
 }
 
 function notFound(): HttpError {

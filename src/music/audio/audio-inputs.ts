@@ -2,14 +2,16 @@
  * Recordings that tasks work on: which files a request may name, whether they hold what they should, and which part of
  * them a task generates anew.
  */
-import { access, constants, realpath, rm, stat } from "node:fs/promises";
-import { resolve } from "node:path";
+import { access, constants, copyFile, realpath, stat } from "node:fs/promises";
+import { basename, join, resolve } from "node:path";
 import { DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
 import { type Caller, ConcurrencyLimit } from "../concurrency-limit.js";
 import { RequestError } from "../errors.js";
 import { isWithin } from "../permitted-root.js";
 import type { AudioInput, GenerationRequest } from "../request/schema.js";
+import type { Shelf } from "../storage/shelf.js";
 import { type AudioMeasures, DecodeError, measureAudio } from "./decode.js";
+import { uploadPath } from "./uploads.js";
 
 /** What clients find as `file` in results, whatever stands before it. */
 const RESULT_URL = /\/v1\/audio\?(?:[^#]*&)?path=([^&#]*)/;
@@ -25,8 +27,8 @@ export interface AudioInputOptions {
   /** Folders that paths may point into beside the service's own; null: any. */
   roots: readonly string[] | null;
   /** Finished songs. Relative paths start here. */
-  audioDirectory: string;
-  uploadsDirectory: string;
+  songs: Shelf;
+  uploads: Shelf;
   maxSeconds: number;
 }
 
@@ -73,10 +75,52 @@ export class AudioInputs {
     };
   }
 
+  /** Lets whatever machine runs the task have its recordings. @throws StoreError; what was stored is then removed */
+  async publish(request: GenerationRequest): Promise<GenerationRequest> {
+    if (this.options.uploads.store === null) return request;
+    const published = { ...request };
+    try {
+      for (const kind of ["sourceAudio", "referenceAudio"] as const) {
+        published[kind] = await this.#publish(request[kind], kind);
+      }
+      return published;
+    } catch (error) {
+      await this.release(published).catch(() => {});
+      throw error;
+    }
+  }
+
+  /** A file of this machine becomes an upload; songs are in the store already. */
+  async #publish(
+    input: AudioInput | null,
+    kind: "sourceAudio" | "referenceAudio",
+  ): Promise<AudioInput | null> {
+    const { songs, uploads } = this.options;
+    if (input === null || (!input.isUpload && isWithin(songs.directory, input.path))) return input;
+    const path = input.isUpload ? input.path : uploadPath(uploads.directory, kind, input.path);
+    if (!input.isUpload) await copyFile(input.path, path);
+    await uploads.publish(path);
+    return { path, isUpload: true };
+  }
+
+  /** Lets the files go that came with a request. @throws StoreError */
+  async release(request: GenerationRequest): Promise<void> {
+    const { uploads } = this.options;
+    for (const path of ownFiles(request)) await uploads.remove(join(uploads.directory, basename(path)));
+  }
+
   async #locate(input: AudioInput | null, parameter: string): Promise<AudioInput | null> {
-    if (input === null || input.isUpload) return input;
+    const { songs, uploads } = this.options;
+    if (input === null || (input.isUpload && uploads.store === null)) return input;
+    if (input.isUpload) {
+      // The machine that accepted it may have its folder elsewhere.
+      const path = join(uploads.directory, basename(input.path));
+      if (await uploads.bring(path)) return { path, isUpload: true };
+      throw new RequestError(`what was uploaded as ${parameter.replace(/_path$/, "")} is gone`);
+    }
     assertPath(input.path, parameter);
-    const candidate = resolve(this.options.audioDirectory, pathIn(input.path, parameter));
+    const candidate = resolve(songs.directory, pathIn(input.path, parameter));
+    if (isWithin(songs.directory, candidate)) await songs.bring(candidate);
     const file = await realpath(candidate).catch(() => null);
     if (!(await this.#isAllowed(file ?? candidate))) {
       throw new RequestError(
@@ -92,9 +136,9 @@ export class AudioInputs {
   }
 
   async #isAllowed(path: string): Promise<boolean> {
-    const { roots, audioDirectory, uploadsDirectory } = this.options;
+    const { roots, songs, uploads } = this.options;
     if (roots === null) return true;
-    for (const root of [audioDirectory, uploadsDirectory, ...roots]) {
+    for (const root of [songs.directory, uploads.directory, ...roots]) {
       const real = await realpath(root).catch(() => null);
       if (real !== null && isWithin(real, path)) return true;
     }
@@ -116,10 +160,6 @@ export class AudioInputs {
 /** The files that go when the task ends. */
 export function ownFiles({ sourceAudio, referenceAudio }: GenerationRequest): string[] {
   return [sourceAudio, referenceAudio].flatMap((input) => (input?.isUpload ? input.path : []));
-}
-
-export async function removeOwnFiles(request: GenerationRequest): Promise<void> {
-  for (const path of ownFiles(request)) await rm(path, { force: true });
 }
 
 /** @throws RequestError for what people take for a path: the service fetches nothing, and no shell reads a `~` here */

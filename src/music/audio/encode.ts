@@ -46,6 +46,13 @@ export const AUDIO_PROFILES: Readonly<Record<AudioFormat, AudioProfile>> = {
   },
 };
 
+/** The content type of a finished file. */
+export function contentTypeOf(path: string): string {
+  const extension = path.slice(path.lastIndexOf(".") + 1);
+  const profile = Object.values(AUDIO_PROFILES).find((format) => format.extension === extension);
+  return profile?.contentType ?? "application/octet-stream";
+}
+
 /** Frames interleaved at a time: large enough to be cheap, small enough not to hold up the event loop. */
 const CHUNK_FRAMES = 16_384;
 /** How long a finished song waits for a system that is short of descriptors. */

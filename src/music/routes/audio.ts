@@ -1,14 +1,16 @@
 import { randomUUID } from "node:crypto";
 import { mkdir, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { pipeline } from "node:stream/promises";
 import type { Request, Response } from "express";
 import { SAMPLE_RATE } from "../../engine/types.js";
-import { contentTypeOf } from "../audio/audio-files.js";
+import type { AudioFiles, FoundAudio } from "../audio/audio-files.js";
 import { decodeAudio } from "../audio/decode.js";
-import { AUDIO_PROFILES, encodeAudio } from "../audio/encode.js";
+import { AUDIO_PROFILES, contentTypeOf, encodeAudio } from "../audio/encode.js";
 import { ConcurrencyLimit } from "../concurrency-limit.js";
 import { HttpError, RequestError } from "../errors.js";
 import { AUDIO_FORMATS, type AudioFormat } from "../request/schema.js";
+import type { ObjectStore, StoredObject } from "../storage/object-store.js";
 import { callerOf, type Route } from "./route.js";
 
 /** A conversion takes a processor, and the memory of the song as samples. */
@@ -24,9 +26,10 @@ export const audio: Route = ({ authenticator, config, service }) => {
     const { path, format, ai_token: token } = request.query;
     authenticator.authorize(request, token);
     if (typeof path !== "string") throw new RequestError("path is missing");
-    const file = await service.audioFiles.resolve(path);
+    const found = await service.audioFiles.resolve(path);
     if (format === undefined) {
-      await sendAudio(request, response, file);
+      if (found.stored === null) await sendAudio(request, response, found.path);
+      else await sendStored(request, response, service.audioFiles, found, config.storageUrls);
       return;
     }
     const wanted = AUDIO_FORMATS.find((name) => name === format);
@@ -39,6 +42,7 @@ export const audio: Route = ({ authenticator, config, service }) => {
     const converted = join(service.uploadsDirectory, `${randomUUID()}.${AUDIO_PROFILES[wanted].extension}`);
     try {
       const { signal } = caller;
+      const file = await service.audioFiles.local(found.path);
       await limit.run(caller, () => convert(file, converted, wanted, config.sourceMaxSeconds, signal));
       // Without a name: pages then choose one.
       await sendAudio(request, response, converted, "attachment");
@@ -62,6 +66,47 @@ async function convert(
   const samplesPerChannel = audio.length / 2;
   await mkdir(dirname(to), { recursive: true });
   await encodeAudio({ audio, samplesPerChannel, sampleRate: SAMPLE_RATE, format, path: to, signal });
+}
+
+/** A song that lies in the object store: through this server, or from the store itself by a signed address. */
+async function sendStored(
+  request: Request,
+  response: Response,
+  { shelf }: AudioFiles,
+  { path, stored }: FoundAudio,
+  urls: "proxy" | "signed",
+): Promise<void> {
+  const store = shelf.store as ObjectStore;
+  const name = shelf.objectName(path);
+  const disposition = `inline; filename="${basename(path)}"`;
+  if (urls === "signed") {
+    response.set("Cache-Control", "no-store").redirect(307, await store.signedUrl(name, disposition));
+    return;
+  }
+  const { bytes, modifiedMs } = stored as StoredObject;
+  response.set({ "Accept-Ranges": "bytes", "Last-Modified": new Date(modifiedMs).toUTCString() });
+  const ranges = request.range(bytes);
+  if (ranges === -1 && !SUFFIX_RANGE.test(request.headers.range ?? "")) {
+    response.status(416).set("Content-Range", `bytes */${bytes}`).end();
+    return;
+  }
+  // As a file: what is not one range of bytes is answered by the whole.
+  const range =
+    Array.isArray(ranges) && ranges.length === 1 && ranges.type === "bytes" ? ranges[0] : undefined;
+  const content = request.method === "HEAD" ? null : await store.read(name, range ?? null);
+  if (content === null && request.method !== "HEAD") throw new HttpError(404, "Audio file not found");
+  response.set({
+    "Content-Type": contentTypeOf(path),
+    "Content-Disposition": disposition,
+    "Cache-Control": "private, max-age=3600",
+    "Content-Length": String(range === undefined ? bytes : range.end - range.start + 1),
+  });
+  if (range !== undefined) {
+    response.status(206).set("Content-Range", `bytes ${range.start}-${range.end}/${bytes}`);
+  }
+  if (content === null) response.end();
+  // A client that goes away, or a store that fails on the way, ends the connection.
+  else await pipeline(content, response).catch(() => response.destroy());
 }
 
 /** The last bytes of a file; of one that is shorter, all of it (RFC 9110 14.1.2). */

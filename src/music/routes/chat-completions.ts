@@ -29,12 +29,14 @@ export const chatCompletions: Route = (context) => async (request, response) => 
   const ended = songOf(context, accepted.task_id, caller.signal);
   const model = typeof fields.model === "string" ? fields.model : "";
   const head = chatHead(accepted.task_id, model);
+  const { audioFiles } = service;
+  const fileOf = (name: string) => audioFiles.local(audioFiles.pathOf(name));
   try {
     if (chat.isStream) {
-      await stream(response, head, ended, (name) => service.audioFiles.pathOf(name));
+      await stream(response, head, ended, fileOf);
     } else {
       const song = await ended;
-      const message = await chatMessage(song, (name) => service.audioFiles.pathOf(name));
+      const message = await chatMessage(song, fileOf);
       response.json(chatCompletion(head, message, song.warnings));
     }
   } catch (error) {
@@ -55,13 +57,13 @@ async function stream(
   response: Response,
   head: ReturnType<typeof chatHead>,
   ended: Promise<SongResult>,
-  pathOf: (name: string) => string,
+  fileOf: (name: string) => Promise<string>,
 ): Promise<void> {
   response.set({ "Content-Type": "text/event-stream", "Cache-Control": "no-cache" });
   response.write(chatChunk(head, { role: "assistant", content: "Generating music" }));
   const heartbeat = setInterval(() => response.write(chatChunk(head, { content: "." })), HEARTBEAT_MS);
   try {
-    const { content, audio } = await chatMessage(await ended, pathOf);
+    const { content, audio } = await chatMessage(await ended, fileOf);
     response.write(chatChunk(head, { content: `\n\n${content}` }));
     if (audio.length > 0) response.write(chatChunk(head, { audio }));
     response.write(chatChunk(head, {}, "stop"));

@@ -1,6 +1,6 @@
 /** A finished task as clients of chat models read it: one answer, or a stream of its parts. */
 import { readFile } from "node:fs/promises";
-import { contentTypeOf } from "../audio/audio-files.js";
+import { contentTypeOf } from "../audio/encode.js";
 import type { SongResult } from "../queue/store.js";
 
 /** Songs as data URLs. */
@@ -24,13 +24,13 @@ export function chatHead(taskId: string, model: string): ChatHead {
   return { id, created: Math.floor(Date.now() / 1000), model };
 }
 
-/** @param pathOf the path of a song's file */
+/** @param fileOf the path of a song's file */
 export async function chatMessage(
   result: SongResult,
-  pathOf: (name: string) => string,
+  fileOf: (name: string) => Promise<string>,
 ): Promise<ChatMessage> {
-  const files = result.audioFiles.map(({ name }) => pathOf(name));
-  const audio = files.map(async (file) => {
+  const audio = result.audioFiles.map(async ({ name }) => {
+    const file = await fileOf(name);
     const url = `data:${contentTypeOf(file)};base64,${await readFile(file, "base64")}`;
     return { type: "audio_url" as const, audio_url: { url } };
   });

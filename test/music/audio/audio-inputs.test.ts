@@ -5,6 +5,7 @@ import { type AudioInputOptions, AudioInputs, ownFiles } from "../../../src/musi
 import { HttpError } from "../../../src/music/errors.js";
 import type { Fields } from "../../../src/music/request/json.js";
 import type { GenerationRequest } from "../../../src/music/request/schema.js";
+import { Shelf } from "../../../src/music/storage/shelf.js";
 import { parse } from "../request/request-parsing.js";
 import { temporaryDirectory } from "../tasks.js";
 import { runFfmpeg, writeRecording, writeSilence } from "./recordings.js";
@@ -14,8 +15,8 @@ describe("recordings of tasks", () => {
   const at = (...names: string[]): string => join(directory, ...names);
   const limits: AudioInputOptions = {
     roots: [at("music")],
-    audioDirectory: at("songs"),
-    uploadsDirectory: at("uploads"),
+    songs: new Shelf(at("songs"), null, "audio/"),
+    uploads: new Shelf(at("uploads"), null, "uploads/"),
     maxSeconds: 20,
   };
   const caller = { address: "127.0.0.1", signal: new AbortController().signal };

@@ -1,0 +1,203 @@
+/** Finished songs and uploads in a bucket of S3 or of a store that speaks like it. */
+import { createReadStream, createWriteStream } from "node:fs";
+import { mkdir, rename, rm, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { S3Client } from "@aws-sdk/client-s3";
+import { v4 as uuid } from "uuid";
+import { ConfigError } from "../../config.js";
+import { contentTypeOf, PARTIAL_SUFFIX } from "../audio/encode.js";
+import { StoreError } from "../errors.js";
+
+/** Attempts at one request, the SDK's waits between them. */
+const MAX_ATTEMPTS = 4;
+const CONNECT_MS = 5_000;
+/** A page follows an address at once; a download may begin late. */
+const URL_SECONDS = 3600;
+
+export interface StoredObject {
+  bytes: number;
+  modifiedMs: number;
+}
+
+/** Byte positions, both included. */
+export interface ByteRange {
+  start: number;
+  end: number;
+}
+
+/** Objects are whole or absent: S3 shows none before its last byte. Names hold letters, digits, `-`, `.`, `_` and `/`. */
+export class ObjectStore {
+  private constructor(
+    private readonly s3: typeof import("@aws-sdk/client-s3"),
+    private readonly client: S3Client,
+    /** As in the setting, for people. */
+    readonly location: string,
+    private readonly bucket: string,
+    private readonly prefix: string,
+  ) {}
+
+  /**
+   * Credentials, region and endpoint are those of the SDK's own environment (AWS_ACCESS_KEY_ID, AWS_REGION,
+   * AWS_ENDPOINT_URL_S3 and the rest).
+   * @param location s3://bucket or s3://bucket/prefix
+   * @throws ConfigError where the SDK is absent, or the bucket cannot be reached
+   */
+  static async open(location: string): Promise<ObjectStore> {
+    const { hostname: bucket, pathname } = new URL(location);
+    const s3 = await import("@aws-sdk/client-s3").catch(() => {
+      throw new ConfigError(
+        "SVC_STORAGE",
+        `SVC_STORAGE is ${location}, which needs a package that is not installed: npm install @aws-sdk/client-s3 @aws-sdk/s3-request-presigner`,
+      );
+    });
+    const client = new s3.S3Client({
+      maxAttempts: MAX_ATTEMPTS,
+      // Stores of one's own have no name for each bucket.
+      forcePathStyle: Boolean(process.env.AWS_ENDPOINT_URL_S3 ?? process.env.AWS_ENDPOINT_URL),
+      // Trailing checksums are what other makers' stores know least.
+      requestChecksumCalculation: "WHEN_REQUIRED",
+      responseChecksumValidation: "WHEN_REQUIRED",
+      requestHandler: { connectionTimeout: CONNECT_MS },
+    });
+    const prefix = pathname.replace(/^\/+|\/+$/g, "");
+    const store = new ObjectStore(s3, client, location, bucket, prefix === "" ? "" : `${prefix}/`);
+    try {
+      await client.send(new s3.HeadBucketCommand({ Bucket: bucket }));
+    } catch (error) {
+      client.destroy();
+      throw new ConfigError("SVC_STORAGE", `SVC_STORAGE: ${refusal(location, error)}`);
+    }
+    return store;
+  }
+
+  close(): void {
+    this.client.destroy();
+  }
+
+  /** @throws StoreError, as all of these do */
+  async put(name: string, path: string): Promise<void> {
+    await this.#asked(async () => {
+      const { size } = await stat(path);
+      const body = createReadStream(path);
+      try {
+        const ContentType = contentTypeOf(name);
+        await this.client.send(
+          new this.s3.PutObjectCommand({ ...this.#key(name), Body: body, ContentLength: size, ContentType }),
+        );
+      } finally {
+        body.destroy();
+      }
+    });
+  }
+
+  /** Null: there is none of this name. */
+  async head(name: string): Promise<StoredObject | null> {
+    return this.#asked(async () => {
+      const found = await this.client.send(new this.s3.HeadObjectCommand(this.#key(name))).catch(absent);
+      if (found === null) return null;
+      return { bytes: found.ContentLength ?? 0, modifiedMs: found.LastModified?.getTime() ?? 0 };
+    });
+  }
+
+  /** Null: there is none of this name. */
+  async read(name: string, range: ByteRange | null = null): Promise<Readable | null> {
+    return this.#asked(async () => {
+      const Range = range === null ? undefined : `bytes=${range.start}-${range.end}`;
+      const found = await this.client
+        .send(new this.s3.GetObjectCommand({ ...this.#key(name), Range }))
+        .catch(absent);
+      return (found?.Body as Readable | undefined) ?? null;
+    });
+  }
+
+  /** Copies an object to a file, whole or not at all. False: there is none of this name. */
+  async fetch(name: string, path: string): Promise<boolean> {
+    const content = await this.read(name);
+    if (content === null) return false;
+    const partial = `${path}.${uuid()}${PARTIAL_SUFFIX}`;
+    await mkdir(dirname(path), { recursive: true });
+    try {
+      await this.#asked(() => pipeline(content, createWriteStream(partial, { flags: "wx", mode: 0o600 })));
+      await rename(partial, path);
+      return true;
+    } finally {
+      await rm(partial, { force: true });
+    }
+  }
+
+  /** Also where there is none of this name. */
+  async remove(name: string): Promise<void> {
+    await this.#asked(() => this.client.send(new this.s3.DeleteObjectCommand(this.#key(name))));
+  }
+
+  /** Objects whose names begin with `prefix`. */
+  async *list(prefix: string): AsyncGenerator<StoredObject & { name: string }> {
+    let ContinuationToken: string | undefined;
+    do {
+      const page = await this.#asked(() =>
+        this.client.send(
+          new this.s3.ListObjectsV2Command({
+            Bucket: this.bucket,
+            Prefix: this.prefix + prefix,
+            ContinuationToken,
+          }),
+        ),
+      );
+      for (const { Key = "", Size = 0, LastModified } of page.Contents ?? []) {
+        yield { name: Key.slice(this.prefix.length), bytes: Size, modifiedMs: LastModified?.getTime() ?? 0 };
+      }
+      ContinuationToken = page.NextContinuationToken;
+    } while (ContinuationToken !== undefined);
+  }
+
+  /** An address that anyone may read the object by for an hour. */
+  async signedUrl(name: string, disposition: string): Promise<string> {
+    const { getSignedUrl } = await import("@aws-sdk/s3-request-presigner");
+    const command = new this.s3.GetObjectCommand({
+      ...this.#key(name),
+      ResponseContentDisposition: disposition,
+      ResponseContentType: contentTypeOf(name),
+    });
+    return this.#asked(() => getSignedUrl(this.client, command, { expiresIn: URL_SECONDS }));
+  }
+
+  #key(name: string) {
+    return { Bucket: this.bucket, Key: this.prefix + name };
+  }
+
+  async #asked<T>(ask: () => Promise<T>): Promise<T> {
+    try {
+      return await ask();
+    } catch (error) {
+      if (isNoSpaceHere(error)) throw error;
+      throw new StoreError("WRITE_FAILED", refusal(this.location, error), { cause: error });
+    }
+  }
+}
+
+function absent(error: unknown): null {
+  if (statusOf(error) === 404) return null;
+  throw error;
+}
+
+function isNoSpaceHere(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ENOSPC";
+}
+
+function statusOf(error: unknown): number | undefined {
+  return (error as { $metadata?: { httpStatusCode?: number } }).$metadata?.httpStatusCode;
+}
+
+/** One line without keys: what is at fault, and what to look at. */
+function refusal(location: string, error: unknown): string {
+  const { name, message, code } = error as Error & { code?: string };
+  const status = statusOf(error);
+  if (status === 404) return `there is no bucket at ${location}`;
+  if (status === 403 || status === 401 || name === "CredentialsProviderError") {
+    return `the storage ${location} refuses these credentials (${name}); set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`;
+  }
+  const reason = [code ?? name, message].filter(Boolean).join(": ").split("\n", 1)[0];
+  return `the storage ${location} does not answer (${reason}); see AWS_ENDPOINT_URL_S3 and AWS_REGION`;
+}

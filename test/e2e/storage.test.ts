@@ -1,0 +1,134 @@
+/** A gateway and a worker on folders of their own: what one writes the other reads through what they share. */
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
+import { expect } from "chai";
+import { uploadOf, writeRecording } from "../music/audio/recordings.js";
+import { RedisServer } from "../music/fleet/redis-server.js";
+import { shortSong } from "../music/live-server.js";
+import { BUCKET, type S3Server, startS3 } from "../music/storage/s3-server.js";
+import { temporaryDirectory } from "../music/tasks.js";
+import { ServedProcess, spawnCli } from "./served-process.js";
+
+describe("songs and uploads of a fleet", function () {
+  this.timeout(300_000);
+  let redis: RedisServer;
+  let s3: S3Server;
+
+  beforeEach(async () => {
+    [redis, s3] = await Promise.all([RedisServer.start(), startS3()]);
+  });
+  afterEach(() => Promise.all([redis.kill(), s3.close()]));
+
+  const start = (role: string, storage: string, directory: string, settings: Record<string, string> = {}) =>
+    ServedProcess.startStub(directory, 20, {
+      ...{ SVC_REDIS_URL: redis.url, SVC_ROLE: role, SVC_STORAGE: storage, ...s3.environment },
+      ...settings,
+    });
+
+  async function pair(storage: string, settings: Record<string, string> = {}) {
+    const [near, far] = [temporaryDirectory(), temporaryDirectory()];
+    const [gateway, worker] = await Promise.all([
+      start("gateway", storage, near, settings),
+      start("worker", storage, far),
+    ]);
+    while ((await gateway.client.get("/v1/stats")).body.data.workers.length !== 1) await sleep(50);
+    return { gateway, worker, near, far };
+  }
+
+  const cover = { ...shortSong, task_type: "cover" };
+
+  it("go by way of S3, where neither sees the other's folder", async () => {
+    const { gateway, worker, near, far } = await pair(`s3://${BUCKET}/carillon`);
+    const { client } = gateway;
+    const recording = writeRecording(join(near, "own.wav"), { seconds: 3 });
+    const uploaded = await client.makeOne({ ...cover, src_audio: uploadOf(recording) });
+    const named = await client.makeOne({ ...cover, src_audio_path: recording });
+    const again = await client.makeOne({ ...cover, src_audio_path: uploaded.file });
+    expect(readdirSync(join(far, "api_audio"))).to.have.length(3);
+
+    // One that was made elsewhere, and is not in the gateway's folder.
+    const url = gateway.client.url + named.file;
+    const whole = Buffer.from(await (await fetch(url)).arrayBuffer());
+    expect(whole.length).to.be.greaterThan(1000);
+    const head = await fetch(url, { method: "HEAD" });
+    expect(head.status).to.equal(200);
+    expect(Number(head.headers.get("content-length"))).to.equal(whole.length);
+    expect(head.headers.get("content-type")).to.equal("audio/mpeg");
+    const part = async (range: string) => fetch(url, { headers: { Range: range } });
+    const middle = await part("bytes=100-199");
+    expect(middle.status).to.equal(206);
+    expect(middle.headers.get("content-range")).to.equal(`bytes 100-199/${whole.length}`);
+    expect(Buffer.from(await middle.arrayBuffer()).equals(whole.subarray(100, 200))).to.equal(true);
+    expect((await part(`bytes=${whole.length}-`)).status).to.equal(416);
+    expect((await part("bytes=-5")).headers.get("content-length")).to.equal("5");
+    const outside = await client.get(`/v1/audio?path=${encodeURIComponent("/etc/passwd")}`);
+    expect(outside.status).to.equal(403);
+    const absent = await client.get(`/v1/audio?path=${"0".repeat(36)}-0.mp3`);
+    expect(absent.status).to.equal(404);
+    const flac = await fetch(`${gateway.client.url}${again.file}&format=flac`);
+    expect(flac.headers.get("content-type")).to.equal("audio/flac");
+    expect((await flac.arrayBuffer()).byteLength).to.be.greaterThan(1000);
+
+    const signed = await start("gateway", `s3://${BUCKET}/carillon`, temporaryDirectory(), {
+      SVC_STORAGE_URLS: "signed",
+    });
+    const redirect = await fetch(signed.client.url + pathOf(named.file), { redirect: "manual" });
+    expect(redirect.status).to.equal(307);
+    const direct = await fetch(redirect.headers.get("location") as string);
+    expect(Buffer.from(await direct.arrayBuffer()).equals(whole)).to.equal(true);
+
+    const id = (await client.get("/v1/tasks")).body.data.tasks.find(
+      (task: { songs: { file: string }[] }) => task.songs[0]?.file === named.file,
+    ).task_id;
+    expect((await client.delete(`/v1/tasks/${id}`)).status).to.equal(200);
+    expect((await client.get(named.file)).status).to.equal(404);
+    await Promise.all([gateway, signed, worker].map((served) => served.end("SIGTERM")));
+  });
+
+  /** Each server names songs by its own folder; the name itself is the same everywhere. */
+  function pathOf(file: string): string {
+    const name = decodeURIComponent(file).split("/").at(-1);
+    return `/v1/audio?path=${name}`;
+  }
+
+  it("wait where S3 is away, and answer 503 meanwhile", async () => {
+    const { gateway, worker } = await pair(`s3://${BUCKET}`);
+    const { client } = gateway;
+    const made = await client.makeOne(shortSong);
+    const port = Number(new URL(s3.environment.AWS_ENDPOINT_URL_S3 as string).port);
+    await s3.close();
+    const id = await client.submit(shortSong);
+    while (!worker.log.includes("a song waits for its storage")) await sleep(50);
+    const answer = await client.get(made.file);
+    expect(answer.status).to.equal(503);
+    expect(answer.body.detail).to.match(/^the storage s3:\/\/\S+ does not answer/);
+    s3 = await startS3(port);
+    const { item } = await client.finished(id);
+    expect(item.status, item.error).to.equal(1);
+    await Promise.all([gateway, worker].map((served) => served.end("SIGTERM")));
+  });
+
+  it("lie in a directory that all of them mount", async () => {
+    const shared = temporaryDirectory();
+    const { gateway, worker, near, far } = await pair(pathToFileURL(shared).href);
+    const recording = writeRecording(join(near, "own.wav"), { seconds: 3 });
+    const { file } = await gateway.client.makeOne({ ...cover, src_audio: uploadOf(recording) });
+    expect((await gateway.client.download({ file })).length).to.be.greaterThan(1000);
+    expect(readdirSync(join(shared, "api_audio"))).to.have.length(1);
+    expect(() => statSync(join(far, "api_audio"))).to.throw();
+    while (readdirSync(join(shared, "uploads")).length > 0) await sleep(20);
+    await Promise.all([gateway, worker].map((served) => served.end("SIGTERM")));
+  });
+
+  it("are refused at the start, in one line, where the bucket is not there", async () => {
+    const settings = { ...s3.environment, SVC_STORAGE: "s3://no-such-bucket" };
+    const child = spawnCli(["serve", "--port", "0", "--home", temporaryDirectory()], settings);
+    let said = "";
+    for await (const text of child.stderr?.setEncoding("utf8") ?? []) said += text;
+    expect(said.trim().split("\n").at(-1)).to.equal(
+      "carillon: SVC_STORAGE: there is no bucket at s3://no-such-bucket",
+    );
+  });
+});

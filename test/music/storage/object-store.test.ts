@@ -1,0 +1,117 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
+import { expect } from "chai";
+import { ObjectStore } from "../../../src/music/storage/object-store.js";
+import { BUCKET, type S3Server, startS3 } from "./s3-server.js";
+
+describe("object store", () => {
+  const before = { ...process.env };
+  let server: S3Server;
+  let store: ObjectStore;
+  let directory: string;
+
+  const file = async (bytes: Buffer): Promise<string> => {
+    const path = join(directory, `${randomBytes(4).toString("hex")}.flac`);
+    await writeFile(path, bytes);
+    return path;
+  };
+  const failure = async (work: () => Promise<unknown>): Promise<Error> =>
+    work().then(
+      () => expect.fail("nothing was thrown"),
+      (error: Error) => error,
+    );
+
+  beforeEach(async () => {
+    server = await startS3();
+    Object.assign(process.env, server.environment);
+    directory = await mkdtemp(join(tmpdir(), "carillon-store-"));
+    store = await ObjectStore.open(`s3://${BUCKET}/a/deep/prefix`);
+  });
+
+  afterEach(async () => {
+    store.close();
+    await server.close();
+    await rm(directory, { recursive: true });
+    for (const name of Object.keys(process.env)) if (!(name in before)) delete process.env[name];
+    Object.assign(process.env, before);
+  });
+
+  it("gives back what was put, whole and in parts, and lets it go", async () => {
+    const bytes = randomBytes(3 * 2 ** 20 + 17);
+    await store.put("audio/one.flac", await file(bytes));
+    expect((await store.head("audio/one.flac"))?.bytes).to.equal(bytes.length);
+    const part = await store.read("audio/one.flac", { start: 10, end: 99 });
+    expect((await buffer(part as NodeJS.ReadableStream)).equals(bytes.subarray(10, 100))).to.equal(true);
+
+    const copy = join(directory, "copies", "one.flac");
+    expect(await store.fetch("audio/one.flac", copy)).to.equal(true);
+    expect((await readFile(copy)).equals(bytes)).to.equal(true);
+
+    await store.remove("audio/one.flac");
+    await store.remove("audio/one.flac");
+    expect(await store.head("audio/one.flac")).to.equal(null);
+  });
+
+  it("says that there is none, and leaves nothing behind", async () => {
+    expect(await store.head("audio/none.flac")).to.equal(null);
+    expect(await store.read("audio/none.flac")).to.equal(null);
+    expect(await store.fetch("audio/none.flac", join(directory, "none.flac"))).to.equal(false);
+    expect(await readdir(directory)).to.deep.equal([]);
+  });
+
+  it("lists by prefix, page after page, and keeps to its own prefix", async () => {
+    const path = await file(Buffer.from("x"));
+    const names = Array.from({ length: 12 }, (_, index) => `uploads/${index}.wav`).sort();
+    for (const name of [...names, "audio/other.wav"]) await store.put(name, path);
+    const neighbour = await ObjectStore.open(`s3://${BUCKET}/a/deep`);
+    await neighbour.put("uploads/foreign.wav", path);
+    neighbour.close();
+    const listed: string[] = [];
+    for await (const { name, bytes, modifiedMs } of store.list("uploads/")) {
+      listed.push(name);
+      expect(bytes).to.equal(1);
+      expect(modifiedMs).to.be.greaterThan(0);
+    }
+    expect(listed.sort()).to.deep.equal(names);
+  });
+
+  it("signs addresses that anyone may read for a while", async () => {
+    const bytes = randomBytes(1000);
+    await store.put("audio/one.flac", await file(bytes));
+    const url = await store.signedUrl("audio/one.flac", 'inline; filename="one.flac"');
+    const answer = await fetch(url, { headers: { Range: "bytes=0-9" } });
+    expect(answer.status).to.equal(206);
+    expect(Buffer.from(await answer.arrayBuffer()).equals(bytes.subarray(0, 10))).to.equal(true);
+  });
+
+  it("says in one line what is wrong with the bucket, the keys or the address", async () => {
+    const absent = await failure(() => ObjectStore.open("s3://no-such-bucket"));
+    expect(absent.message).to.equal("SVC_STORAGE: there is no bucket at s3://no-such-bucket");
+
+    process.env.AWS_ACCESS_KEY_ID = "unknown";
+    process.env.AWS_SECRET_ACCESS_KEY = "secret";
+    const refused = await failure(() => ObjectStore.open(`s3://${BUCKET}`));
+    expect(refused.message).to.match(/refuses these credentials .*AWS_ACCESS_KEY_ID/);
+    expect(refused.message).to.not.contain("secret");
+
+    process.env.AWS_ENDPOINT_URL_S3 = "http://127.0.0.1:9";
+    const silent = await failure(() => ObjectStore.open(`s3://${BUCKET}`));
+    expect(silent.message).to.match(/does not answer \(ECONNREFUSED.*AWS_ENDPOINT_URL_S3/);
+    expect(silent.message).to.not.contain("\n");
+  });
+
+  it("tells a store that went away from a file that is not there", async () => {
+    const path = await file(Buffer.from("x"));
+    await store.put("audio/one.flac", path);
+    await server.close();
+    for (const work of [() => store.head("audio/one.flac"), () => store.put("audio/two.flac", path)]) {
+      const error = await failure(work);
+      expect(error.name).to.equal("StoreError");
+      expect(error.message).to.contain("does not answer");
+    }
+    expect(await readdir(directory)).to.have.length(1);
+  });
+});

@@ -1,0 +1,49 @@
+/** A store that speaks S3, in a folder of its own. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { createRequire } from "node:module";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const require = createRequire(import.meta.url);
+const S3rver = require("@20minutes/s3rver") as new (
+  options: object,
+) => { run(): Promise<AddressInfo>; close(): Promise<void> };
+
+export const BUCKET = "songs";
+
+const ACCESS = {
+  AWS_ACCESS_KEY_ID: "S3RVER",
+  AWS_SECRET_ACCESS_KEY: "S3RVER",
+  AWS_REGION: "us-east-1",
+};
+
+export interface S3Server {
+  /** What the SDK reads to find it. */
+  environment: Record<string, string>;
+  close(): Promise<void>;
+}
+
+/** @param port 0: any free one */
+export async function startS3(port = 0): Promise<S3Server> {
+  const directory = await mkdtemp(join(tmpdir(), "carillon-s3-"));
+  const configureBuckets = [{ name: BUCKET }];
+  // It reckons the signatures of requests for a bucket itself otherwise than S3 does.
+  const allowMismatchedSignatures = true;
+  const server = new S3rver({
+    ...{ address: "127.0.0.1", port, directory, silent: true, configureBuckets },
+    allowMismatchedSignatures,
+  });
+  const address = await server.run();
+  return {
+    environment: { ...ACCESS, AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${address.port}` },
+    close: async () => {
+      await server.close().catch(ifNotClosed);
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+function ifNotClosed(error: Error & { code?: string }): void {
+  if (error.code !== "ERR_SERVER_NOT_RUNNING") throw error;
+}
