@@ -1,10 +1,10 @@
 #include "kernels/cuda_kernel.h"
 
 #include <ATen/ATen.h>
+#include <ATen/DynamicLibrary.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
-#include <dlfcn.h>
 
 #include <string>
 #include <vector>
@@ -37,14 +37,12 @@ struct Cuda {
   }
 
  private:
-  static const Cuda* load() {
-    void* const library = dlopen("libcaffe2_nvrtc.so", RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) return nullptr;
+  static const Cuda* load() try {
+    // By libtorch's own loader: glibc's carries a newer symbol version than the packages may ask for.
+    at::DynamicLibrary library("libcaffe2_nvrtc.so", nullptr, /*leak_handle=*/true);
     auto* const cuda = new Cuda;
-    bool has_all = true;
     const auto find = [&](auto& function, const char* name) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-      has_all &= function != nullptr;
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(library.sym(name));
     };
     find(cuda->nvrtcCreateProgram, "nvrtcCreateProgram");
     find(cuda->nvrtcCompileProgram, "nvrtcCompileProgram");
@@ -58,7 +56,9 @@ struct Cuda {
     find(cuda->cuModuleLoadData, "cuModuleLoadData");
     find(cuda->cuModuleGetFunction, "cuModuleGetFunction");
     find(cuda->cuLaunchKernel, "cuLaunchKernel");
-    return has_all ? cuda : nullptr;
+    return cuda;
+  } catch (const c10::Error&) {
+    return nullptr;
   }
 };
 

@@ -82,6 +82,8 @@ describe("carillon city", () => {
   async function everything(client: BridgeClient): Promise<Answer> {
     const states: Answer = {};
     for (const { path } of READ_ROUTES) states[path] = await client.state(path);
+    // By it a page tells one process from the next.
+    delete states["/state/map-tiles"].key;
     return states;
   }
 

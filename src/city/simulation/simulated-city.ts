@@ -22,7 +22,12 @@ import {
   placeBuilding,
   setBuildingActive,
 } from "./commands/build-commands.js";
-import { buildGrid, buildNeighborhood, bulldozeArea, connect } from "./commands/composite-commands.js";
+import {
+  buildConnection,
+  buildGrid,
+  buildNeighborhood,
+  bulldozeArea,
+} from "./commands/composite-commands.js";
 import { crossedBy } from "./commands/network-plan.js";
 import { repairZoneClusters, repairZonesToGrowables, setZone } from "./commands/zone-commands.js";
 import { detailsOf } from "./life/census.js";
@@ -60,7 +65,7 @@ export class SimulatedCity implements City {
       "take-loan": (command) => takeLoan(world, command),
       "unlock-area": (command) => unlockArea(world, command),
       "build-grid": (command) => buildGrid(world, command),
-      connect: (command) => connect(world, command),
+      connect: (command) => buildConnection(world, command),
       "build-neighborhood": (command) => buildNeighborhood(world, command),
       "bulldoze-area": (command) => bulldozeArea(world, command),
     };

@@ -1,6 +1,6 @@
 /** Finished songs and uploads in a bucket of S3 or of a store that speaks like it. */
-import { createReadStream, createWriteStream } from "node:fs";
-import { mkdir, rename, rm, stat } from "node:fs/promises";
+import { createWriteStream } from "node:fs";
+import { mkdir, open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -79,15 +79,16 @@ export class ObjectStore {
   /** @throws StoreError, as all of these do */
   async put(name: string, path: string): Promise<void> {
     await this.#asked(async () => {
-      const { size } = await stat(path);
-      const body = createReadStream(path);
+      const file = await open(path);
       try {
-        const ContentType = contentTypeOf(name);
-        await this.client.send(
-          new this.s3.PutObjectCommand({ ...this.#key(name), Body: body, ContentLength: size, ContentType }),
-        );
+        const { size } = await file.stat();
+        const body = file.createReadStream({ autoClose: false });
+        // The request that reads it fails with it; before that nobody listens.
+        body.on("error", () => {});
+        const content = { Body: body, ContentLength: size, ContentType: contentTypeOf(name) };
+        await this.client.send(new this.s3.PutObjectCommand({ ...this.#key(name), ...content }));
       } finally {
-        body.destroy();
+        await file.close();
       }
     });
   }

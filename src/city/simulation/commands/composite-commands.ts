@@ -85,7 +85,7 @@ function paint(world: World, command: BuildNeighborhood, grid: Grid, radius: num
   });
 }
 
-export function connect(world: World, command: Connect): ConnectResult {
+export function buildConnection(world: World, command: Connect): ConnectResult {
   const prefab = requirePrefab(findNetworkPrefab, "network", command.prefab);
   requireSnapDistance(command.snapDistance);
   requireWithin("maxDistance", command.maxDistance, 1, MAX_CONNECTION_METERS);
