@@ -94,6 +94,8 @@ export interface City {
   layer(layer: Layer): LayerValues;
   /** How each service reaches a place. */
   coverage(place: GroundPoint): readonly ServiceCoverage[];
+  /** What drives on a segment; undefined for one that is no road. */
+  traffic(segmentId: number): SegmentTraffic | undefined;
   /** What goes on inside a building; undefined for an id that no building has. */
   buildingDetails(id: number): BuildingDetails | undefined;
 
@@ -248,6 +250,17 @@ export interface MapArea {
     readonly minZ: number;
     readonly maxZ: number;
   };
+}
+
+/** Of a road at the busiest time, both ways together. */
+export interface SegmentTraffic {
+  readonly volumePerHour: number;
+  /** What passes without much delay. */
+  readonly capacityPerHour: number;
+  readonly speedKmh: number;
+  readonly freeSpeedKmh: number;
+  /** Volume in percent of the capacity, at most 100. */
+  readonly densityPercent: number;
 }
 
 /** Gauges are 0 to 100. */

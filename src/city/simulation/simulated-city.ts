@@ -34,6 +34,7 @@ import { detailsOf } from "./life/census.js";
 import { budgetOf, takeLoan } from "./life/finance.js";
 import { coverageAt, layerOf } from "./life/layers.js";
 import { setTaxRate } from "./life/taxes.js";
+import { trafficOf } from "./life/traffic.js";
 import { MAP_HALF_METERS } from "./state/terrain.js";
 import type { World } from "./state/world.js";
 
@@ -128,6 +129,7 @@ export class SimulatedCity implements City {
   readonly taxRate = (subService: SubService, level: Level) => this.world.taxes.rate(subService, level);
   readonly statistics = () => this.world.statistics.samples;
   readonly utilities = () => this.world.utilities;
+  readonly traffic = (segmentId: number) => trafficOf(this.world, segmentId);
 
   readonly layer = (layer: Layer) => layerOf(this.world, layer);
   readonly coverage = (place: GroundPoint) => coverageAt(this.world, place);

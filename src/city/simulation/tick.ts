@@ -3,6 +3,7 @@
  * zone blocks has its turn, and the city-wide rounds have frames of their own.
  */
 import { FLAG } from "../terms.js";
+import { ROAD_COVERAGES } from "./catalogue/building-prefabs.js";
 import { DOWN, updateSeverity } from "./fabric/buildings.js";
 import { updateBusiness } from "./life/business.js";
 import {
@@ -20,8 +21,10 @@ import { continueConstruction, growOnBlock, updateLevel } from "./life/growth.js
 import { complain, praise, reportAbandoned, reportBurnedDown, reportCity, wish } from "./life/messages.js";
 import { updateResidents } from "./life/residents.js";
 import { rollServiceLoad, survey } from "./life/services.js";
+import { updateStores } from "./life/stores.js";
 import { payTaxes, payUpkeep, updateTaxUnrest } from "./life/taxes.js";
 import { spanOf } from "./life/temper.js";
+import { countTraffic, routeService } from "./life/traffic.js";
 import { FRAMES_PER_CYCLE, FRAMES_PER_WEEK } from "./state/calendar.js";
 import { NO_PROBLEMS, type SimBuilding } from "./state/entities.js";
 import type { World } from "./state/world.js";
@@ -36,6 +39,7 @@ const ROUNDS: ReadonlyMap<number, (world: World) => void> = new Map([
   [150, markDeadHighways],
   [200, updateDemand],
   [250, reportCity],
+  ...ROAD_COVERAGES.map((_, i) => [20 + 25 * i, (world: World) => routeService(world, i)] as const),
 ]);
 
 /** Advances the city by one frame. */
@@ -44,6 +48,7 @@ export function tick(world: World): void {
   const slice = world.frame % FRAMES_PER_CYCLE;
   if (world.frame % FRAMES_PER_WEEK === 0) closeWeek(world);
   ROUNDS.get(slice)?.(world);
+  countTraffic(world);
   for (let id = slice; id < world.buildings.end; id += FRAMES_PER_CYCLE) {
     const building = world.buildings.get(id);
     if (building) visitBuilding(world, building);
@@ -91,6 +96,7 @@ function prosper(world: World, building: SimBuilding): void {
 
 function visitCivic(world: World, building: SimBuilding): void {
   rollServiceLoad(building);
+  updateStores(world, building);
   checkSupplies(world, building);
   payUpkeep(world, building);
   updateSeverity(building, world.frame, spanOf(world, building, "patience"));

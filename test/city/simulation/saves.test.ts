@@ -124,6 +124,15 @@ describe("saves of the embedded city", () => {
     expect(city.statistics()).to.have.length(2);
   });
 
+  it("of the version before traffic still load, and cars begin to drive", async () => {
+    const city = cityOf(await loadWorld(join(import.meta.dirname, "saved/version-2.crp")));
+    expect([city.citizenCount, city.buildings().length]).to.deep.equal([54, 22]);
+    expect(city.budget.balance).to.equal(151_424.41);
+    advance(city, 2 * 4096);
+    const driven = city.segments().filter(({ id }) => (city.traffic(id)?.volumePerHour ?? 0) > 1);
+    expect(driven.length).to.be.greaterThan(3);
+  });
+
   it("of versions before cities had an identity still load, and get one of their own", async () => {
     const city = newCity();
     expect(fingerprint(city)).to.not.include("cityId");

@@ -21,10 +21,20 @@ function fireCover(city: SimulatedCity, id: number): number {
 }
 
 describe("services of the embedded city", () => {
-  it("reach as far as their range", () => {
-    const [near, far] = [town().city, town().city];
-    expect(fireCover(near, place(near, "Water Tower", 420 + 899, 60))).to.equal(1);
-    expect(fireCover(far, place(far, "Water Tower", 420 + 901, 60))).to.equal(0);
+  it("reach along the roads: wholly near by, less the longer the way, and nobody beside a road of its own", () => {
+    const { city } = town();
+    for (let x = 400; x < 4400; x += 80) city.apply(road(x, 80, x + 80, 80));
+    city.apply(road(360, -200, 440, -200));
+    const at = (x: number, z: number) => place(city, "Electricity Pole", x, z);
+    const [near, far, beyond, elsewhere] = [at(1300, 95), at(2200, 95), at(4300, 95), at(420, -215)] as const;
+    advance(city, CYCLE);
+    expect(fireCover(city, near)).to.equal(1);
+    expect(fireCover(city, far)).to.be.within(0.2, 0.9);
+    expect(fireCover(city, beyond)).to.equal(0);
+    expect(fireCover(city, elsewhere)).to.equal(0);
+    city.apply(road(440, -200, 480, 80));
+    advance(city, CYCLE);
+    expect(fireCover(city, elsewhere)).to.equal(1);
   });
 
   it("serve less well the more is asked of them beyond their capacity", () => {

@@ -24,7 +24,7 @@ export interface GrowableClass {
   readonly highDensity: boolean;
 }
 
-/** The services that reach buildings by distance. */
+/** The services that reach buildings. */
 export const COVERAGES = [
   "garbage",
   "health",
@@ -37,6 +37,8 @@ export const COVERAGES = [
   "leisure",
 ] as const;
 export type Coverage = (typeof COVERAGES)[number];
+/** Those that drive out or are driven to; to parks people walk. */
+export const ROAD_COVERAGES = COVERAGES.filter((kind) => kind !== "leisure");
 
 export interface Civic {
   /** Electric output at best. */
@@ -52,6 +54,10 @@ export interface Civic {
   /** Works only beside or in water. */
   readonly shore?: boolean;
   readonly coverage?: { readonly kind: Coverage; readonly radiusMeters: number; readonly capacity: number };
+  /** What it can hold for good: rubbish as it piles up in buildings, or graves. */
+  readonly storage?: number;
+  /** It makes power from fuel that comes over the road. */
+  readonly burnsFuel?: boolean;
   /** Ground pollution it spreads, 0 to 100 at its door. */
   readonly pollution?: number;
   /** Works without a road. */
@@ -74,8 +80,8 @@ const CIVIC_ROWS: Partial<Record<Service, readonly CivicRow[]>> = {
   Electricity: [
     ["Wind Turbine", "2x2", 6_000, 80, { powerKw: 8_000, wind: true, roadless: true }],
     ["Advanced Wind Turbine", "2x2", 12_000, 200, { powerKw: 20_000, wind: true, roadless: true }],
-    ["Coal Power Plant", "9x6", 19_000, 560, { powerKw: 40_000, pollution: 80, jobs: 20 }],
-    ["Oil Power Plant", "8x8", 50_000, 1_920, { powerKw: 120_000, pollution: 60, jobs: 30 }],
+    ["Coal Power Plant", "9x6", 19_000, 560, { powerKw: 40_000, burnsFuel: true, pollution: 80, jobs: 20 }],
+    ["Oil Power Plant", "8x8", 50_000, 1_920, { powerKw: 120_000, burnsFuel: true, pollution: 60, jobs: 30 }],
     ["Solar Power Plant", "12x12", 80_000, 1_200, { powerKw: 160_000, jobs: 15 }],
     ["Nuclear Power Plant", "16x14", 200_000, 8_000, { powerKw: 640_000, jobs: 100 }],
     ["Dam Power House = Hydro Power Plant", "4x4", 100_000, 3_200, { powerKw: 80_000, ...SHORE }],
@@ -105,7 +111,13 @@ const CIVIC_ROWS: Partial<Record<Service, readonly CivicRow[]>> = {
     ["Heating Pipe Junction", "1x1", 0, 0, { roadless: true, helper: true }],
   ],
   Garbage: [
-    ["Landfill Site", "12x8", 4_000, 400, { ...covers("garbage", 1_500, 6_000, 15), pollution: 70 }],
+    [
+      "Landfill Site",
+      "12x8",
+      4_000,
+      400,
+      { ...covers("garbage", 1_500, 6_000, 15), storage: 200_000, pollution: 70 },
+    ],
     [
       "Combustion Plant = Incineration Plant",
       "6x8",
@@ -117,7 +129,7 @@ const CIVIC_ROWS: Partial<Record<Service, readonly CivicRow[]>> = {
   HealthCare: [
     ["Medical Clinic", "5x4", 10_000, 400, covers("health", 900, 100, 10)],
     ["Hospital", "8x8", 65_000, 2_400, covers("health", 1_800, 500, 50)],
-    ["Cemetery", "8x8", 8_000, 160, covers("death", 1_500, 60, 8)],
+    ["Cemetery", "8x8", 8_000, 160, { ...covers("death", 1_500, 60, 8), storage: 3_000 }],
     ["Crematory = Crematorium", "5x5", 25_000, 720, covers("death", 1_500, 105, 10)],
     ["Medical Center", "14x12", 500_000, 6_000, covers("health", 9_000, 5_000, 100)],
   ],

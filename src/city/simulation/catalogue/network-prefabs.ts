@@ -10,6 +10,10 @@ export interface SimNetworkPrefab extends NetworkPrefab {
   /** Buildings may have their access from it. */
   readonly frontage: boolean;
   readonly costPerCell: number;
+  /** Of the cars, when nothing is in their way; 0 where none drive. */
+  readonly speedKmh: number;
+  /** Vehicles per hour that pass without delay, on all lanes together; 0 where none drive. */
+  readonly capacityPerHour: number;
 }
 
 /** `elevatedName` where the raised variant is spelled irregularly. */
@@ -50,6 +54,18 @@ const BASE_ROADS: readonly RoadRow[] = [
   ["Highway Barrier", "Highway with Sound Barrier", 3, 24, 100],
   ["HighwayRamp", "Highway Ramp", 1, 16, 60, "HighwayRampElevated"],
 ];
+
+/** By the beginning of the name, the first that fits: lanes for cars and the speed on them. */
+const ROAD_CLASSES: readonly (readonly [prefix: string, carLanes: number, speedKmh: number])[] = [
+  ["HighwayRamp", 1, 80],
+  ["Highway", 3, 100],
+  ["Large", 6, 60],
+  ["Medium", 4, 50],
+  ["Gravel", 2, 30],
+  ["", 2, 40],
+];
+/** What a lane carries, between crossings and without any. */
+const LANE_CAPACITY_PER_HOUR = { street: 700, highway: 1_800 };
 
 const RAISED = [
   { elevation: "elevated", suffix: "Elevated", costFactor: 3 },
@@ -110,7 +126,10 @@ function road(
   name: string,
   costFactor: number,
 ): SimNetworkPrefab {
-  const isStreet = elevation === "ground" && !baseName.startsWith("Highway");
+  const isHighway = baseName.startsWith("Highway");
+  const isStreet = elevation === "ground" && !isHighway;
+  const roadClass = ROAD_CLASSES.find(([prefix]) => baseName.startsWith(prefix));
+  const [, carLanes = 0, speedKmh = 0] = roadClass ?? [];
   return {
     name,
     displayName,
@@ -123,6 +142,8 @@ function road(
     carries: "traffic",
     frontage: isStreet,
     costPerCell: cost * costFactor,
+    speedKmh,
+    capacityPerHour: carLanes * LANE_CAPACITY_PER_HOUR[isHighway ? "highway" : "street"],
   };
 }
 
@@ -132,5 +153,6 @@ function other(
   costPerCell: number,
   elevation: Elevation = "ground",
 ): SimNetworkPrefab {
-  return { name, displayName: name, ...kind, elevation, costPerCell, zoning: false, frontage: false };
+  const noCars = { zoning: false, frontage: false, speedKmh: 0, capacityPerHour: 0 };
+  return { name, displayName: name, ...kind, elevation, costPerCell, ...noCars };
 }

@@ -54,6 +54,10 @@ export function createBuilding(
     burning: 0,
     load: 0,
     lastLoad: 0,
+    commute: 0,
+    want: 0,
+    stored: 0,
+    fuel: prefab.civic?.burnsFuel ? 1 : 0,
     roadId: 0,
     waterPipeIds: [],
     heatPipeIds: [],
@@ -103,7 +107,13 @@ export function isAbandoned(building: SimBuilding): boolean {
 export function isWorking(building: SimBuilding): boolean {
   const { power, water } = building.supply;
   const reachable = building.roadId !== 0 || building.prefab.civic?.roadless === true;
-  return isActive(building) && power && water && reachable;
+  return isActive(building) && power && water && reachable && acceptsMore(building);
+}
+
+/** Neither full nor being emptied; true for a building that stores nothing. */
+export function acceptsMore({ prefab, flags, stored }: SimBuilding): boolean {
+  const storage = prefab.civic?.storage;
+  return storage === undefined || (stored < storage && (flags & FLAG.Downgrading) === 0);
 }
 
 /** The zone that grows such a building; Unzoned when none does. */

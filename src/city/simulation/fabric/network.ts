@@ -2,7 +2,7 @@
 import { CommandRefusedError, type GroundPoint, type Position, type Problems } from "../../game.js";
 import { distance, squareAround } from "../../geometry.js";
 import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
-import { NO_PROBLEMS, type SimNode, type SimSegment } from "../state/entities.js";
+import { NO_PROBLEMS, newTraffic, type SimNode, type SimSegment } from "../state/entities.js";
 import { pick } from "../state/random.js";
 import type { World } from "../state/world.js";
 import { reattachNear } from "./reach.js";
@@ -117,6 +117,7 @@ function addSegment(world: World, { prefab, start, end, name }: SegmentPlan): Si
     end: end.position,
     problems: isUnderWater(world, prefab, start.position, end.position) ? FLOODED_ROAD : NO_PROBLEMS,
     blockIds: [],
+    traffic: newTraffic(),
   };
   start.segmentIds.push(id);
   end.segmentIds.push(id);

@@ -8,6 +8,7 @@ import { waterNeed } from "../utilities/pipes.js";
 import { demandBarOf } from "./demand.js";
 import { expectation } from "./happiness.js";
 import { requestService, type Surroundings } from "./services.js";
+import { BODY_WEIGHT, bring } from "./stores.js";
 import { spanOf } from "./temper.js";
 
 /** Per cycle. */
@@ -60,13 +61,17 @@ export function accumulateGarbageAndCrime(
   const village = Math.min(VILLAGE_CITIZENS / Math.max(world.citizens.size, 1), 1);
   const people = 2 * building.householdIds.length + building.workerIds.length;
   const made = Math.min(GARBAGE_PER_CYCLE * people, MOST_GARBAGE_PER_CYCLE) * (1 - village);
-  const collected = GARBAGE_COLLECTED_PER_CYCLE * (quality.get("garbage") ?? 0) + village * GARBAGE_PER_CYCLE;
-  building.garbage = gauge(building.garbage + made - collected);
+  building.garbage = gauge(building.garbage + made - village * GARBAGE_PER_CYCLE);
+  const fetched = Math.min(GARBAGE_COLLECTED_PER_CYCLE * (quality.get("garbage") ?? 0), building.garbage);
+  building.garbage -= fetched;
+  bring(world, building, "garbage", fetched);
   const unchecked = CRIME_UNCHECKED * expectation(world) * (1 - (quality.get("police") ?? 0));
   building.crime += (unchecked - building.crime) * CRIME_INERTIA;
   if (building.bodies > 0) {
     const hearses = BODIES_COLLECTED_PER_CYCLE * requestService(world, building, "death", 1);
-    building.bodies = gauge(building.bodies - hearses - BODIES_BURIED_AT_HOME_PER_CYCLE * village);
+    const fetchedBodies = Math.min(hearses, building.bodies);
+    bring(world, building, "death", fetchedBodies / BODY_WEIGHT);
+    building.bodies = gauge(building.bodies - fetchedBodies - BODIES_BURIED_AT_HOME_PER_CYCLE * village);
   }
   setProblem(building, "Garbage", building.garbage >= GARBAGE_LIMIT, world.frame);
   setProblem(building, "Death", building.bodies >= BODIES_LIMIT, world.frame);

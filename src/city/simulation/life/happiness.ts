@@ -10,7 +10,7 @@ import type { Coverage } from "../catalogue/building-prefabs.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
-import type { Surroundings } from "./services.js";
+import { remotenessOf, type Surroundings } from "./services.js";
 
 const BASE = 43;
 /** What the quiet of a village makes up for. */
@@ -51,6 +51,10 @@ const EXCESS_TAX_POINTS = 0.7;
 const USUAL_TAX_RATE = 9;
 const IDLE_POINTS = 5;
 
+/** Points lost where the way to work takes half an hour or more, and where the shops have nothing. */
+const COMMUTE_POINTS = 12;
+const WANT_POINTS = 16;
+
 /** Chances in percent per cycle at a happiness of 38. */
 const TURNOVER_PERCENT = 0.2;
 const INDIFFERENCE = 38;
@@ -87,6 +91,8 @@ export function happinessOf(
     tax +
     place -
     IDLE_POINTS * idle -
+    COMMUTE_POINTS * remotenessOf(world, home) -
+    (WANT_POINTS * home.want) / 100 -
     troubleOf(home, world.frame);
   return Math.min(Math.max(happiness, 1), 100);
 }

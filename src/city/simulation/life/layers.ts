@@ -6,7 +6,7 @@ import { COVERAGES, type Coverage } from "../catalogue/building-prefabs.js";
 import { DOWN } from "../fabric/buildings.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
-import { nearestProvider, pollutionAt, qualityOf } from "./services.js";
+import { pollutionAt, roadAt, serviceAt } from "./services.js";
 
 const CELL_METERS = 64;
 
@@ -34,9 +34,11 @@ const MEASURES: Readonly<Record<Layer, Measure>> = {
 
 /** How well some services reach a place, on average. */
 function served(...kinds: Coverage[]): Measure {
-  const at = (world: World, place: GroundPoint) =>
-    (100 * kinds.reduce((sum, kind) => sum + qualityOf(nearestProvider(world, place, kind)), 0)) /
-    kinds.length;
+  const at = (world: World, place: GroundPoint) => {
+    const roadId = roadAt(world, place);
+    const qualities = kinds.map((kind) => serviceAt(world, place, roadId, kind)?.quality ?? 0);
+    return (100 * qualities.reduce((sum, quality) => sum + quality, 0)) / kinds.length;
+  };
   return { isGood: true, at };
 }
 
@@ -64,13 +66,14 @@ export function layerOf(world: World, layer: Layer): LayerValues {
 
 /** How each service reaches a place. */
 export function coverageAt(world: World, place: GroundPoint): ServiceCoverage[] {
+  const roadId = roadAt(world, place);
   return COVERAGES.map((service) => {
-    const provider = nearestProvider(world, place, service);
+    const served = serviceAt(world, place, roadId, service);
     return {
       service,
-      providerId: provider?.id ?? 0,
-      distanceMeters: provider ? distance(provider.position, place) : null,
-      quality: qualityOf(provider),
+      providerId: served?.provider.id ?? 0,
+      distanceMeters: served ? distance(served.provider.position, place) : null,
+      quality: served?.quality ?? 0,
     };
   });
 }

@@ -1,22 +1,26 @@
 /** A cycle in the life of a residential building: growing older, learning, working, shopping, coming and going. */
 import type { Coverage } from "../catalogue/building-prefabs.js";
 import { gravest, isActive } from "../fabric/buildings.js";
-import { AGE, addCitizen, ageOf, die, moveIn, moveOut, quitJob, takeJob } from "../fabric/citizens.js";
+import { AGE, addCitizen, ageOf, die, moveIn, moveOut, quitJob } from "../fabric/citizens.js";
 import { isConnectedOutside } from "../fabric/reach.js";
+import { LONGEST_TRIP_SECONDS } from "../fabric/road-graph.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
 import type { Citizen, Household, SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { arrivalPercent, expectation, happinessOf, leavingPercent } from "./happiness.js";
 import { requestService, type Surroundings } from "./services.js";
+import { BODY_WEIGHT } from "./stores.js";
 import { moodOf } from "./temper.js";
 
 const LARGEST_FAMILY = 5;
-const BODY_WEIGHT = 30;
-const JOB_TRIES = 4;
-const SHOP_TRIES = 3;
 /** Chances in percent per cycle. */
 const BIRTH_PERCENT = 0.9;
 const SHOPPING_PERCENT = 60;
+/** Of going to the nearest shop, and so on. */
+const SHOP_PERCENT = 60;
+/** Points that an errand adds to what a home misses, or takes from it. */
+const WANT_GROWN = 1;
+const WANT_EASED = 4;
 /** Of a student at a good school: about half a year at each of the first two, a whole one at university. */
 const LEARNING_PERCENT: Partial<Record<Coverage, number>> = {
   elementary: 0.24,
@@ -82,7 +86,6 @@ function updateHousehold(world: World, home: SimBuilding, household: Household):
     }
     learn(world, home, citizen, age);
     if (age >= AGE.retired) quitJob(world, citizen);
-    else if (age >= AGE.adult && citizen.workId === 0) seekJob(world, citizen);
     if (age >= AGE.adult && age < AGE.tooOldForChildren) parents++;
   }
   const { length } = household.memberIds;
@@ -91,7 +94,7 @@ function updateHousehold(world: World, home: SimBuilding, household: Household):
     addCitizen(world, household, 0, 0);
     world.statistics.week.births++;
   }
-  if (length > 0 && world.random.percent(SHOPPING_PERCENT)) goShopping(world);
+  if (length > 0 && world.random.percent(SHOPPING_PERCENT)) goShopping(world, home);
 }
 
 function diesNow(world: World, home: SimBuilding, age: number): boolean {
@@ -114,28 +117,26 @@ function schoolFor(education: number, age: number): Coverage | null {
   return null;
 }
 
-function seekJob(world: World, citizen: Citizen): void {
-  const { items } = world.workplaces;
-  for (let i = 0; i < JOB_TRIES && items.length > 0; i++) {
-    const workplace = items[world.random.below(items.length)] as SimBuilding;
-    const hasOpening = workplace.workerIds.length < workplace.jobs;
-    if (hasOpening && isActive(workplace) && workplace.roadId !== 0) {
-      takeJob(citizen, workplace);
-      return;
-    }
+/** At a shop near by road, or else beyond the map edge. What cannot be had is missed more and more. */
+function goShopping(world: World, home: SimBuilding): void {
+  const traffic = world.segments.get(home.roadId)?.traffic;
+  const shop = traffic?.shopIds
+    .map((id) => world.buildings.get(id))
+    .find((each) => each && sellsTo(world, each));
+  if (shop) {
+    shop.visitors++;
+    shop.goods--;
   }
+  const isSupplied =
+    shop !== undefined || (traffic?.edgeSeconds ?? LONGEST_TRIP_SECONDS) < LONGEST_TRIP_SECONDS;
+  const change = (isSupplied ? -WANT_EASED : WANT_GROWN) / home.homes;
+  home.want = Math.min(Math.max(home.want + change, 0), 100);
 }
 
-function goShopping(world: World): void {
-  const { items } = world.shops;
-  for (let i = 0; i < SHOP_TRIES && items.length > 0; i++) {
-    const shop = items[world.random.below(items.length)] as SimBuilding;
-    if (isActive(shop) && shop.goods > 0 && shop.visitors < shop.visitorPlaces) {
-      shop.visitors++;
-      shop.goods--;
-      return;
-    }
-  }
+/** The nearest mostly, but not always. */
+function sellsTo(world: World, shop: SimBuilding): boolean {
+  const isOpen = shop.prefab.service === "Commercial" && isActive(shop);
+  return isOpen && shop.goods > 0 && shop.visitors < shop.visitorPlaces && world.random.percent(SHOP_PERCENT);
 }
 
 function admitNewcomers(world: World, home: SimBuilding): void {

@@ -1,14 +1,21 @@
 /**
- * What reaches a building and what its place is worth. The nearest working provider of a service serves, as well as its
- * capacity allows; services raise the value of land, pollution, ruins, crime and taxes lower it.
+ * What reaches a building and what its place is worth. The working provider of a service that is nearest by road serves,
+ * as well as its capacity and the way allow; parks are walked to. Services raise the value of land, pollution, ruins,
+ * crime, taxes and long ways lower it.
  */
 import type { GroundPoint } from "../../game.js";
-import { distance, squareAround } from "../../geometry.js";
+import { distance, distanceToLine, squareAround } from "../../geometry.js";
 import { FLAG } from "../../terms.js";
-import type { Coverage } from "../catalogue/building-prefabs.js";
+import { type Coverage, ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
 import { isActive, isWorking } from "../fabric/buildings.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
+
+/** Streets are longer than the straight line. */
+const DETOUR = 1.4;
+const STREET_METERS_PER_SECOND = 40 / 3.6;
+/** From its middle. */
+const ROADSIDE_METERS = 60;
 
 /**
  * Asks for a service on behalf of a building.
@@ -16,14 +23,56 @@ import type { World } from "../state/world.js";
  * @returns how well it is served, from 0 (not at all) to 1
  */
 export function requestService(world: World, building: SimBuilding, kind: Coverage, demand: number): number {
-  const provider = nearestProvider(world, building.position, kind);
-  if (provider) provider.load += demand;
-  return qualityOf(provider);
+  const served = serviceAt(world, building.position, building.roadId, kind);
+  if (!served) return 0;
+  served.provider.load += demand;
+  return served.quality;
 }
 
-/** How well a provider serves everybody that it reaches, 0 for none to 1. */
-export function qualityOf(provider: SimBuilding | null): number {
-  if (!provider) return 0;
+/** Who serves a place, and how well: from 0 (not at all) to 1. */
+export interface Served {
+  readonly provider: SimBuilding;
+  /** By road; 0 for a park, which is walked to. */
+  readonly seconds: number;
+  readonly quality: number;
+}
+
+/** @param roadId the road that the place opens to: to all but parks one drives */
+export function serviceAt(world: World, place: GroundPoint, roadId: number, kind: Coverage): Served | null {
+  if (kind === "leisure") {
+    const provider = nearestProvider(world, place, kind);
+    return provider && { provider, seconds: 0, quality: shareOf(provider) };
+  }
+  const index = ROAD_COVERAGES.indexOf(kind);
+  const traffic = world.segments.get(roadId)?.traffic;
+  const provider = traffic && world.buildings.get(traffic.providerIds[index] as number);
+  if (!provider || provider.prefab.civic?.coverage?.kind !== kind || !isWorking(provider)) return null;
+  const seconds = traffic.providerSeconds[index] as number;
+  const quality = shareOf(provider) * nearness(provider.prefab.civic.coverage.radiusMeters, seconds);
+  return quality > 0 ? { provider, seconds, quality } : null;
+}
+
+/** The road that a place opens to, wherever it is; 0 for none. */
+export function roadAt(world: World, place: GroundPoint): number {
+  let nearest = ROADSIDE_METERS;
+  let roadId = 0;
+  for (const segment of world.segments.near(squareAround(place, ROADSIDE_METERS))) {
+    const away = distanceToLine(place, segment);
+    if (!segment.prefab.frontage || away >= nearest) continue;
+    nearest = away;
+    roadId = segment.id;
+  }
+  return roadId;
+}
+
+/** The whole of a service within its range, nothing at twice the range, which is meant on an empty street. */
+function nearness(rangeMeters: number, seconds: number): number {
+  const rangeSeconds = (rangeMeters * DETOUR) / STREET_METERS_PER_SECOND;
+  return Math.min(Math.max(2 - seconds / rangeSeconds, 0), 1);
+}
+
+/** Less than 1 when more is asked of a provider than it can do. */
+function shareOf(provider: SimBuilding): number {
   const capacity = provider.prefab.civic?.coverage?.capacity ?? 0;
   return provider.lastLoad <= capacity ? 1 : capacity / provider.lastLoad;
 }
@@ -34,8 +83,7 @@ export function rollServiceLoad(building: SimBuilding): void {
   building.load = 0;
 }
 
-/** Who serves a place. */
-export function nearestProvider(world: World, place: GroundPoint, kind: Coverage): SimBuilding | null {
+function nearestProvider(world: World, place: GroundPoint, kind: Coverage): SimBuilding | null {
   let nearest: SimBuilding | null = null;
   let nearestAway = Number.POSITIVE_INFINITY;
   for (const provider of world.providers.get(kind)?.items ?? []) {
@@ -54,6 +102,9 @@ const NUISANCE_METERS = 120;
 const INDUSTRY_POLLUTION = 30;
 const RUIN_PENALTY = 8;
 const BASE_LAND_VALUE = 12;
+/** Points that a way of this length and more takes away. */
+const REMOTENESS_POINTS = 8;
+const REMOTE_SECONDS = 1_800;
 /** The share of the way to its new value that land value moves in a cycle. */
 const INERTIA = 0.25;
 
@@ -92,9 +143,21 @@ export function survey(world: World, building: SimBuilding, excessTax: number): 
   }
   const { pollution, ruins } = nuisances(world, building.position, building.id);
   const target =
-    BASE_LAND_VALUE + points - pollution * 0.5 - ruins * RUIN_PENALTY - building.crime * 0.2 - excessTax * 2;
+    BASE_LAND_VALUE +
+    points -
+    REMOTENESS_POINTS * remotenessOf(world, building) -
+    pollution * 0.5 -
+    ruins * RUIN_PENALTY -
+    building.crime * 0.2 -
+    excessTax * 2;
   building.landValue += (Math.min(Math.max(target, 0), 100) - building.landValue) * INERTIA;
   return { quality, serviceScore: (100 * points) / ALL_SERVICE_POINTS, pollution };
+}
+
+/** 0 to 1, by the way to work from a home, and from the map edge to a business. */
+export function remotenessOf(world: World, { homes, commute, roadId }: SimBuilding): number {
+  const seconds = homes > 0 ? commute : (world.segments.get(roadId)?.traffic.edgeSeconds ?? REMOTE_SECONDS);
+  return Math.min(seconds / REMOTE_SECONDS, 1);
 }
 
 /** A building asks some services once and others per head. */

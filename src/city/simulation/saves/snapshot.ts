@@ -3,17 +3,25 @@
  * roads and pipes, usable cells) is left out and worked out anew.
  */
 import type { Position } from "../../game.js";
-import { findBuildingPrefab } from "../catalogue/building-prefabs.js";
+import { findBuildingPrefab, ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
 import { findNetworkPrefab } from "../catalogue/network-prefabs.js";
 import { attach } from "../fabric/reach.js";
 import { Ledger, TaxTable } from "../state/economy.js";
-import type { Citizen, SimBuilding, SimNode, SimSegment, SimZoneBlock } from "../state/entities.js";
+import {
+  type Citizen,
+  newTraffic,
+  type RoadTraffic,
+  type SimBuilding,
+  type SimNode,
+  type SimSegment,
+  type SimZoneBlock,
+} from "../state/entities.js";
 import { Random } from "../state/random.js";
 import { World } from "../state/world.js";
 import { findFaults } from "./integrity.js";
 
 /** Rises when the shape of the data changes. Older versions are read (migration.ts), newer ones refused. */
-export const SNAPSHOT_VERSION = 2;
+export const SNAPSHOT_VERSION = 3;
 
 /** The plain numbers of a building, in the order of a saved row. */
 export const BUILDING_NUMBERS = [
@@ -40,6 +48,10 @@ export const BUILDING_NUMBERS = [
   "load",
   "lastLoad",
   "happiness",
+  "commute",
+  "want",
+  "stored",
+  "fuel",
 ] as const satisfies readonly (keyof SimBuilding)[];
 
 export const CITIZEN_NUMBERS = [
@@ -76,6 +88,8 @@ export function takeSnapshot(world: World) {
     quietUntil: [...world.board.quietUntil],
     nodes: world.nodes.all().map(saveNode),
     segments: world.segments.all().map(saveSegment),
+    /** What drives on them, in the order of `segments`. */
+    traffic: saveTraffic(world.segments.all()),
     blocks: world.blocks.all().map(saveBlock),
     buildings: world.buildings.all().map(saveBuilding),
     /** Rows of BUILDING_NUMBERS, in the order of `buildings`. */
@@ -107,7 +121,10 @@ export function restoreSnapshot(snapshot: Snapshot): World {
   world.board.messages = [...snapshot.messages];
   world.board.quietUntil = new Map(snapshot.quietUntil);
   for (const node of snapshot.nodes) world.nodes.put(loadNode(node));
-  for (const segment of snapshot.segments) world.segments.put(loadSegment(world, segment));
+  const traffic = loadTraffic(snapshot.traffic);
+  snapshot.segments.forEach((segment, i) => {
+    world.segments.put(loadSegment(world, segment, traffic[i] ?? newTraffic()));
+  });
   for (const block of snapshot.blocks) world.blocks.put(loadBlock(block));
   const numbers = unpack(snapshot.buildingNumbers, BUILDING_NUMBERS);
   snapshot.buildings.forEach((building, i) => {
@@ -126,12 +143,20 @@ export function restoreSnapshot(snapshot: Snapshot): World {
 /** What is saved as it is. */
 function plainFieldsOf(state: PlainFields): PlainFields {
   const { frame, paused, selectedSpeed, buildIndex, milestone, wares, blockedAssetEnabled } = state;
-  return { frame, paused, selectedSpeed, buildIndex, milestone, wares, blockedAssetEnabled };
+  const { trafficCursor } = state;
+  return { frame, paused, selectedSpeed, buildIndex, milestone, wares, blockedAssetEnabled, trafficCursor };
 }
 
 type PlainFields = Pick<
   World,
-  "frame" | "paused" | "selectedSpeed" | "buildIndex" | "milestone" | "wares" | "blockedAssetEnabled"
+  | "frame"
+  | "paused"
+  | "selectedSpeed"
+  | "buildIndex"
+  | "milestone"
+  | "wares"
+  | "blockedAssetEnabled"
+  | "trafficCursor"
 >;
 
 function saveLedger({ startCents, totals, week, history, loans }: Ledger) {
@@ -162,7 +187,7 @@ function saveSegment(segment: SimSegment) {
   return { id, prefab: prefab.name, name, namedByBuilder, ends, problems, blocks: [...blockIds] };
 }
 
-function loadSegment(world: World, saved: ReturnType<typeof saveSegment>): SimSegment {
+function loadSegment(world: World, saved: ReturnType<typeof saveSegment>, traffic: RoadTraffic): SimSegment {
   const { prefab, ends, blocks, ...same } = saved;
   const [startNodeId, endNodeId] = ends;
   return {
@@ -173,7 +198,35 @@ function loadSegment(world: World, saved: ReturnType<typeof saveSegment>): SimSe
     start: world.nodes.at(startNodeId).position,
     end: world.nodes.at(endNodeId).position,
     blockIds: [...blocks],
+    traffic,
   };
+}
+
+function saveTraffic(segments: readonly SimSegment[]): PackedNumbers {
+  const rows = segments.map(({ traffic }) => {
+    const { volume, counted, edgeSeconds, providerIds, providerSeconds, shopIds } = traffic;
+    return [volume, counted, edgeSeconds, ...providerIds, ...providerSeconds, shopIds.length, ...shopIds];
+  });
+  return Buffer.from(Float64Array.from(rows.flat()).buffer).toString("base64");
+}
+
+function loadTraffic(packed: PackedNumbers): RoadTraffic[] {
+  const bytes = Buffer.from(packed, "base64");
+  const roads: RoadTraffic[] = [];
+  let at = 0;
+  const take = (count: number) =>
+    Array.from({ length: count }, () => {
+      at += 8;
+      return bytes.readDoubleLE(at - 8);
+    });
+  while (at < bytes.length) {
+    const [volume = 0, counted = 0, edgeSeconds = 0] = take(3);
+    const providerIds = take(ROAD_COVERAGES.length);
+    const providerSeconds = take(ROAD_COVERAGES.length);
+    const shopIds = take(take(1)[0] as number);
+    roads.push({ volume, counted, edgeSeconds, providerIds, providerSeconds, shopIds });
+  }
+  return roads;
 }
 
 /** The cells become one digit each. */

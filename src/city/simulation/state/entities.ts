@@ -1,6 +1,6 @@
 /** What the city is made of. These records are the state; fields marked derived are recomputed after a load. */
 import type { Building, NetNode, NetSegment, Position, Problems, ZoneBlock } from "../../game.js";
-import type { SimBuildingPrefab } from "../catalogue/building-prefabs.js";
+import { ROAD_COVERAGES, type SimBuildingPrefab } from "../catalogue/building-prefabs.js";
 import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
 
 export const NO_PROBLEMS: Problems = { names: [], severity: "warning" };
@@ -16,6 +16,32 @@ export interface SimSegment extends NetSegment {
   readonly name: string;
   readonly namedByBuilder: boolean;
   readonly blockIds: number[];
+  readonly traffic: RoadTraffic;
+}
+
+/** What drives on a road, and what can be reached from it, as the last rounds found. Times are in seconds. */
+export interface RoadTraffic {
+  /** Vehicles per hour at the busiest time, and what the round under way has counted so far. */
+  volume: number;
+  counted: number;
+  /** To the nearest connection at the map edge; Infinity for none. */
+  edgeSeconds: number;
+  /** By index in ROAD_COVERAGES: who serves the road, 0 for nobody, and how long the way is. */
+  readonly providerIds: number[];
+  readonly providerSeconds: number[];
+  /** The shops that people here go to, the nearest first. */
+  shopIds: number[];
+}
+
+export function newTraffic(): RoadTraffic {
+  return {
+    volume: 0,
+    counted: 0,
+    edgeSeconds: Number.POSITIVE_INFINITY,
+    providerIds: ROAD_COVERAGES.map(() => 0),
+    providerSeconds: ROAD_COVERAGES.map(() => Number.POSITIVE_INFINITY),
+    shopIds: [],
+  };
 }
 
 export interface SimZoneBlock extends ZoneBlock {
@@ -82,6 +108,13 @@ export interface SimBuilding extends Building {
   /** For a service: how much was asked of it in this cycle and in the last one. */
   load: number;
   lastLoad: number;
+
+  /** For a home: seconds to work, on average; and what the shops leave wanting, 0 to 100. */
+  commute: number;
+  want: number;
+  /** For a landfill or cemetery: what lies in it; for a plant: the fuel left, in weeks at full output. */
+  stored: number;
+  fuel: number;
 
   /** Derived: the road it opens to, 0 for none. */
   roadId: number;

@@ -57,6 +57,8 @@ export class World {
   selectedSpeed = 1;
   buildIndex = 0;
   readonly demand = { residential: 100, commercial: 0, workplace: 0 };
+  /** The next road of the traffic count; 0 between two counts. */
+  trafficCursor = 0;
   /** Wares made here and not yet sold. */
   wares = 0;
   /** Owned tiles of the map, `tileZ * 5 + tileX`; a city begins with the middle one. */

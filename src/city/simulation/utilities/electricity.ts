@@ -89,6 +89,7 @@ function powerField(world: World): PowerField {
 export function powerOutput(world: World, building: SimBuilding): number {
   const civic = building.prefab.civic;
   if (!civic?.powerKw || !canOperate(world, building)) return 0;
+  if (civic.burnsFuel && building.fuel === 0) return 0;
   return civic.powerKw * (civic.wind ? windAt(world, building.position) : 1);
 }
 

@@ -1,0 +1,63 @@
+/**
+ * What civic buildings keep: rubbish and graves, of which there is room for so many, and the fuel of power plants, which
+ * comes from the map edge over the road.
+ */
+import { FLAG } from "../../terms.js";
+import type { Coverage } from "../catalogue/building-prefabs.js";
+import { setProblem } from "../fabric/buildings.js";
+import { CYCLES_PER_WEEK } from "../state/calendar.js";
+import type { SimBuilding } from "../state/entities.js";
+import type { World } from "../state/world.js";
+import { serviceAt } from "./services.js";
+
+/** Points of the gauge of a building that one dead takes. */
+export const BODY_WEIGHT = 30;
+/** A full one is emptied in so many weeks. */
+const WEEKS_TO_EMPTY = 26;
+/** Weeks of fuel that a plant keeps, and those brought in a week over an empty road. */
+const FUEL_STORE_WEEKS = 4;
+const FUEL_PER_WEEK = 3;
+const HALF_FUEL_SECONDS = 1_800;
+
+/** What was fetched at a building goes to who serves it. */
+export function bring(world: World, from: SimBuilding, kind: Coverage, amount: number): void {
+  if (amount === 0) return;
+  const served = serviceAt(world, from.position, from.roadId, kind);
+  if (served?.provider.prefab.civic?.storage !== undefined) served.provider.stored += amount;
+}
+
+/** A civic building's turn. */
+export function updateStores(world: World, building: SimBuilding): void {
+  const { civic } = building.prefab;
+  if (civic?.storage !== undefined) emptyOrFill(world, building, civic.storage);
+  if (civic?.burnsFuel && !building.switchedOff) burn(world, building);
+}
+
+/** What is taken out goes to another place of its kind by road, or over the map edge. */
+function emptyOrFill(world: World, building: SimBuilding, storage: number): void {
+  const isEmptying = (building.flags & FLAG.Downgrading) !== 0;
+  const kind = building.prefab.civic?.coverage?.kind as Coverage;
+  const other = serviceAt(world, building.position, building.roadId, kind);
+  const canLeave = other !== null || secondsFromEdge(world, building) < Number.POSITIVE_INFINITY;
+  if (isEmptying && canLeave) {
+    const moved = Math.min(storage / (WEEKS_TO_EMPTY * CYCLES_PER_WEEK), building.stored);
+    building.stored -= moved;
+    if (other?.provider.prefab.civic?.storage !== undefined) other.provider.stored += moved;
+  }
+  setProblem(building, "LandfillFull", building.stored >= storage, world.frame);
+  setProblem(building, "Emptying", isEmptying && building.stored > 0, world.frame);
+  setProblem(building, "EmptyingFinished", isEmptying && building.stored === 0, world.frame);
+}
+
+function burn(world: World, plant: SimBuilding): void {
+  const seconds = secondsFromEdge(world, plant);
+  const brought =
+    seconds === Number.POSITIVE_INFINITY ? 0 : FUEL_PER_WEEK / (1 + seconds / HALF_FUEL_SECONDS);
+  const fuel = plant.fuel + (brought - 1) / CYCLES_PER_WEEK;
+  plant.fuel = Math.min(Math.max(fuel, 0), FUEL_STORE_WEEKS);
+  setProblem(plant, "NoFuel", plant.fuel === 0, world.frame);
+}
+
+function secondsFromEdge(world: World, { roadId }: SimBuilding): number {
+  return world.segments.get(roadId)?.traffic.edgeSeconds ?? Number.POSITIVE_INFINITY;
+}

@@ -1,0 +1,254 @@
+/**
+ * Traffic: who drives where, and how long it takes. A count goes from street to street, one at a time: its people find
+ * work, keep to the shops nearest by time, and their cars are sent over the quickest ways; lorries come from the map
+ * edge. When every street has had its turn, what was counted becomes the volume of each road, and the ways of the next
+ * count follow from it. No car is followed by itself.
+ */
+import type { SegmentTraffic } from "../../game.js";
+import { boxAround } from "../../geometry.js";
+import { ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
+import { isActive, isWorking } from "../fabric/buildings.js";
+import { AGE, ageOf, quitJob, takeJob } from "../fabric/citizens.js";
+import { delayAt, RoadTree, roadGraph, rootsOn, timeRoads } from "../fabric/road-graph.js";
+import { FRAMES_PER_CYCLE } from "../state/calendar.js";
+import type { Citizen, SimBuilding, SimSegment } from "../state/entities.js";
+import type { World } from "../state/world.js";
+
+/** Streets are visited in every so many frames. */
+const FRAMES_PER_STREET = 2;
+/** Roads looked at in a visit, until one is a street where people live. */
+const ROADS_PER_VISIT = 64;
+/** How far a count moves the volume of a road: jams neither appear nor vanish in a day. */
+const INERTIA = 0.5;
+/** Buildings stand this far from the middle of their road at most. */
+const BESIDE_ROAD_METERS = 100;
+
+/** Vehicles per hour at the busiest time. */
+const CARS_PER_WORKER = 0.5;
+const CARS_PER_HOUSEHOLD = 0.1;
+const LORRIES_PER_WORKER = 0.06;
+const SHOPS_PER_STREET = 6;
+/** Work farther away is taken by nobody, and given up when it has become as far as this. */
+const LONGEST_COMMUTE_SECONDS = 2_700;
+const LONGEST_SHOPPING_SECONDS = 900;
+/** The chance in percent that somebody who looks for work takes the nearest, and so on. */
+const TAKING_PERCENT = 70;
+
+/** A frame's share of the count. */
+export function countTraffic(world: World): void {
+  if (world.trafficCursor === 0) {
+    if (world.frame % FRAMES_PER_CYCLE === 0) beginCount(world);
+    return;
+  }
+  if (world.frame % FRAMES_PER_STREET !== 0) return;
+  for (let looked = 0; looked < ROADS_PER_VISIT; looked++) {
+    const road = world.segments.get(world.trafficCursor++);
+    if (world.trafficCursor > world.segments.end) {
+      endCount(world);
+      return;
+    }
+    const homes = road?.prefab.frontage ? homesOn(world, road) : [];
+    if (road && homes.length > 0) {
+      visitStreet(world, road, homes);
+      return;
+    }
+  }
+}
+
+function beginCount(world: World): void {
+  world.trafficCursor = 1;
+  for (const { traffic } of world.segments.values()) traffic.counted = 0;
+  countLorries(world);
+}
+
+function endCount(world: World): void {
+  world.trafficCursor = 0;
+  for (const { traffic } of world.segments.values()) {
+    traffic.volume += (traffic.counted - traffic.volume) * INERTIA;
+  }
+  timeRoads(world);
+}
+
+/** Wares, fuel and rubbish travel between the map edge and every place of work, on the ways that lead there. */
+function countLorries(world: World): void {
+  const edges = world.nodes.all().filter(({ outside }) => outside);
+  const graph = roadGraph(world);
+  const tree = new RoadTree(
+    graph,
+    edges.map(({ id }) => ({ nodeId: id, seconds: 0, root: id })),
+  );
+  const bound = new Float64Array(tree.seconds.length);
+  for (const segment of world.segments.values()) {
+    if (segment.prefab.capacityPerHour > 0) segment.traffic.edgeSeconds = tree.secondsTo(segment);
+  }
+  for (const { roadId, workerIds } of world.workplaces.items) {
+    const road = world.segments.get(roadId);
+    if (road && workerIds.length > 0)
+      deliver(world, tree, bound, road, LORRIES_PER_WORKER * workerIds.length);
+  }
+  tree.send(bound, (id, lorries) => pass(world, id, lorries));
+}
+
+/** The people of one street: to work and to the shops. */
+function visitStreet(world: World, street: SimSegment, homes: readonly SimBuilding[]): void {
+  const graph = roadGraph(world);
+  const tree = new RoadTree(graph, rootsOn(graph, street, street.id));
+  const secondsTo = (building: SimBuilding) => {
+    if (building.roadId === street.id) return (graph.seconds[street.id] as number) / 2;
+    const road = world.segments.get(building.roadId);
+    return road ? tree.secondsTo(road) : Number.POSITIVE_INFINITY;
+  };
+  const bound = new Float64Array(tree.seconds.length);
+  let cars = commute(world, homes, secondsTo, (workplace) => {
+    const road = world.segments.at(workplace.roadId);
+    if (road !== street) deliver(world, tree, bound, road, CARS_PER_WORKER);
+  });
+  const shops = nearest(world.shops.items.filter(sells), secondsTo, LONGEST_SHOPPING_SECONDS).slice(
+    0,
+    SHOPS_PER_STREET,
+  );
+  street.traffic.shopIds = shops.map(({ place }) => place.id);
+  const households = homes.reduce((sum, { householdIds }) => sum + householdIds.length, 0);
+  for (const { place } of shops) {
+    const shoppers = (CARS_PER_HOUSEHOLD * households) / shops.length;
+    const road = world.segments.at(place.roadId);
+    if (road !== street) deliver(world, tree, bound, road, shoppers);
+    cars += shoppers;
+  }
+  pass(world, street.id, cars);
+  tree.send(bound, (id, vehicles) => pass(world, id, vehicles));
+}
+
+/**
+ * Who works drives there or gives it up; who is idle looks for work, the nearest first.
+ * @returns vehicles per hour that set out
+ */
+function commute(
+  world: World,
+  homes: readonly SimBuilding[],
+  secondsTo: (building: SimBuilding) => number,
+  drive: (workplace: SimBuilding) => void,
+): number {
+  let openings: Reached[] | null = null;
+  let cars = 0;
+  for (const home of homes) {
+    let seconds = 0;
+    let workers = 0;
+    for (const citizen of ableIn(world, home)) {
+      if (citizen.workId !== 0 && secondsTo(world.buildings.at(citizen.workId)) > LONGEST_COMMUTE_SECONDS) {
+        quitJob(world, citizen);
+      }
+      if (citizen.workId === 0) {
+        openings ??= nearest(world.workplaces.items.filter(hasOpening), secondsTo, LONGEST_COMMUTE_SECONDS);
+        seekJob(world, citizen, openings);
+      }
+      if (citizen.workId === 0) continue;
+      const workplace = world.buildings.at(citizen.workId);
+      workers++;
+      seconds += secondsTo(workplace);
+      cars += CARS_PER_WORKER;
+      drive(workplace);
+    }
+    home.commute = workers === 0 ? 0 : seconds / workers;
+  }
+  return cars;
+}
+
+/** Of those that have an opening, mostly the nearest. */
+function seekJob(world: World, citizen: Citizen, openings: readonly Reached[]): void {
+  for (const { place } of openings) {
+    if (!hasOpening(place) || !world.random.percent(TAKING_PERCENT)) continue;
+    takeJob(citizen, place);
+    return;
+  }
+}
+
+interface Reached {
+  readonly place: SimBuilding;
+  readonly seconds: number;
+}
+
+/** Those within reach, by time. */
+function nearest(
+  places: readonly SimBuilding[],
+  secondsTo: (building: SimBuilding) => number,
+  longestSeconds: number,
+): Reached[] {
+  return places
+    .map((place) => ({ place, seconds: secondsTo(place) }))
+    .filter(({ seconds }) => seconds <= longestSeconds)
+    .sort((a, b) => a.seconds - b.seconds || a.place.id - b.place.id);
+}
+
+function hasOpening(workplace: SimBuilding): boolean {
+  return workplace.workerIds.length < workplace.jobs && isActive(workplace) && workplace.roadId !== 0;
+}
+
+function sells(shop: SimBuilding): boolean {
+  return isActive(shop) && shop.goods > 0;
+}
+
+function* ableIn(world: World, home: SimBuilding): Generator<Citizen> {
+  for (const id of home.householdIds) {
+    for (const memberId of world.households.at(id).memberIds) {
+      const citizen = world.citizens.at(memberId);
+      const age = ageOf(citizen, world.frame);
+      if (age >= AGE.adult && age < AGE.retired) yield citizen;
+    }
+  }
+}
+
+function homesOn(world: World, road: SimSegment): SimBuilding[] {
+  return world.buildings
+    .near(boxAround(road, BESIDE_ROAD_METERS))
+    .filter(({ roadId, householdIds }) => roadId === road.id && householdIds.length > 0);
+}
+
+/** Vehicles bound for a road leave the tree at its nearer end. */
+function deliver(
+  world: World,
+  tree: RoadTree,
+  bound: Float64Array,
+  road: SimSegment,
+  vehicles: number,
+): void {
+  pass(world, road.id, vehicles);
+  const end = tree.nearEnd(road);
+  bound[end] = (bound[end] as number) + vehicles;
+}
+
+function pass(world: World, segmentId: number, vehicles: number): void {
+  world.segments.at(segmentId).traffic.counted += vehicles;
+}
+
+/** Once a cycle for each service: which of its working providers is the nearest to each road by time. */
+export function routeService(world: World, index: number): void {
+  const kind = ROAD_COVERAGES[index] as (typeof ROAD_COVERAGES)[number];
+  const graph = roadGraph(world);
+  const providers = world.providers.get(kind)?.items ?? [];
+  const roots = providers.flatMap((provider) => {
+    const road = world.segments.get(provider.roadId);
+    return road && isWorking(provider) ? rootsOn(graph, road, provider.id) : [];
+  });
+  const tree = new RoadTree(graph, roots);
+  for (const road of world.segments.values()) {
+    if (!road.prefab.frontage) continue;
+    road.traffic.providerIds[index] = Math.max(tree.roots[tree.nearEnd(road)] as number, 0);
+    road.traffic.providerSeconds[index] = tree.secondsTo(road);
+  }
+}
+
+/** What drives on a segment; undefined for one that is no road. */
+export function trafficOf(world: World, segmentId: number): SegmentTraffic | undefined {
+  const segment = world.segments.get(segmentId);
+  if (!segment || segment.prefab.capacityPerHour === 0) return undefined;
+  const { prefab, traffic } = segment;
+  const load = traffic.volume / prefab.capacityPerHour;
+  return {
+    volumePerHour: traffic.volume,
+    capacityPerHour: prefab.capacityPerHour,
+    speedKmh: prefab.speedKmh / delayAt(load),
+    freeSpeedKmh: prefab.speedKmh,
+    densityPercent: Math.min(100 * load, 100),
+  };
+}

@@ -1,0 +1,131 @@
+/** How people and wares move along the roads, and what it does to a town. */
+import { expect } from "chai";
+import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
+import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
+import { advance, connectToHighway, layLattice, newCity, place, road, supply, zone } from "./towns.js";
+
+const WEEK = 4096;
+
+/** Homes in the west, work and shops in the east, and one road of a prefab between them. */
+function twoTowns(between: string): { city: SimulatedCity; bridgeId: number } {
+  const city = newCity();
+  layLattice(city, -640, 0, 4, 2);
+  layLattice(city, 160, 0, 3, 2);
+  const bridgeId = city.apply(road(-320, 80, 160, 80, between)).built?.segmentId as number;
+  city.apply(road(400, 160, 400, 300));
+  connectToHighway(city, 400, 300);
+  supply(city, -640, 40, 400);
+  city.apply(road(-660, 60, -660, 120, "Power Line"));
+  for (const z of [50, 80, 110]) place(city, "Wind Turbine", -700, z);
+  place(city, "Fusion Power Plant", -760, 200);
+  for (let x = -600; x < -320; x += 80) {
+    for (const z of [40, 120]) zone(city, "ResidentialHigh", x, z, 44);
+  }
+  for (const z of [40, 120]) zone(city, "CommercialLow", 200, z, 30);
+  for (const x of [280, 360]) for (const z of [40, 120]) zone(city, "Industrial", x, z, 44);
+  return { city, bridgeId };
+}
+
+function meanCommute(city: SimulatedCity): number {
+  const homes = city.world.buildings.all().filter(({ commute }) => commute > 0);
+  return homes.reduce((sum, { commute }) => sum + commute, 0) / homes.length;
+}
+
+describe("traffic in the embedded city", () => {
+  it("fills the road that people need, slows them there, and eases on a wider one", () => {
+    const [narrow, wide] = ["Gravel Road", "Large Road"].map((prefab) => {
+      const { city, bridgeId } = twoTowns(prefab);
+      advance(city, 26 * WEEK);
+      const traffic = city.traffic(bridgeId);
+      if (!traffic) throw new Error("nothing is known of the road");
+      expect(city.world.citizens.all().filter(({ workId }) => workId !== 0).length).to.be.greaterThan(50);
+      expect(findFaults(city.world)).to.deep.equal([]);
+      return { city, traffic };
+    });
+    if (!narrow || !wide) throw new Error("two towns were built");
+    expect(narrow.traffic.volumePerHour).to.be.greaterThan(20);
+    expect(narrow.traffic.freeSpeedKmh).to.be.lessThan(wide.traffic.freeSpeedKmh);
+    expect(narrow.traffic.capacityPerHour).to.be.lessThan(wide.traffic.capacityPerHour);
+    expect(narrow.traffic.densityPercent).to.be.greaterThan(wide.traffic.densityPercent);
+    expect(meanCommute(narrow.city)).to.be.greaterThan(meanCommute(wide.city));
+  });
+
+  it("makes a jam felt: a road that carries many times its cars slows them, and people and land suffer", () => {
+    const { city, bridgeId } = twoTowns("Basic Road");
+    advance(city, 20 * WEEK);
+    const before = { commute: meanCommute(city), speed: city.traffic(bridgeId)?.speedKmh ?? 0 };
+    const happiness = () => city.statistics().at(-1)?.happiness ?? 0;
+    const calm = happiness();
+    for (let week = 0; week < 6; week++) {
+      for (let cycle = 0; cycle < 16; cycle++) {
+        city.world.segments.at(bridgeId).traffic.volume = 8 * 1_400;
+        advance(city, 256);
+      }
+    }
+    expect(meanCommute(city)).to.be.greaterThan(1.5 * before.commute);
+    expect(happiness()).to.be.lessThan(calm);
+    advance(city, 4 * WEEK);
+    expect(city.traffic(bridgeId)?.speedKmh).to.be.closeTo(before.speed, 0.3 * before.speed);
+  });
+
+  it("takes work away from those whose road to it is gone, and gives it back", () => {
+    const { city, bridgeId } = twoTowns("Basic Road");
+    advance(city, 20 * WEEK);
+    const workers = () => city.world.citizens.all().filter(({ workId }) => workId !== 0).length;
+    const employed = workers();
+    city.apply({ type: "bulldoze", dryRun: false, entityType: "netSegment", id: bridgeId, keepNodes: true });
+    advance(city, WEEK);
+    expect(workers()).to.be.lessThan(employed / 4);
+    city.apply(road(-320, 80, 160, 80));
+    advance(city, 2 * WEEK);
+    expect(workers()).to.be.greaterThan(employed / 2);
+  });
+
+  it("is none on pipes", () => {
+    const city = newCity("empty");
+    const { segmentId } = city.apply(road(0, 0, 80, 0, "Water Pipe")).built as { segmentId: number };
+    expect(city.traffic(segmentId)).to.equal(undefined);
+  });
+});
+
+describe("what comes and goes over the road", () => {
+  it("is fuel: a plant cut off from the map edge goes out after weeks, and starts again", () => {
+    const city = newCity();
+    const cut = city.apply(road(400, 220, 400, 300)).built?.segmentId as number;
+    city.apply(road(320, 220, 400, 220));
+    connectToHighway(city, 400, 300);
+    const plant = city.world.buildings.at(place(city, "Coal Power Plant", 350, 180));
+    const noFuel = () => plant.problems.names.includes("NoFuel");
+    advance(city, 6 * WEEK);
+    expect(noFuel()).to.equal(false);
+    city.apply({ type: "bulldoze", dryRun: false, entityType: "netSegment", id: cut, keepNodes: true });
+    advance(city, WEEK);
+    expect(noFuel()).to.equal(false);
+    advance(city, 5 * WEEK);
+    expect(noFuel()).to.equal(true);
+    city.apply(road(400, 220, 400, 300));
+    advance(city, WEEK);
+    expect(noFuel()).to.equal(false);
+  });
+
+  it("is all that the shops lack of: a town cut off from the map edge declines gradually, and recovers", () => {
+    const { city } = twoTowns("Medium Road");
+    advance(city, 30 * WEEK);
+    const citizens = city.citizenCount;
+    const links = city.segments().filter(({ prefab, start, end }) => {
+      return prefab.name === "Basic Road" && Math.min(start.z, end.z) === 300;
+    });
+    expect(links).to.have.length(2);
+    for (const { id } of links) {
+      city.apply({ type: "bulldoze", dryRun: false, entityType: "netSegment", id, keepNodes: true });
+    }
+    advance(city, 13 * WEEK);
+    expect(city.citizenCount).to.be.greaterThan(citizens / 3);
+    advance(city, 13 * WEEK);
+    const low = city.citizenCount;
+    expect(low).to.be.within(1, 0.9 * citizens);
+    connectToHighway(city, 400, 300);
+    advance(city, 20 * WEEK);
+    expect(city.citizenCount).to.be.greaterThan(low);
+  });
+});
