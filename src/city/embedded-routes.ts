@@ -9,6 +9,7 @@ import {
   moveBuilding,
   placeBuilding,
   setBuildingActive,
+  setBuildingEmptying,
 } from "./commands/buildings.js";
 import {
   buildGrid,
@@ -93,6 +94,7 @@ export const COMMAND_ROUTES: readonly CommandRoute[] = [
   placeBuilding,
   moveBuilding,
   setBuildingActive,
+  setBuildingEmptying,
   disableBlockedAssets,
   bulldoze,
   save,

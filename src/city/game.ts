@@ -432,6 +432,7 @@ export type Command =
   | PlaceBuilding
   | MoveBuilding
   | SetBuildingActive
+  | SetBuildingEmptying
   | DisableBlockedAssets
   | Bulldoze
   | Save
@@ -452,6 +453,7 @@ export interface CommandResults {
   "place-building": PlaceBuildingResult;
   "move-building": MoveBuildingResult;
   "set-building-active": SetBuildingActiveResult;
+  "set-building-emptying": SetBuildingActiveResult;
   "disable-blocked-assets": DisableBlockedAssetsResult;
   bulldoze: BulldozeResult;
   save: SaveResult;
@@ -587,6 +589,13 @@ export interface SetBuildingActive {
   readonly type: "set-building-active";
   readonly id: number;
   readonly active: boolean;
+}
+
+/** Begins or ends taking out what lies in a landfill or cemetery; meanwhile it takes in nothing. */
+export interface SetBuildingEmptying {
+  readonly type: "set-building-emptying";
+  readonly id: number;
+  readonly emptying: boolean;
 }
 
 export interface SetBuildingActiveResult {

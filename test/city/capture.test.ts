@@ -112,7 +112,7 @@ describe("how services reach a place", () => {
     smallTown(city);
     const id = place(city, "Fire House", 200, -40);
     advance(city, 2048);
-    const { samples } = await bridge.client.state("/state/coverage?points=60,40;-5000,-5000");
+    const { samples } = await bridge.client.state("/state/coverage?points=200,40;-5000,-5000");
     const of = (sample: { services: { service: string }[] }, name: string) =>
       sample.services.find(({ service }) => service === name);
     expect(of(samples[0], "fire")).to.include({ providerId: id, quality: 1 });
@@ -123,7 +123,7 @@ describe("how services reach a place", () => {
       quality: 0,
     });
     city.apply({ type: "set-building-active", id, active: false });
-    const after = await bridge.client.state("/state/coverage?x=60&z=40");
+    const after = await bridge.client.state("/state/coverage?x=200&z=40");
     expect(of(after.samples[0], "fire")).to.include({ providerId: 0, quality: 0 });
   });
 });

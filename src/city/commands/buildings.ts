@@ -79,6 +79,29 @@ export const setBuildingActive: CommandRoute = {
   },
 };
 
+const EMPTYING_FIELDS = z.object({ id: number(0), emptying: flag(true) });
+
+/** POST /commands/set-building-emptying: a landfill or cemetery takes in nothing more and is emptied. */
+export const setBuildingEmptying: CommandRoute = {
+  path: "/commands/set-building-emptying",
+  fields: EMPTYING_FIELDS,
+  label: ({ id }) => `Set building emptying #${shown(id, "0")}`,
+  run: (city, body) => {
+    const { id, emptying } = parseFields(EMPTYING_FIELDS, body);
+    const { prefab, afterFlags } = city.apply({ type: "set-building-emptying", id, emptying });
+    const message = `Building ${id} ${emptying ? "is being emptied" : "takes in again"}.`;
+    return {
+      ok: true,
+      dryRun: false,
+      message,
+      id,
+      emptying,
+      prefab: prefab.name,
+      afterFlags: afterFlags.join(", "),
+    };
+  },
+};
+
 const NO_FIELDS = z.object({});
 
 /** POST /commands/disable-blocked-assets: switches off the known broken asset family. */

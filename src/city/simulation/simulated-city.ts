@@ -21,6 +21,7 @@ import {
   moveBuilding,
   placeBuilding,
   setBuildingActive,
+  setBuildingEmptying,
 } from "./commands/build-commands.js";
 import {
   buildConnection,
@@ -58,6 +59,7 @@ export class SimulatedCity implements City {
       "place-building": (command) => placeBuilding(world, command),
       "move-building": (command) => moveBuilding(world, command),
       "set-building-active": (command) => setBuildingActive(world, command),
+      "set-building-emptying": (command) => setBuildingEmptying(world, command),
       "disable-blocked-assets": () => disableBlockedAssets(world),
       bulldoze: (command) => bulldoze(world, command),
       save: (command) => save(command.name),

@@ -123,6 +123,7 @@ export const segmentInFull: EntityRoute = {
       lanes: prefab.lanes,
       elevation: prefab.elevation,
       zoning: prefab.zoning,
+      traffic: { ...city.traffic(id) },
       startJoins: joinedAt(city, startNodeId, segment),
       endJoins: joinedAt(city, endNodeId, segment),
       crossesWithoutNode: city.crossings(id),

@@ -73,7 +73,7 @@ describe("services of the embedded city", () => {
     expect(outcomes).to.deep.equal([0, 0, 0]);
   });
 
-  it("cost their price once and their upkeep every week, unless switched off", () => {
+  it("cost their price once, a fifth of it to move, and their upkeep every week, unless switched off", () => {
     const city = newCity("empty");
     city.apply(road(0, 0, 80, 0));
     const { totals } = city.world.ledger;
@@ -85,5 +85,8 @@ describe("services of the embedded city", () => {
     city.apply({ type: "set-building-active", id, active: false });
     advance(city, 4096);
     expect(totals.FireDepartment).to.equal(560 * 100);
+    const move = { type: "move-building", dryRun: false, id, position: { x: 40, z: -30 } } as const;
+    city.apply({ ...move, angleDegrees: null });
+    expect((totals.Construction as number) - built).to.equal((12_000 + 2_400) * 100);
   });
 });

@@ -1,5 +1,6 @@
 /** How people and wares move along the roads, and what it does to a town. */
 import { expect } from "chai";
+import { CommandRefusedError } from "../../../src/city/game.js";
 import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
 import { advance, connectToHighway, layLattice, newCity, place, road, supply, zone } from "./towns.js";
@@ -106,6 +107,27 @@ describe("what comes and goes over the road", () => {
     city.apply(road(400, 220, 400, 300));
     advance(city, WEEK);
     expect(noFuel()).to.equal(false);
+  });
+
+  it("fills landfills, which then serve nobody, until they are emptied over the road", () => {
+    const city = newCity();
+    city.apply(road(320, 220, 400, 220));
+    city.apply(road(400, 220, 400, 300));
+    connectToHighway(city, 400, 300);
+    place(city, "Wind Turbine", 300, 180);
+    const site = city.world.buildings.at(place(city, "Landfill Site", 360, 160));
+    advance(city, WEEK);
+    site.stored = 200_000;
+    advance(city, 256);
+    expect(site.problems.names).to.include("LandfillFull");
+    city.apply({ type: "set-building-emptying", id: site.id, emptying: true });
+    advance(city, 13 * WEEK);
+    expect(site.stored).to.be.within(80_000, 120_000);
+    expect(site.problems.names).to.include("Emptying").and.not.include("LandfillFull");
+    advance(city, 14 * WEEK);
+    expect(site.stored).to.equal(0);
+    const turbine = { type: "set-building-emptying", id: site.id - 1, emptying: true } as const;
+    expect(() => city.apply(turbine)).to.throw(CommandRefusedError, /nothing to be emptied/);
   });
 
   it("is all that the shops lack of: a town cut off from the map edge declines gradually, and recovers", () => {

@@ -13,6 +13,7 @@ import {
   type PlaceBuildingResult,
   type SetBuildingActive,
   type SetBuildingActiveResult,
+  type SetBuildingEmptying,
 } from "../../game.js";
 import {
   distance,
@@ -89,14 +90,21 @@ export function placeBuilding(world: World, command: PlaceBuilding): PlaceBuildi
   return { prefab, cost: prefab.cost, buildingId: building.id };
 }
 
+/** Of the price: what it costs to move a building. */
+const RELOCATION_SHARE = 0.2;
+
 export function moveBuilding(world: World, command: MoveBuilding): MoveBuildingResult {
   const old = requireBuilding(world, command.id);
   const angleDegrees = command.angleDegrees ?? old.angleDegrees;
   requirePlaceable(world, old.prefab, command.position, angleDegrees, old);
+  const cost = RELOCATION_SHARE * old.prefab.cost;
+  requireFunds(world, cost, `Moving a ${old.prefab.displayName}`);
   if (command.dryRun) return { prefab: old.prefab, moved: null };
-  const { id, position } = createBuilding(world, old.prefab, command.position, angleDegrees);
+  const moved = createBuilding(world, old.prefab, command.position, angleDegrees);
+  Object.assign(moved, { stored: old.stored, fuel: old.fuel });
+  world.ledger.book("Construction", cost);
   removeBuilding(world, old);
-  return { prefab: old.prefab, moved: { newBuildingId: id, position } };
+  return { prefab: old.prefab, moved: { newBuildingId: moved.id, position: moved.position } };
 }
 
 export function setBuildingActive(world: World, command: SetBuildingActive): SetBuildingActiveResult {
@@ -107,6 +115,18 @@ export function setBuildingActive(world: World, command: SetBuildingActive): Set
   building.flags = command.active && usable ? before | FLAG.Active : before & ~FLAG.Active;
   setProblem(building, "TurnedOff", building.switchedOff, world.frame);
   return { prefab: building.prefab, beforeFlags: flagNames(before), afterFlags: flagNames(building.flags) };
+}
+
+/** @throws CommandRefusedError for a building that stores nothing */
+export function setBuildingEmptying(world: World, command: SetBuildingEmptying): SetBuildingActiveResult {
+  const building = requireBuilding(world, command.id);
+  const { prefab, flags: before } = building;
+  if (prefab.civic?.storage === undefined) {
+    const message = `Building ${command.id}, a ${prefab.displayName}, holds nothing to be emptied`;
+    throw new CommandRefusedError("bad-value", message);
+  }
+  building.flags = command.emptying ? before | FLAG.Downgrading : before & ~FLAG.Downgrading;
+  return { prefab, beforeFlags: flagNames(before), afterFlags: flagNames(building.flags) };
 }
 
 export function disableBlockedAssets(world: World): DisableBlockedAssetsResult {
