@@ -12,7 +12,7 @@ import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { remotenessOf, type Surroundings } from "./services.js";
 
-const BASE = 43;
+const BASE = 41;
 /** What the quiet of a village makes up for. */
 const VILLAGE_POINTS = 20;
 /** Points for a service at its best, and as many lost where it is missing. */
@@ -21,7 +21,7 @@ const SERVICE_POINTS: readonly (readonly [Coverage, number])[] = [
   ["police", 2],
   ["fire", 4],
   ["garbage", 2],
-  ["death", 4],
+  ["death", 7],
   ["elementary", 7],
   ["highSchool", 4],
   ["university", 3],
