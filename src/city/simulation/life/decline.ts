@@ -30,8 +30,8 @@ const FIRES_PERCENT = 0.01;
 const FIRE_ENGINES_PER_FIRE = 10;
 const EXTINGUISHED_PERCENT = 80;
 const BURNED_DOWN_CYCLES = 6;
-/** So many households give up a home together. */
-const LAST_HOUSEHOLDS = 2;
+/** Only so many households give up a home at once. */
+const LAST_HOUSEHOLDS = 1;
 /** Chance per cycle at full demand that somebody takes an abandoned building. */
 const REOPENING_PERCENT = 1.5;
 
@@ -102,8 +102,7 @@ export function checkFire(world: World, building: SimBuilding): boolean {
 export function reasonToAbandon(world: World, building: SimBuilding): ProblemName | "NoDemand" | null {
   const worst = gravest(building, world.frame);
   const isBorne =
-    (worst?.name === "TaxesTooHigh" && building.homes > 0) ||
-    building.householdIds.length > LAST_HOUSEHOLDS;
+    (worst?.name === "TaxesTooHigh" && building.homes > 0) || building.householdIds.length > LAST_HOUSEHOLDS;
   if (worst && !isBorne && worst.age >= spanOf(world, building, "patience")) return worst.name;
   if (building.householdIds.length > 0 || building.homes === 0) building.declineFrame = world.frame;
   return world.frame - building.declineFrame >= spanOf(world, building, "vacancy") ? "NoDemand" : null;

@@ -12,7 +12,7 @@ import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { remotenessOf, type Surroundings } from "./services.js";
 
-const BASE = 41;
+const BASE = 43;
 /** What the quiet of a village makes up for. */
 const VILLAGE_POINTS = 20;
 /** Points for a service at its best, and as many lost where it is missing. */
@@ -25,7 +25,7 @@ const SERVICE_POINTS: readonly (readonly [Coverage, number])[] = [
   ["elementary", 7],
   ["highSchool", 4],
   ["university", 3],
-  ["leisure", 5],
+  ["leisure", 8],
 ];
 /** A town of this size expects half of all services. */
 const HALF_EXPECTING_CITIZENS = 150;
