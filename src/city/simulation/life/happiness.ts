@@ -58,8 +58,8 @@ const WANT_POINTS = 16;
 /** Chances in percent per cycle at a happiness of 38. */
 const TURNOVER_PERCENT = 0.2;
 const INDIFFERENCE = 38;
-/** Nobody packs faster: about seven percent of a town in a week. */
-const HIGHEST_LEAVING_PERCENT = 0.45;
+/** Nobody packs faster: about five percent of a town in a week. */
+const HIGHEST_LEAVING_PERCENT = 0.33;
 
 /** The share, 0 to 1, of what cities offer that people of this one expect. */
 export function expectation(world: World): number {
