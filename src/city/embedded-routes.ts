@@ -37,6 +37,7 @@ import { budget, buildingInFull, segmentInFull, statistics, utilities } from "./
 import { buildingPrefabs, networkPrefabs, roadPrefabs } from "./state/prefabs.js";
 import { problems } from "./state/problems.js";
 import { chirps, demand, economy, saves, summary } from "./state/summary.js";
+import { traffic } from "./state/traffic.js";
 import {
   BridgeError,
   type JsonObject,
@@ -72,6 +73,7 @@ export const READ_ROUTES: readonly ReadRoute[] = [
   coverage,
   layer,
   mapTiles,
+  traffic,
   facilities,
   networks,
   roadAnomalies,

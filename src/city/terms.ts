@@ -11,6 +11,7 @@ export interface GroundPoint {
 
 /** What maps show from place to place. */
 export const LAYERS = [
+  "traffic",
   "power",
   "water",
   "landValue",

@@ -38,6 +38,9 @@ const SEGMENT_FACTS: Readonly<Record<string, string>> = {
   problems: "Problems",
   lengthMeters: "Length, m",
   lanes: "Lanes",
+  volumePerHour: "Cars an hour",
+  densityPercent: "Full, %",
+  speedKmh: "Speed, km/h",
   crossesWithoutNode: "Crosses without a node",
 };
 
@@ -70,6 +73,7 @@ export class Details {
     const facts = await readIfOffered<Facts>(`/state/${kind}s/${id}`);
     const name = `${kind === "building" ? "Building" : "Segment"} ${id}`;
     if (!facts) return [element("p", { textContent: `${name}: nothing is known of it.` })];
+    Object.assign(facts, facts.traffic);
     const title = element("h3", { textContent: `${String(facts.name || facts.displayName)} (${name})` });
     const list = factList(facts, kind === "building" ? BUILDING_FACTS : SEGMENT_FACTS);
     const entityType = kind === "building" ? "building" : "netSegment";

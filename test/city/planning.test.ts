@@ -138,6 +138,29 @@ describe("what planners read", () => {
     expect((await client.state("/state/budget")).loans).to.deep.equal([]);
   });
 
+  it("is what drives where, the densest road first", async () => {
+    const { client } = bridge;
+    const whole = await client.state("/state/traffic?limit=2000");
+    const { countsByService } = await client.state("/state/networks?limit=0");
+    expect(whole.total).to.equal(countsByService.Road);
+    expect(whole.trafficFlowPercent).to.be.within(0, 100);
+    const inSteps = Object.values(whole.histogram as Record<string, number>);
+    expect(inSteps.reduce((sum, count) => sum + count, 0)).to.equal(whole.total);
+    const densities = whole.segments.map(({ density }: Answer) => density);
+    expect(densities).to.deep.equal([...densities].sort((a, b) => b - a));
+    const [{ segmentId, density, position }] = whole.segments;
+    expect(density).to.be.above(0);
+    const { traffic } = await client.state(`/state/segments/${segmentId}`);
+    expect(traffic.densityPercent).to.equal(density);
+    const near = await client.state(`/state/traffic?x=${position.x}&z=${position.z}&radius=50`);
+    expect(near.segments.map((row: Answer) => row.segmentId)).to.include(segmentId);
+    expect(near.total).to.be.below(whole.total);
+    expect((await client.state(`/state/traffic?minDensity=${density + 1}`)).total).to.equal(0);
+    const { cells } = await client.state("/state/layer?layer=traffic");
+    expect(cells.length).to.be.above(10);
+    for (const { value } of cells) expect(value).to.be.within(0, 100);
+  });
+
   it("is land to buy, tile by tile beside what is owned, and it stays with the city", async () => {
     const { client, city } = bridge;
     city.world.unlimitedMoney = false;

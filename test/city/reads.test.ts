@@ -305,6 +305,7 @@ describe("reading a town", () => {
       ["/state/zone-blocks", "blocks"],
       ["/state/utilities", "networks"],
       ["/state/statistics", "samples"],
+      ["/state/traffic", "segments"],
       ["/state/external-connections", "components"],
       ["/state/road-anomalies", "anomalies"],
       ["/state/building-anomalies", "anomalies"],

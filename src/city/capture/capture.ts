@@ -14,6 +14,7 @@ import { paint } from "./scene.js";
 /** By the game's names of its views. */
 const MODES: Readonly<Record<string, Layer | null>> = {
   None: null,
+  Traffic: "traffic",
   Electricity: "power",
   Water: "water",
   LandValue: "landValue",

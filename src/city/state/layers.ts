@@ -5,12 +5,12 @@ import { FieldError } from "../wire/answers.js";
 import { placesOf } from "./land.js";
 import { NO_LIMIT, paginate } from "./listing.js";
 
-/** GET /state/layer?layer=: one value from 0 to 100 for each square in which something has grown. */
+/** GET /state/layer?layer=: one value from 0 to 100 for each square in which something has grown, or runs. */
 export const layer: ReadRoute = {
   path: "/state/layer",
   label: "Read map layer",
   read: ({ city, query }) => {
-    const wanted = query.text("layer") || LAYERS[2];
+    const wanted = query.text("layer") || "landValue";
     const name = LAYERS.find((each) => each === wanted);
     if (!name) {
       throw new FieldError(`Unknown layer "${wanted.slice(0, 40)}"; it must be one of ${LAYERS.join(", ")}`);

@@ -7,6 +7,7 @@ import { DOWN } from "../fabric/buildings.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { pollutionAt, roadAt, serviceAt } from "./services.js";
+import { trafficOf } from "./traffic.js";
 
 const CELL_METERS = 64;
 
@@ -18,6 +19,7 @@ interface Measure {
 }
 
 const MEASURES: Readonly<Record<Layer, Measure>> = {
+  traffic: { isGood: false },
   power: { isGood: true, of: ({ supply }) => (supply.power ? 100 : 0) },
   water: { isGood: true, of: ({ supply }) => (supply.water ? 50 : 0) + (supply.sewage ? 50 : 0) },
   landValue: { isGood: true, of: ({ landValue }) => landValue },
@@ -42,26 +44,50 @@ function served(...kinds: Coverage[]): Measure {
   return { isGood: true, at };
 }
 
-/** One value for each cell in which anything has grown. */
+/** One value for each cell in which anything has grown, or for traffic in which roads are. */
 export function layerOf(world: World, layer: Layer): LayerValues {
   const { isGood, of, at } = MEASURES[layer];
+  const samples = layer === "traffic" ? roadSamples(world) : buildingSamples(world, of);
   const cells = new Map<string, { center: GroundPoint; sum: number; count: number }>();
-  for (const building of world.buildings.values()) {
-    if (!building.prefab.growable || (building.flags & DOWN) !== 0) continue;
-    const [column, row] = [building.position.x, building.position.z].map((meters) =>
-      Math.floor(meters / CELL_METERS),
-    ) as [number, number];
+  for (const { place, value } of samples) {
+    const [column, row] = [Math.floor(place.x / CELL_METERS), Math.floor(place.z / CELL_METERS)];
     const key = `${column}:${row}`;
     const center = { x: (column + 0.5) * CELL_METERS, z: (row + 0.5) * CELL_METERS };
     const cell = cells.get(key) ?? { center, sum: 0, count: 0 };
     cells.set(key, cell);
-    cell.sum += of?.(building) ?? 0;
+    cell.sum += value;
     cell.count++;
   }
   const values = [...cells.values()].map(({ center, sum, count }) => {
     return { x: center.x, z: center.z, value: at ? at(world, center) : sum / count };
   });
   return { cellMeters: CELL_METERS, isGood, values };
+}
+
+interface Sample {
+  readonly place: GroundPoint;
+  readonly value: number;
+}
+
+function* buildingSamples(world: World, of: Measure["of"]): Generator<Sample> {
+  for (const building of world.buildings.values()) {
+    if (!building.prefab.growable || (building.flags & DOWN) !== 0) continue;
+    yield { place: building.position, value: of?.(building) ?? 0 };
+  }
+}
+
+/** Along each road, as densely as the cells ask for. */
+function* roadSamples(world: World): Generator<Sample> {
+  for (const { id, start, end } of world.segments.values()) {
+    const value = trafficOf(world, id)?.densityPercent;
+    if (value === undefined) continue;
+    const steps = Math.ceil((2 * distance(start, end)) / CELL_METERS);
+    for (let i = 0; i < steps; i++) {
+      const along = (i + 0.5) / steps;
+      const place = { x: start.x + (end.x - start.x) * along, z: start.z + (end.z - start.z) * along };
+      yield { place, value };
+    }
+  }
 }
 
 /** How each service reaches a place. */
