@@ -60,7 +60,7 @@ Segment segment_of(const Napi::Object& object) {
   throw Napi::TypeError::New(object.Env(), "unknown segment kind '" + kind + "'");
 }
 
-LanguageJob job_of(const Napi::Object& object) {
+LanguageJob language_job(const Napi::Object& object) {
   LanguageJob job;
   job.prompt = ids_of(object, "promptTokenIds");
   if (has(object, "negativePromptTokenIds")) job.negative_prompt = ids_of(object, "negativePromptTokenIds");
@@ -123,7 +123,7 @@ class LanguageModelObject : public Napi::ObjectWrap<LanguageModelObject> {
 
  private:
   Napi::Value generate(const Napi::CallbackInfo& info) {
-    const auto job = job_of(info[0].As<Napi::Object>());
+    const auto job = language_job(info[0].As<Napi::Object>());
     return Call::start(info.Env(), Lane::language(), info[1], [loaded = loaded_, job](const Control& control) {
       if (!loaded) fail(ErrorCode::kBadArgument, "this language model was closed");
       const auto model = loaded->model.acquire(control);

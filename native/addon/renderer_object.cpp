@@ -159,7 +159,7 @@ std::optional<Window> window_of(const Napi::Object& source) {
   return Window{number_of(window, "startSeconds"), number_of(window, "endSeconds")};
 }
 
-RenderJob job_of(const Napi::Object& object) {
+RenderJob render_job(const Napi::Object& object) {
   const bool has_source = has(object, "source");
   return {.task = choice_of<Task>(object, "task",
                                   {{"text2music", Task::kText2Music},
@@ -236,7 +236,7 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
 
  private:
   Napi::Value render(const Napi::CallbackInfo& info) {
-    const auto job = job_of(info[0].As<Napi::Object>());
+    const auto job = render_job(info[0].As<Napi::Object>());
     return Call::start(info.Env(), *lane_, info[1], [renderer = renderer_, job](const Control& control) {
       require_open(renderer);
       const auto result = renderer->render(job, control);

@@ -14,7 +14,7 @@ namespace {
 /// What a stream may hold. Data sets need a few kilobytes; lyrics are the largest part.
 constexpr size_t kMaxBytes = 4 << 20;
 /// Values inside values: a destructor recurses this deep.
-constexpr int kMaxDepth = 16;
+constexpr int kMaxNesting = 16;
 
 using Text = PickleValue::Text;
 using Tuple = PickleValue::Tuple;
@@ -119,7 +119,7 @@ class Unpickler {
   }
   void hold(PickleValue& holder, const PickleValue& held) const {
     holder.depth = std::max(holder.depth, held.depth + 1);
-    if (holder.depth > kMaxDepth) bad("values are nested too deeply");
+    if (holder.depth > kMaxNesting) bad("values are nested too deeply");
   }
 
   void step(uint8_t opcode) {
