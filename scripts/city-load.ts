@@ -1,29 +1,42 @@
 /**
- * How fast the city bridge answers: npm run build && node --import tsx scripts/city-load.ts
+ * How fast the city runs and answers: npm run build && node --import tsx scripts/city-load.ts
  *
- * Reads: a city of 5,000 segments and 10,000 buildings runs at speed 3 in a process of its own; every read endpoint is
- * asked over HTTP, one request after another. Processor: the same reads in this process, by the processor time they take,
- * which other load on the machine disturbs less. Detectors: the six alone, on growing street grids, in this process.
+ * A city of 100,000 citizens, 12,000 growables and 5,000 segments runs at speed 3 in a process of its own. Frames: how
+ * many it simulates, of the nominal, while nobody asks. Reads: every endpoint with 5,000 rows over HTTP, one request after
+ * another, while it runs. Processor: the same reads, the largest commands and the frames in this process, by the processor
+ * time they take, which other load on the machine disturbs less. Detectors: the six alone, on growing street grids.
  */
 import { spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { setTimeout } from "node:timers/promises";
 import { findBuildingOverlaps } from "../src/city/anomalies/building-overlaps.js";
 import { RoadIndex } from "../src/city/anomalies/road-index.js";
 import { findDeadEnds, findRoadPairs, findShortStubs } from "../src/city/anomalies/road-network.js";
 import { findTerrainMismatches } from "../src/city/anomalies/road-terrain.js";
 import { findMottledZones } from "../src/city/anomalies/zone-mottling.js";
 import { READ_ROUTES } from "../src/city/embedded-routes.js";
-import type { City, Game } from "../src/city/game.js";
+import type { City, Command, Game } from "../src/city/game.js";
+import { FRAMES_PER_SECOND } from "../src/city/simulation/embedded-game.js";
 import { SaveFiles } from "../src/city/simulation/saves/save-files.js";
+import { takeSnapshot } from "../src/city/simulation/saves/snapshot.js";
+import type { SimulatedCity } from "../src/city/simulation/simulated-city.js";
+import { FRAMES_PER_WEEK } from "../src/city/simulation/state/calendar.js";
+import { tick } from "../src/city/simulation/tick.js";
 import { type JsonObject, writeJson } from "../src/city/wire/answers.js";
 import { Query } from "../src/city/wire/requests.js";
-import { largeCity, layLattice, newCity } from "../test/city/simulation/towns.js";
+import { advance, largeCity, layLattice, newCity } from "../test/city/simulation/towns.js";
 
+const SPEED_SECONDS = 30;
+const GAME_SECONDS_PER_WEEK = 7 * 24 * 3600;
 const REQUESTS_PER_ENDPOINT = 200;
 const PROCESSOR_ROUNDS = 60;
+const COMMAND_ROUNDS = 5;
+const FRAMES = 4096;
+/** Weeks after which those who moved in by force have found work, or left. */
+const WEEKS_TO_SETTLE = 3;
 const DETECTOR_ROUNDS = 7;
 const GRID_SIDES = [22, 50, 100];
 
@@ -53,20 +66,39 @@ function detectorTimes(city: City): Record<string, number> {
   return Object.fromEntries([...times, ["all six", total]].map(([name, ms]) => [name, round(Number(ms))]));
 }
 
-async function readTimes(city: ReturnType<typeof largeCity>): Promise<Record<string, unknown>> {
+/** The share of the nominal frames that a server simulates while nobody asks. */
+async function measureSpeed(url: string): Promise<void> {
+  const clock = async () => {
+    const text = await (await fetch(`${url}/metrics`)).text();
+    return Number(/^carillon_city_time_seconds (\S+)$/m.exec(text)?.[1]);
+  };
+  await fetch(`${url}/commands/set-simulation-speed`, { method: "POST", body: '{"speed":3}' });
+  const [before, startedMs] = [await clock(), performance.now()];
+  await setTimeout(SPEED_SECONDS * 1000);
+  const seconds = (performance.now() - startedMs) / 1000;
+  const frames = (((await clock()) - before) / GAME_SECONDS_PER_WEEK) * FRAMES_PER_WEEK;
+  const nominal = 4 * FRAMES_PER_SECOND * seconds;
+  console.log(
+    `\n${round(frames / seconds)} frames a second, ${round((100 * frames) / nominal)} % of nominal`,
+  );
+}
+
+async function serverTimes(city: SimulatedCity): Promise<Record<string, unknown>> {
   const directory = await mkdtemp(join(tmpdir(), "carillon-load-"));
   try {
     const files = new SaveFiles(directory, (error) => console.error(error));
     const { path } = files.begin(city.world, "Large");
     await files.settled();
-    return await withServer(path, directory, measureReads);
+    return await withServer(path, directory, async (url) => {
+      await measureSpeed(url);
+      return await measureReads(url);
+    });
   } finally {
     await rm(directory, { recursive: true });
   }
 }
 
 async function measureReads(url: string): Promise<Record<string, unknown>> {
-  await fetch(`${url}/commands/set-simulation-speed`, { method: "POST", body: '{"speed":3}' });
   const table: Record<string, unknown> = {};
   for (const { path } of READ_ROUTES) {
     const milliseconds: number[] = [];
@@ -82,7 +114,7 @@ async function measureReads(url: string): Promise<Record<string, unknown>> {
 }
 
 /** Processor milliseconds of reading and writing, in this process. */
-function processorTimes(city: City): Record<string, unknown> {
+function readProcessorTimes(city: City): Record<string, unknown> {
   const game: Game = {
     city,
     listSaves: async () => ({ directory: "", saves: [] }),
@@ -90,15 +122,38 @@ function processorTimes(city: City): Record<string, unknown> {
   };
   const routes = READ_ROUTES.filter(({ path }) => path !== "/state/saves");
   const rows = routes.map(({ path, read }) => {
-    const milliseconds = Array.from({ length: PROCESSOR_ROUNDS }, () => {
-      const before = process.cpuUsage();
-      writeJson(read({ game, city, query: new Query(`${path}?limit=5000`) }) as JsonObject);
-      const { user, system } = process.cpuUsage(before);
-      return (user + system) / 1000;
-    });
-    return [path, quantiles(milliseconds)] as const;
+    const work = () => writeJson(read({ game, city, query: new Query(`${path}?limit=5000`) }) as JsonObject);
+    return [path, processorTimes(PROCESSOR_ROUNDS, work)] as const;
   });
   return Object.fromEntries(rows);
+}
+
+/** Of the commands that touch the most, of a frame, and of what a save takes on the event loop. */
+function workProcessorTimes(city: SimulatedCity): Record<string, unknown> {
+  const apply = (command: Command) => processorTimes(COMMAND_ROUNDS, () => city.apply(command));
+  const clusters = { includePatchy: true, fillUnzoned: true, preferGrowableZone: true, gridSize: 80 };
+  return {
+    "repair-zones-to-growables": apply({ type: "repair-zones-to-growables", dryRun: false }),
+    "repair-zone-clusters": apply({
+      type: "repair-zone-clusters",
+      dryRun: false,
+      ...clusters,
+      minMinorityCells: 3,
+      minUnzonedCells: 6,
+    }),
+    frame: processorTimes(FRAMES, () => tick(city.world)),
+    "capture for a save": processorTimes(COMMAND_ROUNDS, () => takeSnapshot(city.world)),
+  };
+}
+
+function processorTimes(rounds: number, work: () => unknown) {
+  const milliseconds = Array.from({ length: rounds }, () => {
+    const before = process.cpuUsage();
+    work();
+    const { user, system } = process.cpuUsage(before);
+    return (user + system) / 1000;
+  });
+  return quantiles(milliseconds);
 }
 
 async function withServer<T>(save: string, directory: string, work: (url: string) => Promise<T>): Promise<T> {
@@ -120,7 +175,8 @@ async function withServer<T>(save: string, directory: string, work: (url: string
 function quantiles(milliseconds: readonly number[]) {
   const sorted = [...milliseconds].sort((a, b) => a - b);
   const quantile = (q: number) => round(sorted[Math.ceil(q * sorted.length) - 1] as number);
-  return { p50: quantile(0.5), p99: quantile(0.99), max: quantile(1) };
+  const mean = round(milliseconds.reduce((sum, each) => sum + each, 0) / milliseconds.length);
+  return { mean, p50: quantile(0.5), p99: quantile(0.99), max: quantile(1) };
 }
 
 function round(value: number): number {
@@ -128,11 +184,14 @@ function round(value: number): number {
 }
 
 const large = largeCity();
-console.log(`${large.segments().length} segments, ${large.buildings().length} buildings`);
-console.log("\nReads over HTTP at speed 3, milliseconds");
-console.table(await readTimes(large));
-console.log("\nReads in this process, processor milliseconds");
-console.table(processorTimes(large));
+advance(large, WEEKS_TO_SETTLE * FRAMES_PER_WEEK);
+const growables = large.world.buildings.all().filter(({ prefab }) => prefab.growable).length;
+console.log(`${large.citizenCount} citizens, ${growables} growables, ${large.segments().length} segments`);
+console.log("\nOver HTTP at speed 3, milliseconds");
+console.table(await serverTimes(large));
+console.log("\nIn this process, processor milliseconds");
+console.table(workProcessorTimes(large));
+console.table(readProcessorTimes(large));
 console.log("\nDetectors, milliseconds");
 console.table({ "large city": detectorTimes(large) });
 for (const side of GRID_SIDES) {

@@ -129,7 +129,7 @@ const SPEED_FACTORS = [0, 1, 2, 4];
 
 const SLICE_INTERVAL_MS = 16;
 /** A slice stops after this long and leaves the rest to the next one. */
-const SLICE_BUDGET_MS = 4;
+const SLICE_BUDGET_MS = 12;
 /** Frames that a busy process could not simulate in this time are dropped: the city falls behind instead. */
 const LONGEST_BACKLOG_MS = 250;
 

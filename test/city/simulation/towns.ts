@@ -1,11 +1,13 @@
 /** Towns to test with, built through the city's own commands. */
 import type { BuildNetwork, City } from "../../../src/city/game.js";
+import { moveIn } from "../../../src/city/simulation/fabric/citizens.js";
 import { layStarterMap } from "../../../src/city/simulation/fabric/starter-map.js";
+import { growOnBlock } from "../../../src/city/simulation/life/growth.js";
 import { takeSnapshot } from "../../../src/city/simulation/saves/snapshot.js";
 import { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
 import { World } from "../../../src/city/simulation/state/world.js";
 import { tick } from "../../../src/city/simulation/tick.js";
-import { type BuildingFlag, FLAG, type ProblemName } from "../../../src/city/terms.js";
+import { type BuildingFlag, FLAG, type ProblemName, ZONES, type Zone } from "../../../src/city/terms.js";
 
 /** A new city without money worries that cannot save, advanced by `advance` only. */
 export function newCity(map: "highway" | "empty" = "highway", seed = 7): SimulatedCity {
@@ -167,9 +169,25 @@ export function servedTown(seed = 7): SimulatedCity {
   return city;
 }
 
-/** At least 5,000 segments and 10,000 buildings, supplied, connected, and grown by force of full demand. */
-export function largeCity(): SimulatedCity {
+const CITY_SERVICES = [
+  "Elementary School",
+  "Medical Clinic",
+  "High School",
+  "Fire House",
+  "Police Station",
+  "Regular Park",
+  "University",
+];
+/** Of every ten blocks in a row of them. */
+const CITY_ZONES = "ResidentialHigh ResidentialHigh ResidentialLow ResidentialHigh CommercialHigh ".repeat(2);
+
+/**
+ * 5,000 segments, 12,000 growables and more, and so many people: supplied, served and connected as one by the public
+ * commands, then grown and filled by force, since years of growth take hours.
+ */
+export function largeCity(citizens = 100_000): SimulatedCity {
   const city = newCity();
+  const { world } = city;
   layLattice(city, -3440, -2000, 50, 30);
   layLattice(city, -3440, 800, 50, 20);
   connectToHighway(city, 400, 400);
@@ -181,14 +199,37 @@ export function largeCity(): SimulatedCity {
     place(city, "Inland Water Treatment Plant 01", -3520, z + 40);
   }
   place(city, "Fusion Power Plant", -3500, -2072);
-  for (const block of city.world.blocks.all()) {
-    if (block.id % 2 === 0) block.cells.fill(block.id % 14 === 0 ? 4 : block.id % 14 === 2 ? 6 : 2);
+  serveBlocks(city);
+  const zones = CITY_ZONES.trim().split(" ").concat("Industrial", "Office");
+  for (const block of world.blocks.all()) {
+    const index = Math.floor(block.position.x / 80) + 5 * Math.floor(block.position.z / 80);
+    block.cells.fill(ZONES.indexOf(zones[((index % zones.length) + zones.length) % zones.length] as Zone));
   }
-  for (let cycle = 0; cycle < 40; cycle++) {
-    Object.assign(city.world.demand, { residential: 100, commercial: 100, workplace: 100 });
-    advance(city, 256);
+  for (let round = 0; round < 40; round++) {
+    for (const block of world.blocks.all()) {
+      Object.assign(world.demand, { residential: 100, commercial: 100, workplace: 100 });
+      growOnBlock(world, block);
+    }
+  }
+  advance(city, 2 * 4096);
+  const homes = world.buildings.all().filter((each) => each.homes > 0);
+  for (let round = 0; city.citizenCount < citizens && round < 100; round++) {
+    for (const home of homes) {
+      if (home.householdIds.length < home.homes && city.citizenCount < citizens) moveIn(world, home);
+    }
   }
   return city;
+}
+
+/** A service in every third block of every third row. */
+function serveBlocks(city: SimulatedCity): void {
+  let turn = 0;
+  for (let z = -1960; z < 2400; z += 240) {
+    if (z > 400 && z < 800) continue;
+    for (let x = -3400; x < 560; x += 240) {
+      place(city, CITY_SERVICES[turn++ % CITY_SERVICES.length] as string, x, z);
+    }
+  }
 }
 
 /** Everything the city is, as one string: equal exactly when two cities are. */

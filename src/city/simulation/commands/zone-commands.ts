@@ -17,6 +17,7 @@ import {
   type Zone,
 } from "../../terms.js";
 import { clusterBlocks, isMixed, isPatchy, tallyCells } from "../../zone-tally.js";
+import { BUILDING_PREFABS } from "../catalogue/building-prefabs.js";
 import { zoneOf } from "../fabric/buildings.js";
 import { blockCentroid } from "../fabric/zone-blocks.js";
 import type { SimBuilding, SimZoneBlock } from "../state/entities.js";
@@ -27,6 +28,9 @@ export const MAX_PAINT_RADIUS_METERS = 256;
 /** A building counts for blocks within this distance plus half its longer side. */
 const BLOCK_NEIGHBOURHOOD_METERS = 38;
 const LARGEST_FOOTPRINT_CELLS = 16;
+const LARGEST_GROWABLE_CELLS = Math.max(
+  ...BUILDING_PREFABS.filter(({ growable }) => growable).flatMap(({ width, length }) => [width, length]),
+);
 /** Two growables whose squared distances differ by less than this claim a block equally. */
 const AMBIGUOUS_SQUARE_METERS = 100;
 const MIN_GRID_METERS = 24;
@@ -123,7 +127,7 @@ export function repairZoneClusters(world: World, command: RepairZoneClusters): R
 function expectedZone(world: World, block: SimZoneBlock): Zone | "ambiguous" | null {
   let zone: Zone | null = null;
   let nearest = Number.POSITIVE_INFINITY;
-  for (const building of buildingsNear(world, block)) {
+  for (const building of buildingsNear(world, block, LARGEST_GROWABLE_CELLS)) {
     if (!building.prefab.growable) continue;
     const squared = distance(building.position, block.position) ** 2;
     const own = zoneOf(building.prefab);
@@ -138,16 +142,16 @@ function expectedZone(world: World, block: SimZoneBlock): Zone | "ambiguous" | n
 }
 
 function isProtected(world: World, block: SimZoneBlock): boolean {
-  return buildingsNear(world, block).some(
+  return buildingsNear(world, block, LARGEST_FOOTPRINT_CELLS).some(
     ({ prefab }) => PROTECTED_SERVICES.has(prefab.service) && !prefab.helper,
   );
 }
 
-/** Buildings within `max(width, length) * 4 + 38` m of a block's stored position, by id. */
-function buildingsNear(world: World, block: SimZoneBlock): SimBuilding[] {
+/** Buildings of up to so many cells within `max(width, length) * 4 + 38` m of a block's stored position, by id. */
+function buildingsNear(world: World, block: SimZoneBlock, largestCells: number): SimBuilding[] {
   const reachOf = ({ prefab }: SimBuilding) =>
     Math.max(prefab.width, prefab.length) * 4 + BLOCK_NEIGHBOURHOOD_METERS;
-  const farthest = LARGEST_FOOTPRINT_CELLS * 4 + BLOCK_NEIGHBOURHOOD_METERS;
+  const farthest = largestCells * 4 + BLOCK_NEIGHBOURHOOD_METERS;
   return world.buildings
     .near(squareAround(block.position, farthest))
     .filter((building) => distance(building.position, block.position) <= reachOf(building));

@@ -28,6 +28,8 @@ const CARS_PER_WORKER = 0.5;
 const CARS_PER_HOUSEHOLD = 0.1;
 const LORRIES_PER_WORKER = 0.06;
 const SHOPS_PER_STREET = 6;
+/** Places that the people of a street ask for work in one count. */
+const OFFERS_PER_STREET = 64;
 /** Work farther away is taken by nobody, and given up when it has become as far as this. */
 const LONGEST_COMMUTE_SECONDS = 2_700;
 const LONGEST_SHOPPING_SECONDS = 900;
@@ -103,10 +105,7 @@ function visitStreet(world: World, street: SimSegment, homes: readonly SimBuildi
     const road = world.segments.at(workplace.roadId);
     if (road !== street) deliver(world, tree, bound, road, CARS_PER_WORKER);
   });
-  const shops = nearest(world.shops.items.filter(sells), secondsTo, LONGEST_SHOPPING_SECONDS).slice(
-    0,
-    SHOPS_PER_STREET,
-  );
+  const shops = nearest(world.shops.items, sells, secondsTo, LONGEST_SHOPPING_SECONDS, SHOPS_PER_STREET);
   street.traffic.shopIds = shops.map(({ place }) => place.id);
   const households = homes.reduce((sum, { householdIds }) => sum + householdIds.length, 0);
   for (const { place } of shops) {
@@ -139,7 +138,13 @@ function commute(
         quitJob(world, citizen);
       }
       if (citizen.workId === 0) {
-        openings ??= nearest(world.workplaces.items.filter(hasOpening), secondsTo, LONGEST_COMMUTE_SECONDS);
+        openings ??= nearest(
+          world.workplaces.items,
+          hasOpening,
+          secondsTo,
+          LONGEST_COMMUTE_SECONDS,
+          OFFERS_PER_STREET,
+        );
         seekJob(world, citizen, openings);
       }
       if (citizen.workId === 0) continue;
@@ -168,16 +173,33 @@ interface Reached {
   readonly seconds: number;
 }
 
-/** Those within reach, by time. */
+/** The first so many of those that will do and are within reach, by time. */
 function nearest(
   places: readonly SimBuilding[],
-  secondsTo: (building: SimBuilding) => number,
+  willDo: (place: SimBuilding) => boolean,
+  secondsTo: (place: SimBuilding) => number,
   longestSeconds: number,
+  most: number,
 ): Reached[] {
-  return places
-    .map((place) => ({ place, seconds: secondsTo(place) }))
-    .filter(({ seconds }) => seconds <= longestSeconds)
-    .sort((a, b) => a.seconds - b.seconds || a.place.id - b.place.id);
+  const found: Reached[] = [];
+  for (const place of places) {
+    if (!willDo(place)) continue;
+    const seconds = secondsTo(place);
+    if (seconds > longestSeconds) continue;
+    const reached = { place, seconds };
+    if (found.length < most) found.push(reached);
+    else if (isNearer(reached, found[most - 1] as Reached)) found[most - 1] = reached;
+    else continue;
+    for (let i = found.length - 1; i > 0 && isNearer(reached, found[i - 1] as Reached); i--) {
+      found[i] = found[i - 1] as Reached;
+      found[i - 1] = reached;
+    }
+  }
+  return found;
+}
+
+function isNearer(one: Reached, other: Reached): boolean {
+  return one.seconds < other.seconds || (one.seconds === other.seconds && one.place.id < other.place.id);
 }
 
 function hasOpening(workplace: SimBuilding): boolean {

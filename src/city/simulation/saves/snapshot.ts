@@ -5,6 +5,7 @@
 import type { Position } from "../../game.js";
 import { findBuildingPrefab, ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
 import { findNetworkPrefab } from "../catalogue/network-prefabs.js";
+import { blankBuilding } from "../fabric/buildings.js";
 import { attach } from "../fabric/reach.js";
 import { Ledger, TaxTable } from "../state/economy.js";
 import {
@@ -266,19 +267,13 @@ function loadBuilding(
   { prefab, at, households, workers, ...same }: ReturnType<typeof saveBuilding>,
   numbers: Record<(typeof BUILDING_NUMBERS)[number], number>,
 ): SimBuilding {
-  return {
-    ...same,
-    ...numbers,
-    prefab: known(findBuildingPrefab, prefab),
-    position: loadPoint(at),
+  const building = blankBuilding(numbers.id, known(findBuildingPrefab, prefab), loadPoint(at));
+  return Object.assign(building, same, numbers, {
     problemSince: [...same.problemSince],
     supply: { ...same.supply },
     householdIds: [...households],
     workerIds: [...workers],
-    roadId: 0,
-    waterPipeIds: [],
-    heatPipeIds: [],
-  };
+  });
 }
 
 export function pack<K extends string>(
