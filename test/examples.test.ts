@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect } from "chai";
 import { BridgeClient, eventually } from "./city/bridge.js";
-import { ServedProcess } from "./e2e/served-process.js";
+import { endServed, ServedProcess } from "./e2e/served-process.js";
 import { temporaryDirectory } from "./music/tasks.js";
 
 const examples = fileURLToPath(new URL("../examples", import.meta.url));
@@ -18,6 +18,8 @@ async function run(example: string, ...args: string[]): Promise<string> {
 }
 
 describe("examples", () => {
+  afterEach(endServed);
+
   it("are all run here", () => {
     const names = readdirSync(examples).filter((name) => name !== "README.md");
     // embed.cjs: test/package.test.ts

@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { Carillon, CarillonError, TaskFailedError, type TaskProgress } from "../../src/client/index.js";
-import { ServedProcess } from "../e2e/served-process.js";
+import { endServed, ServedProcess } from "../e2e/served-process.js";
 import { shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 
@@ -23,7 +23,7 @@ describe("the client", () => {
   };
 
   before(() => start());
-  after(() => server.end("SIGTERM"));
+  after(endServed);
 
   it("takes nothing of the server but types, so that a browser can load it", () => {
     const source = readFileSync(new URL("../../src/client/index.ts", import.meta.url), "utf8");

@@ -8,7 +8,7 @@ import { findFfmpeg } from "../../src/music/audio/ffmpeg.js";
 import { uploadOf, writeRecording } from "../music/audio/recordings.js";
 import { type LiveServer, startLiveServer } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
-import { ServedProcess } from "./served-process.js";
+import { endServed, ServedProcess } from "./served-process.js";
 
 const POLL_INTERVAL_MS = 20;
 
@@ -38,7 +38,7 @@ describe("recordings that take long to check", () => {
     server = await start("server");
   });
 
-  after(() => server.close());
+  after(() => Promise.all([server.close(), endServed()]));
 
   /** Processes that read the recordings of this test. */
   function decoders(): number {

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { type Answer, BridgeClient, eventually } from "../city/bridge.js";
 import { shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
-import { ServedProcess } from "./served-process.js";
+import { endServed, ServedProcess } from "./served-process.js";
 
 describe("the city beside the music", () => {
   const segmentNames = async (city: BridgeClient) =>
@@ -13,6 +13,8 @@ describe("the city beside the music", () => {
       () => true,
       () => false,
     );
+
+  afterEach(endServed);
 
   it("dies without the music noticing, and comes back at its address", async () => {
     const server = await ServedProcess.start(temporaryDirectory());

@@ -9,7 +9,7 @@ import { expect } from "chai";
 import { writeLora } from "../music/adapter-files.js";
 import { writeRecording } from "../music/audio/recordings.js";
 import { temporaryDirectory } from "../music/tasks.js";
-import { ServedProcess, spawnCli } from "./served-process.js";
+import { endServed, ServedProcess, spawnCli } from "./served-process.js";
 
 interface Outcome {
   code: number | null;
@@ -43,6 +43,7 @@ describe("the command line", () => {
 
   afterEach(() => {
     for (const child of servers) child.kill("SIGKILL");
+    return endServed();
   });
 
   function server(args: readonly string[]): ChildProcess {

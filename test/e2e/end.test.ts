@@ -5,7 +5,7 @@ import { LmdbTaskStore } from "../../src/music/queue/lmdb-store.js";
 import type { Task } from "../../src/music/queue/store.js";
 import { shortSong } from "../music/live-server.js";
 import { makeTask, temporaryDirectory } from "../music/tasks.js";
-import { ServedProcess } from "./served-process.js";
+import { endServed, ServedProcess } from "./served-process.js";
 
 /** One step of the model takes longer than a server has to end. */
 const hugeSong = { ...shortSong, audio_duration: 600, inference_steps: 20, batch_size: 4 };
@@ -24,6 +24,8 @@ async function fillStore(directory: string, count: number): Promise<void> {
 }
 
 describe("the end of a server", () => {
+  afterEach(endServed);
+
   it("waits for no step of a model and for no half of a request; the task goes back", async () => {
     const directory = temporaryDirectory();
     const server = await ServedProcess.start(directory);

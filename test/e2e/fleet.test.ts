@@ -7,7 +7,7 @@ import { expect } from "chai";
 import { RedisServer } from "../music/fleet/redis-server.js";
 import { type Client, type SongRecord, shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
-import { ServedProcess, spawnCli } from "./served-process.js";
+import { endServed, ServedProcess, spawnCli } from "./served-process.js";
 
 /** Longer than any of these tests, unless it is cancelled. */
 const ENDLESS_MS = 3_600_000;
@@ -53,7 +53,7 @@ describe("a fleet of processes", function () {
     redis = await RedisServer.start();
     storage = temporaryDirectory();
   });
-  afterEach(() => redis.kill());
+  afterEach(() => Promise.all([endServed(), redis.kill()]));
 
   it("runs what any gateway accepts once, and shows, tells and cancels it by any other", async () => {
     const [[near, far], ...workers] = await Promise.all([

@@ -16,7 +16,7 @@ import { type SongRecord, shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { writeSampleSet } from "../music/training/sample-files.js";
 import { shortRun, Trainer } from "../music/training/trainer.js";
-import { canMountDisks, ServedProcess } from "./served-process.js";
+import { canMountDisks, endServed, ServedProcess } from "./served-process.js";
 
 const DISK_KIB = 2048;
 
@@ -29,6 +29,7 @@ describe("a server with a small disk", () => {
     // Pending where the machine lets no test mount anything: only a real disk fills up as one.
     if (!canMountDisks()) this.skip();
   });
+  after(endServed);
 
   beforeEach(async () => {
     root = realpathSync(temporaryDirectory());
@@ -87,6 +88,7 @@ describe("songs on a small disk", () => {
   before(function () {
     if (!canMountDisks()) this.skip();
   });
+  afterEach(endServed);
 
   it("let others pass while they do not fit, and leave nothing of themselves", async () => {
     const directory = realpathSync(temporaryDirectory());
@@ -108,6 +110,7 @@ describe("a server whose songs fill the disk", () => {
   before(function () {
     if (!canMountDisks()) this.skip();
   });
+  afterEach(endServed);
 
   it("says so, keeps what it has, and goes on by itself once there is room", async () => {
     const directory = realpathSync(temporaryDirectory());

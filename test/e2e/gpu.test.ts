@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
-import { ServedProcess, spawnCli } from "./served-process.js";
+import { endServed, ServedProcess, spawnCli } from "./served-process.js";
 
 const library = fileURLToPath(new URL("../../build/native/test/fake_cuda/libfake_cuda.so", import.meta.url));
 const gpu = { LD_PRELOAD: library, SVC_DEVICE: "auto" };
@@ -21,6 +21,7 @@ describe("a machine with GPUs", () => {
     // A libtorch with CUDA of its own cannot have a second one.
     if (!existsSync(library)) this.skip();
   });
+  afterEach(endServed);
 
   async function generate(settings: Record<string, string>, ...args: string[]) {
     const child = spawnCli(

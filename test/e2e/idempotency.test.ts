@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { uploadOf, writeRecording } from "../music/audio/recordings.js";
 import { shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
-import { ServedProcess } from "./served-process.js";
+import { endServed, ServedProcess } from "./served-process.js";
 
 describe("a submission with an Idempotency-Key", () => {
   const directory = temporaryDirectory();
@@ -16,7 +16,7 @@ describe("a submission with an Idempotency-Key", () => {
   const total = async () => (await server.client.get("/v1/tasks")).body.data.total;
 
   before(start);
-  after(() => server.end("SIGTERM"));
+  after(endServed);
 
   it("makes one task, however often and at once it is sent", async () => {
     const headers = key();

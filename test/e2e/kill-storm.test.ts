@@ -6,7 +6,7 @@ import { pino } from "pino";
 import { openTaskStore } from "../../src/music/queue/store-recovery.js";
 import { type Client, type SongRecord, shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
-import { ServedProcess } from "./served-process.js";
+import { endServed, ServedProcess } from "./served-process.js";
 
 interface Storm {
   kills: number;
@@ -78,6 +78,7 @@ async function expectNothingLost(
 
 describe("a storm of kills", function () {
   this.timeout(600_000);
+  afterEach(endServed);
 
   it("loses no task and no song of a server with a stand-in for the engine", async () => {
     const directory = temporaryDirectory();

@@ -5,7 +5,7 @@ import { LmdbTaskStore } from "../../src/music/queue/lmdb-store.js";
 import { uploadOf, writeRecording } from "../music/audio/recordings.js";
 import { type SongRecord, shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
-import { ServedProcess } from "./served-process.js";
+import { endServed, ServedProcess } from "./served-process.js";
 
 /** Runs until it is stopped, for all that a test waits. */
 const longSong = { ...shortSong, audio_duration: 600, inference_steps: 20 };
@@ -29,6 +29,8 @@ async function storedSeeds(directory: string, id: string): Promise<string | unde
 }
 
 describe("a server that stops", () => {
+  afterEach(endServed);
+
   it("loses nothing to kill -9: results and audio stay, a running task starts again, waiting ones follow", async () => {
     const directory = temporaryDirectory();
     const first = await ServedProcess.start(directory);

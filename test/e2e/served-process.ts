@@ -61,6 +61,23 @@ function spawnScript(
   return spawn(program as string, rest, { env, stdio: ["ignore", "pipe", "pipe"] });
 }
 
+/** Those that have not ended. */
+const served = new Set<ChildProcess>();
+
+/**
+ * Kills the servers that still run. For `after` of each suite that starts any: a hook that is set while a test runs
+ * would be the root suite's, and end them with the whole run.
+ */
+export async function endServed(): Promise<void> {
+  await Promise.all(
+    [...served].map(async (child) => {
+      const ended = once(child, "exit");
+      child.kill("SIGKILL");
+      await ended;
+    }),
+  );
+}
+
 export class ServedProcess {
   private constructor(
     private readonly child: ChildProcess,
@@ -93,7 +110,8 @@ export class ServedProcess {
   }
 
   static async #untilServed(child: ChildProcess): Promise<ServedProcess> {
-    after(() => child.kill("SIGKILL"));
+    served.add(child);
+    child.once("exit", () => served.delete(child));
     const log: string[] = [];
     child.stderr?.setEncoding("utf8").on("data", (text: string) => log.push(text));
     let cityUrl = "";

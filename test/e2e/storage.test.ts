@@ -9,7 +9,7 @@ import { RedisServer } from "../music/fleet/redis-server.js";
 import { shortSong } from "../music/live-server.js";
 import { BUCKET, type S3Server, startS3 } from "../music/storage/s3-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
-import { ServedProcess, spawnCli } from "./served-process.js";
+import { endServed, ServedProcess, spawnCli } from "./served-process.js";
 
 describe("songs and uploads of a fleet", function () {
   this.timeout(300_000);
@@ -19,7 +19,7 @@ describe("songs and uploads of a fleet", function () {
   beforeEach(async () => {
     [redis, s3] = await Promise.all([RedisServer.start(), startS3()]);
   });
-  afterEach(() => Promise.all([redis.kill(), s3.close()]));
+  afterEach(() => Promise.all([endServed(), redis.kill(), s3.close()]));
 
   const start = (role: string, storage: string, directory: string, settings: Record<string, string> = {}) =>
     ServedProcess.startStub(directory, 20, {

@@ -14,7 +14,7 @@ import { expect } from "chai";
 import { LmdbTaskStore } from "../../src/music/queue/lmdb-store.js";
 import { type SongRecord, shortSong } from "../music/live-server.js";
 import { makeResult, makeTask, temporaryDirectory } from "../music/tasks.js";
-import { ServedProcess } from "./served-process.js";
+import { endServed, ServedProcess } from "./served-process.js";
 
 const PAGE_BYTES = 4096;
 
@@ -34,6 +34,7 @@ describe("a server whose task store was damaged", () => {
     }
     expect(await server.end("SIGTERM")).to.equal(0);
   });
+  afterEach(endServed);
 
   const dataFile = () => join(directory, "tasks", "data.mdb");
   const asideFolders = () => readdirSync(directory).filter((name) => name.startsWith("tasks-damaged-"));

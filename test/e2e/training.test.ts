@@ -5,7 +5,7 @@ import { attentionProjections } from "../music/adapter-files.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { writeSampleSet } from "../music/training/sample-files.js";
 import { longRun, shortRun, Trainer } from "../music/training/trainer.js";
-import { ServedProcess } from "./served-process.js";
+import { endServed, ServedProcess } from "./served-process.js";
 
 describe("a server that trains", () => {
   let directory: string;
@@ -19,6 +19,7 @@ describe("a server that trains", () => {
     mkdirSync(join(root, "set"));
     writeSampleSet(join(root, "set"), 2);
   });
+  afterEach(endServed);
 
   /** What an adapter of the run takes on disk, in float32. */
   function adapterKiB({ lora_rank }: { lora_rank: number }): number {

@@ -93,6 +93,7 @@ describe("a fleet", () => {
   before(async () => {
     server = await RedisServer.start();
   });
+  after(() => server.kill());
   beforeEach(() => server.clear());
   afterEach(async () => {
     for (const member of members.splice(0)) await leave(member).catch(() => {});

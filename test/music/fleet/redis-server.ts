@@ -14,10 +14,9 @@ export class RedisServer {
     private readonly port: number,
   ) {}
 
-  /** Call from a suite or a hook of it: it ends with the test file. */
+  /** Whoever starts it kills it, in a hook of the suite. */
   static async start(): Promise<RedisServer> {
     const server = new RedisServer(temporaryDirectory(), await freePort());
-    after(() => server.kill());
     await server.start();
     return server;
   }

@@ -23,6 +23,8 @@ interface Limits {
 interface Kind {
   open(bench: Bench, limits: Required<Limits>): Promise<{ queue: JobQueue; close(): Promise<void> }>;
   clear(): Promise<void>;
+  /** Ends what it started. */
+  end(): Promise<void>;
 }
 
 const request = { prompt: "a song", lyrics: "", model: null, lmModelPath: null } as Task["request"];
@@ -34,6 +36,7 @@ function embedded(): Kind {
     clear: async () => {
       directory = temporaryDirectory();
     },
+    end: async () => {},
     open: async (bench, limits) => {
       const store = LmdbTaskStore.open(directory);
       return { queue: embeddedQueue(store, bench, limits), close: () => store.close() };
@@ -49,6 +52,7 @@ function redis(): Kind {
       server ??= await RedisServer.start();
       await server.clear();
     },
+    end: async () => server?.kill(),
     open: async (bench, { capacity, workers, jobTimeoutSeconds }) => {
       const fleet = await Fleet.open((server as RedisServer).url, "", log);
       const model = { name: "stub", slot: 1, is_loaded: true, is_turbo: true, tasks: null };
@@ -119,6 +123,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       await open();
     });
     afterEach(() => close());
+    after(() => kind.end());
 
     it("runs tasks in the order of acceptance and keeps each result", async () => {
       const ids = [await submit()];
