@@ -1,14 +1,13 @@
 /** Tasks in Redis, for several processes: each change is made once, whoever else changes the task meanwhile. */
 import type { Redis } from "ioredis";
-import { type CatalogFilter, fits, hasEnded, summaryOf, type TaskSummary } from "../queue/catalog.js";
+import { type CatalogFilter, hasEnded, pageOf, summaryOf, type TaskSummary } from "../queue/catalog.js";
 import { SubmissionTakenError } from "../queue/job-queue.js";
 import { decodeTask, encodeTask } from "../queue/lmdb-store.js";
 import type { Task, TaskState } from "../queue/store.js";
 import { FleetUnreachableError, keyOf, PREFIX, piped, reached } from "./redis.js";
+import { NOTE_CHANGE, readSummaries, SummaryMirror } from "./summary-mirror.js";
 
 const STATES: readonly TaskState[] = ["queued", "running", "succeeded", "failed"];
-/** Summaries that are asked for at a time. */
-const SUMMARY_BATCH = 1_000;
 /** Finished tasks that this process remembers for those who ask while Redis is gone. */
 const MAX_REMEMBERED = 200;
 /** Turns are priorities of BullMQ, whose largest this is. They begin anew whenever no task waits or runs. */
@@ -37,7 +36,7 @@ local current = tonumber(redis.call('GET', ARGV[1] .. ':turn') or 0)
 if tonumber(ARGV[2]) > current then redis.call('SET', ARGV[1] .. ':turn', ARGV[2]) end`;
 
 /** Stores a record with all that is known of it, if it still is the one that begins with ARGV[2] ('': if there is none). */
-const WRITE = `
+const WRITE = `${NOTE_CHANGE}
 local p, head, record, id, sequence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local state, summary, favorite, ended, submission, route = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 local key = p .. ':task:' .. id
@@ -60,9 +59,10 @@ redis.call('HSET', p .. ':routes', id, route)
 if favorite == '1' then redis.call('ZADD', p .. ':favorites', sequence, id)
 else redis.call('ZREM', p .. ':favorites', id) end
 if ended ~= '' then redis.call('ZADD', p .. ':ended', ended, id) end
+noteChange(p, id)
 return 1`;
 
-const REMOVE = `
+const REMOVE = `${NOTE_CHANGE}
 local p, id, submission = ARGV[1], ARGV[2], ARGV[3]
 if redis.call('ZREM', p .. ':ended', id) == 0 then return 0 end
 redis.call('DEL', p .. ':task:' .. id, p .. ':progress:' .. id)
@@ -70,12 +70,16 @@ for _, key in ipairs({'tasks', 'favorites', 'state:succeeded', 'state:failed'}) 
 redis.call('HDEL', p .. ':summaries', id)
 redis.call('HDEL', p .. ':routes', id)
 if submission ~= '' then redis.call('HDEL', p .. ':submissions', submission) end
+noteChange(p, id)
 return 1`;
 
 export class FleetStore {
   readonly #remembered = new Map<string, Task>();
+  readonly #mirror: SummaryMirror;
 
-  constructor(private readonly redis: Redis) {}
+  constructor(private readonly redis: Redis) {
+    this.#mirror = new SummaryMirror(redis);
+  }
 
   /** Null where there is no room. */
   async reserve(id: string, share: string, capacity: number) {
@@ -122,7 +126,7 @@ export class FleetStore {
 
   /** Forgets a task that has ended; undefined where none of this id has. */
   async remove(id: string): Promise<TaskSummary | undefined> {
-    const [summary] = await this.#summaries([id]);
+    const [summary] = await readSummaries(this.redis, [id]);
     if (summary === undefined || !hasEnded(summary.state)) return undefined;
     this.#remembered.delete(id);
     const isRemoved = await this.#eval(REMOVE, [id, summary.submissionKey ?? ""]);
@@ -149,13 +153,12 @@ export class FleetStore {
       const [total, ids] = (await reached(() => piped(counted))) as [number, string[]];
       return { total, ids };
     }
-    const all = await reached(() => this.redis.zrevrange(keyOf("tasks"), 0, -1));
-    const fitting = (await this.#summaries(all)).filter(fits(filter));
-    return { total: fitting.length, ids: fitting.slice(offset, offset + limit).map(({ id }) => id) };
+    return pageOf(await this.#mirror.current(), filter);
   }
 
   async finished(): Promise<TaskSummary[]> {
-    return this.#summaries(await reached(() => this.redis.zrange(keyOf("ended"), "0", "-1")));
+    const ids = await reached(() => this.redis.zrange(keyOf("ended"), "0", "-1"));
+    return (await readSummaries(this.redis, ids)).filter((summary) => summary !== undefined);
   }
 
   /** Ids by state, in the order of acceptance. */
@@ -181,16 +184,6 @@ export class FleetStore {
     for (const id of ids) pipeline.zscore(keyOf("ended"), id);
     const scores = await reached(() => piped(pipeline));
     return ids.filter((_, index) => scores[index] !== null);
-  }
-
-  async #summaries(ids: readonly string[]): Promise<TaskSummary[]> {
-    const summaries: TaskSummary[] = [];
-    for (let begin = 0; begin < ids.length; begin += SUMMARY_BATCH) {
-      const batch = ids.slice(begin, begin + SUMMARY_BATCH);
-      const texts = await reached(() => this.redis.hmget(keyOf("summaries"), ...batch));
-      for (const text of texts) if (text !== null) summaries.push(JSON.parse(text) as TaskSummary);
-    }
-    return summaries;
   }
 
   #write(task: Task, head: string): Promise<unknown> {

@@ -49,12 +49,23 @@ export function hasEnded(state: TaskState): boolean {
 }
 
 /** Whether the filter lets a task pass. */
-export function fits({ state, favorite, search }: CatalogFilter): (summary: TaskSummary) => boolean {
+function fits({ state, favorite, search }: CatalogFilter): (summary: TaskSummary) => boolean {
   const words = search.toLowerCase().split(/\s+/);
   return (summary) =>
     (state === null || summary.state === state) &&
     (favorite === null || summary.isFavorite === favorite) &&
     words.every((word) => summary.words.includes(word));
+}
+
+/** The ids of the tasks that the filter fits, newest first, and how many fit in all. */
+export function pageOf(
+  summaries: Iterable<TaskSummary>,
+  filter: CatalogFilter,
+): { total: number; ids: string[] } {
+  const fitting = [...summaries].filter(fits(filter));
+  fitting.sort((a, b) => b.sequence - a.sequence);
+  const { offset, limit } = filter;
+  return { total: fitting.length, ids: fitting.slice(offset, offset + limit).map(({ id }) => id) };
 }
 
 export interface CatalogFilter {
@@ -75,12 +86,8 @@ export class CatalogedStore implements TaskStore {
 
   constructor(private readonly store: TaskStore) {}
 
-  /** The ids of the tasks that the filter fits, newest first, and how many fit in all. */
   page(filter: CatalogFilter): { total: number; ids: string[] } {
-    const fitting = [...this.#summaries.values()].filter(fits(filter));
-    fitting.sort((a, b) => b.sequence - a.sequence);
-    const { offset, limit } = filter;
-    return { total: fitting.length, ids: fitting.slice(offset, offset + limit).map(({ id }) => id) };
+    return pageOf(this.#summaries.values(), filter);
   }
 
   /** The id of the task that was submitted under this key. */

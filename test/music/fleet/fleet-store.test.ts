@@ -1,0 +1,88 @@
+/** What one process of a fleet reads of what others write. */
+import { expect } from "chai";
+import type { Redis } from "ioredis";
+import { pino } from "pino";
+import { FleetStore } from "../../../src/music/fleet/fleet-store.js";
+import { connectRedis } from "../../../src/music/fleet/redis.js";
+import { makeTask } from "../tasks.js";
+import { RedisServer } from "./redis-server.js";
+
+/** More changes than Redis remembers. */
+const MANY = 10_001;
+const BATCH = 500;
+
+describe("the tasks of a fleet", () => {
+  let server: RedisServer;
+  const connections: Redis[] = [];
+
+  async function openStore(): Promise<FleetStore> {
+    const redis = connectRedis(server.url, pino({ level: "silent" }));
+    connections.push(redis);
+    await redis.connect();
+    return new FleetStore(redis);
+  }
+
+  before(async () => {
+    server = await RedisServer.start();
+  });
+  after(() => server.kill());
+  beforeEach(() => server.clear());
+  afterEach(() => {
+    for (const redis of connections.splice(0)) redis.disconnect();
+  });
+
+  const search = async (store: FleetStore, words: string, state: "succeeded" | null = null) =>
+    (await store.page({ state, favorite: null, search: words, offset: 0, limit: 10 })).ids;
+
+  it("are searched as they are, whoever accepted, changed or removed them", async () => {
+    const [near, far] = [await openStore(), await openStore()];
+    const tasks = [1, 2, 3].map((sequence) => makeTask({ sequence }));
+    const [first, second, third] = tasks.map(({ id }) => id) as [string, string, string];
+    for (const task of tasks.slice(0, 2)) await near.add(task);
+    expect(await search(far, "BOSSA slow")).to.deep.equal([second, first]);
+    await near.add(tasks[2] as (typeof tasks)[0]);
+    await near.update(first, (task) => ({ ...task, title: "rain" }));
+    expect(await search(far, "bossa")).to.deep.equal([third, second, first]);
+    expect(await search(far, "rain")).to.deep.equal([first]);
+    await near.update(first, (task) => ({ ...task, state: "succeeded", finishedAtMs: 1 }));
+    expect(await search(far, "rain", "succeeded")).to.deep.equal([first]);
+    await near.remove(first);
+    expect(await search(far, "bossa")).to.deep.equal([third, second]);
+    await near.update(second, (task) => ({ ...task, favorite: true }));
+    const others = await far.page({ state: null, favorite: false, search: "", offset: 0, limit: 10 });
+    expect(others).to.deep.equal({ total: 1, ids: [third] });
+  });
+
+  it("are searched as they are after more changes than are remembered", async () => {
+    const [near, far] = [await openStore(), await openStore()];
+    const removed = makeTask({ state: "succeeded", finishedAtMs: 1 });
+    await near.add(removed);
+    expect(await search(far, "bossa")).to.deep.equal([removed.id]);
+    await near.remove(removed.id);
+    const tasks = Array.from({ length: MANY }, (_, index) => makeTask({ sequence: index + 2 }));
+    for (let begin = 0; begin < MANY; begin += BATCH) {
+      await Promise.all(tasks.slice(begin, begin + BATCH).map((task) => near.add(task)));
+    }
+    const { total, ids } = await far.page({
+      ...{ state: null, favorite: null, search: "bossa" },
+      ...{ offset: MANY - 1, limit: 10 },
+    });
+    expect(total).to.equal(MANY);
+    expect(ids).to.deep.equal([tasks[0]?.id]);
+  });
+
+  it("are searched as they are after Redis has forgotten some", async () => {
+    const store = await openStore();
+    const lost = makeTask({ sequence: 1 });
+    await store.add(lost);
+    expect(await search(store, "bossa")).to.deep.equal([lost.id]);
+    await server.clear();
+    const kept = makeTask({ sequence: 1 });
+    const back = new Promise((resolve) => connections[0]?.once("ready", resolve));
+    await server.kill();
+    await server.start();
+    await back;
+    await store.add(kept);
+    expect(await search(store, "bossa")).to.deep.equal([kept.id]);
+  });
+});
