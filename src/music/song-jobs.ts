@@ -104,8 +104,9 @@ export class SongJobs implements Jobs {
     }
   }
 
-  /** Lets copies of what the store has go from this machine. */
+  /** Lets go what killed processes have left half written, and copies of what the store has. */
   async tidy(): Promise<void> {
+    await this.audioFiles.dropUnfinished();
     await this.audioFiles.shelf.dropCopies();
     await this.uploads.dropCopies();
   }

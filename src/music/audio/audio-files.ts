@@ -11,6 +11,9 @@ import { AUDIO_PROFILES, PARTIAL_SUFFIX } from "./encode.js";
 /** A task's UUID, the item's index, the extension, and the suffix of an unfinished file. */
 const OWN_FILE = /^([0-9a-f-]{36})-\d+\.[a-z0-9]+(\.part)?$/;
 
+/** No song is written for so long, and no two machines' clocks are so far apart. */
+const UNFINISHED_AGE_MS = 24 * 60 * 60_000;
+
 /** A song that a client may read: in the folder, or only in the store behind it. */
 export interface FoundAudio {
   path: string;
@@ -108,6 +111,19 @@ export class AudioFiles {
       }
     }
     return moved;
+  }
+
+  /**
+   * Removes unfinished files that nobody has written to for a day, as a worker leaves that is killed: in a directory
+   * that several share the start of one must not touch what another writes.
+   */
+  async dropUnfinished(nowMs = Date.now()): Promise<void> {
+    for (const name of await readdir(this.directory).catch(() => [])) {
+      if (!name.endsWith(PARTIAL_SUFFIX) || !OWN_FILE.test(name)) continue;
+      const path = this.pathOf(name);
+      const found = await stat(path).catch(() => null);
+      if (found !== null && nowMs - found.mtimeMs > UNFINISHED_AGE_MS) await rm(path, { force: true });
+    }
   }
 
   /** By path components: a sibling folder whose name begins alike is outside. */

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { pino } from "pino";
@@ -127,6 +127,21 @@ describe("AudioFiles", () => {
     expect(moved).to.deep.equal([lost]);
     expect(readdirSync(files.directory)).to.have.members([song, unreadable, "readme.txt"]);
     expect(readdirSync(quarantine)).to.deep.equal([lost]);
+  });
+});
+
+describe("AudioFiles of several servers", () => {
+  it("lose what was left half written a day ago, and nothing else", async () => {
+    const files = new AudioFiles(join(temporaryDirectory(), "audio"));
+    const [dead, alive] = [makeTask(), makeTask()];
+    const unfinished = (id: string) => `${files.nameOf(id, 0, "mp3")}.part`;
+    const song = files.nameOf(dead.id, 1, "mp3");
+    const old = [unfinished(dead.id), song, "notes.part"];
+    for (const name of [...old, unfinished(alive.id)]) writeFileSync(files.pathOf(name), name);
+    const twoDaysAgo = Date.now() / 1000 - 2 * 24 * 60 * 60;
+    for (const name of old) utimesSync(files.pathOf(name), twoDaysAgo, twoDaysAgo);
+    await files.dropUnfinished();
+    expect(readdirSync(files.directory)).to.have.members([song, "notes.part", unfinished(alive.id)]);
   });
 });
 
