@@ -32,15 +32,22 @@ const REDIS = {
   use: "runs the tests of fleets",
 };
 
+const OPENSSL = {
+  command: "openssl",
+  args: ["version"],
+  packageName: "openssl",
+  use: "makes the certificates of tests",
+};
+
 export const installBuildTools = () => install(TOOLS);
 export const installPip = () => install([PIP]);
 export const hasPip = () => exists(PIP.command, PIP.args);
 export const installAudioTools = () => install([AUDIO]);
 
-/** Without a browser or Redis the tests of pages or fleets fail and say so; the others need none. */
+/** Without a browser, Redis or OpenSSL the tests of pages or fleets fail and say so; the others need none. */
 export function installTestPrograms() {
   try {
-    install([BROWSER, REDIS]);
+    install([BROWSER, REDIS, OPENSSL]);
   } catch (error) {
     if (!(error instanceof SetupError)) throw error;
     say(error.message);

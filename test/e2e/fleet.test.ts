@@ -165,6 +165,36 @@ describe("a fleet of processes", function () {
     return { stderr, exitCode };
   }
 
+  it("speaks TLS to a Redis that asks for it and for a password, and to none that it cannot trust", async () => {
+    const secured = await RedisServer.startSecured("secret");
+    try {
+      const settings = { SVC_REDIS_URL: secured.url, NODE_EXTRA_CA_CERTS: secured.certificateFile };
+      const [gateway, worker] = await Promise.all([
+        start("gateway", 0, settings),
+        start("worker", 0, settings),
+      ]);
+      await untilWorkers(gateway, 1);
+      await expectDone(gateway.client, [await gateway.client.submit(shortSong)]);
+      expect(gateway.log + worker.log).to.not.include("secret");
+
+      const home = ["gateway", "--home", temporaryDirectory()];
+      const shared = { SVC_STORAGE: `file://${storage}` };
+      const untrusting = await ran(home, { ...shared, SVC_REDIS_URL: secured.url });
+      const wrong = secured.url.replace("secret", "wrong-word");
+      const refused = await ran(home, { ...shared, ...settings, SVC_REDIS_URL: wrong });
+      for (const { stderr, exitCode } of [untrusting, refused]) {
+        expect(exitCode).to.equal(1);
+        expect(stderr).to.not.match(/secret|wrong-word/);
+      }
+      const lastLine = ({ stderr }: { stderr: string }) => stderr.trim().split("\n").at(-1);
+      expect(lastLine(untrusting)).to.match(/Redis at \S+ cannot be used: .*self-signed certificate/);
+      expect(lastLine(refused)).to.match(/Redis at \S+ cannot be used: .*WRONGPASS/);
+    } finally {
+      await endServed();
+      await secured.kill();
+    }
+  });
+
   it("says in one line where Redis is not there, or is not named", async () => {
     await redis.kill();
     const said = async (settings: Record<string, string>) => {

@@ -1,7 +1,9 @@
 /** A Redis of a test's own, to be killed and started again where it left off. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { createServer } from "node:net";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { temporaryDirectory } from "../tasks.js";
@@ -12,6 +14,8 @@ export class RedisServer {
   private constructor(
     private readonly directory: string,
     private readonly port: number,
+    /** Null: anyone may speak to it, and in the clear. */
+    private readonly password: string | null = null,
   ) {}
 
   /** Whoever starts it kills it, in a hook of the suite. */
@@ -21,14 +25,41 @@ export class RedisServer {
     return server;
   }
 
+  /** One that speaks TLS alone, by a certificate of its own, to those who know the password. */
+  static async startSecured(password: string): Promise<RedisServer> {
+    const server = new RedisServer(temporaryDirectory(), await freePort(), password);
+    const written = ["-keyout", server.#keyFile, "-out", server.certificateFile];
+    const subject = ["-subj", "/CN=redis", "-addext", "subjectAltName=IP:127.0.0.1"];
+    const kind = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
+    execFileSync("openssl", ["req", ...kind, ...written, ...subject], { stdio: "pipe" });
+    await server.start();
+    return server;
+  }
+
   get url(): string {
-    return `redis://127.0.0.1:${this.port}`;
+    if (this.password === null) return `redis://127.0.0.1:${this.port}`;
+    return `rediss://:${this.password}@127.0.0.1:${this.port}`;
+  }
+
+  get certificateFile(): string {
+    return join(this.directory, "certificate.pem");
+  }
+
+  get #keyFile(): string {
+    return join(this.directory, "key.pem");
+  }
+
+  get #listening(): string[] {
+    if (this.password === null) return ["--port", String(this.port)];
+    const own = ["--tls-cert-file", this.certificateFile, "--tls-key-file", this.#keyFile];
+    const clients = ["--tls-auth-clients", "no", "--requirepass", this.password];
+    return ["--port", "0", "--tls-port", String(this.port), ...own, ...clients];
   }
 
   /** Resolves once it answers. */
   async start(): Promise<void> {
-    const options = ["--port", this.port, "--dir", this.directory, "--appendonly", "yes", "--save", ""];
-    this.#child = spawn("redis-server", options.map(String), { stdio: "ignore" });
+    const options = ["--dir", this.directory, "--appendonly", "yes", "--save", ""];
+    this.#child = spawn("redis-server", [...this.#listening, ...options], { stdio: "ignore" });
     const failed = once(this.#child, "error").then(([error]) => {
       throw new Error(`redis-server cannot be run; set-up installs it where it may: ${error}`);
     });
@@ -36,7 +67,8 @@ export class RedisServer {
   }
 
   async #answers(): Promise<void> {
-    const redis = new Redis(this.url, { maxRetriesPerRequest: null, retryStrategy: () => 20 });
+    const trust = this.password === null ? {} : { tls: { ca: readFileSync(this.certificateFile) } };
+    const redis = new Redis(this.url, { maxRetriesPerRequest: null, retryStrategy: () => 20, ...trust });
     redis.on("error", () => {});
     // While it reads its file it answers that it is loading.
     while ((await redis.ping().catch(() => "")) !== "PONG") await sleep(20);
