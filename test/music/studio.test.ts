@@ -78,6 +78,13 @@ describe("the studio", function () {
     await button("Pause").click();
     await button("Version B").click();
     await button("Pause").waitFor();
+    await button("Spectrogram of the song that plays").click();
+    await page.waitForFunction(() => {
+      const shadow = document.querySelector(".player .canvas > div")?.shadowRoot;
+      const canvas = shadow?.querySelector<HTMLCanvasElement>("canvas[height='96']");
+      const pixels = canvas?.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height).data;
+      return pixels !== undefined && new Set(new Uint32Array(pixels.buffer)).size > 20;
+    });
     await button("More of a slow waltz for two flutes").click();
     expect(await page.getByRole("link", { name: "Download" }).count()).to.equal(3);
     await page.getByLabel("Format").last().selectOption("flac");
@@ -93,6 +100,21 @@ describe("the studio", function () {
     const seeds = tasks.map((task: { songs: { seed: number }[] }) => task.songs[0]?.seed);
     expect(tasks[0].parameters).to.include({ prompt: "a slow waltz for two flutes", inference_steps: 1 });
     expect(seeds[0]).not.to.equal(seeds[1]);
+  });
+
+  it("weighs less than 300 kB, uncompressed at that", async () => {
+    const loaded = await page.evaluate(() =>
+      performance.getEntries().flatMap((entry) => {
+        const { name, encodedBodySize } = entry as PerformanceResourceTiming;
+        return /\/(studio\/[\w.]+)?$/.test(name) ? { name, bytes: encodedBodySize } : [];
+      }),
+    );
+    expect(loaded.map(({ name }) => name.slice(server.url.length))).to.include.members([
+      "/",
+      "/studio/main.js",
+      "/studio/studio.css",
+    ]);
+    expect(loaded.reduce((sum, { bytes }) => sum + bytes, 0)).to.be.within(10_000, 300_000);
   });
 
   it("keeps names and favourites, finds songs, and deletes them for good", async () => {

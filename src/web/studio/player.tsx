@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import WaveSurfer from "wavesurfer.js";
 import { withKey } from "./api.js";
 import { Download, letterOf, nameOf, type Track } from "./song.js";
-import { waveColors } from "./wave.js";
+import { PICTURE_RATE_HZ, SpectrogramButton, waveColors } from "./wave.js";
 import { clock } from "./words.js";
 
 interface PlayerProps {
@@ -28,6 +28,7 @@ export function Player({ track, onTrack }: PlayerProps) {
       barGap: 1,
       barRadius: 1,
       normalize: true,
+      sampleRate: PICTURE_RATE_HZ,
       dragToSeek: true,
       ...waveColors(),
     });
@@ -99,6 +100,7 @@ export function Player({ track, onTrack }: PlayerProps) {
           ))}
         </fieldset>
       )}
+      <SpectrogramButton wave={wave.current} label="the song that plays" />
       {track && song && <Download name={nameOf(track.task)} song={song} />}
       <button type="button" class="plain" aria-label="Close player" onClick={() => onTrack(null)}>
         ✕

@@ -2,10 +2,13 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import WaveSurfer from "wavesurfer.js";
 import RegionsPlugin from "wavesurfer.js/dist/plugins/regions.js";
+import SpectrogramPlugin from "wavesurfer.js/dist/plugins/spectrogram.js";
 import { clock } from "./words.js";
 
 /** The region that shows a window which was not drawn on the waveform. */
 const SHOWN = "shown";
+
+const SPECTROGRAM_HEIGHT = 96;
 
 /** Seconds; an end of 0 is the end of the recording. */
 export interface Window {
@@ -19,6 +22,9 @@ interface WaveProps {
   window?: Window;
   onWindow?: (window: Window) => void;
 }
+
+/** Of the samples that pictures are made of: a spectrogram reaches up to half of it. */
+export const PICTURE_RATE_HZ = 24_000;
 
 export function waveColors() {
   const style = getComputedStyle(document.documentElement);
@@ -52,6 +58,7 @@ export function Wave({ url, label, window, onWindow }: WaveProps) {
       barGap: 1,
       barRadius: 1,
       normalize: true,
+      sampleRate: PICTURE_RATE_HZ,
       url,
       plugins: [plugin],
       ...waveColors(),
@@ -112,8 +119,37 @@ export function Wave({ url, label, window, onWindow }: WaveProps) {
       </button>
       <div ref={container} class="canvas" />
       <span class="faint time">{length > 0 ? clock(length) : ""}</span>
+      <SpectrogramButton wave={wave} label={label} />
       {failure !== "" && <p class="faint">{failure}</p>}
     </div>
+  );
+}
+
+interface SpectrogramButtonProps {
+  wave: WaveSurfer | null;
+  label: string;
+}
+
+/** Shows and hides what the recording holds at each pitch, below its waveform. */
+export function SpectrogramButton({ wave, label }: SpectrogramButtonProps) {
+  const [isShown, setShown] = useState(false);
+  useEffect(() => {
+    if (wave === null || !isShown) return;
+    const plugin = SpectrogramPlugin.create({ height: SPECTROGRAM_HEIGHT, fftSamples: 1024, autoGain: true });
+    wave.registerPlugin(plugin);
+    return () => plugin.destroy();
+  }, [wave, isShown]);
+  return (
+    <button
+      type="button"
+      class="tag spectrogram"
+      aria-pressed={isShown}
+      aria-label={`Spectrogram of ${label}`}
+      title="Spectrogram"
+      onClick={() => setShown(!isShown)}
+    >
+      ▒
+    </button>
   );
 }
 
