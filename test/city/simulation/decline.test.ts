@@ -23,7 +23,7 @@ describe("growth in the embedded city", () => {
   it("fills a supplied, connected town with people who work and shop", () => {
     const city = grownTown();
     expect(city.citizenCount).to.be.greaterThan(40);
-    const { items: shops } = city.world.shops;
+    const shops = city.world.buildings.all().filter(({ prefab }) => prefab.service === "Commercial");
     expect(city.world.citizens.all().filter(({ workId }) => workId !== 0).length).to.be.greaterThan(15);
     expect(shops.reduce((sum, { visitors }) => sum + visitors, 0)).to.be.greaterThan(0);
     expect(countFlag(city, "Abandoned")).to.equal(0);

@@ -20,7 +20,7 @@ const LARGEST_FOOTPRINT_CELLS = 16;
 export function attach(world: World, building: SimBuilding): void {
   const halfExtent = halfExtentOf(building);
   const reach = Math.max(PIPE_REACH_METERS, halfExtent + DRIVEWAY_METERS + WIDEST_ROAD_METERS / 2);
-  building.roadId = 0;
+  let roadId = 0;
   building.waterPipeIds = [];
   building.heatPipeIds = [];
   let nearestRoad = Number.POSITIVE_INFINITY;
@@ -31,9 +31,10 @@ export function attach(world: World, building: SimBuilding): void {
     else if (prefab.carries === "heat" && away <= PIPE_REACH_METERS) building.heatPipeIds.push(id);
     else if (prefab.frontage && away < nearestRoad && away <= roadReach(segment, halfExtent)) {
       nearestRoad = away;
-      building.roadId = id;
+      roadId = id;
     }
   }
+  world.openTo(building, roadId);
 }
 
 /** After segments came or went: works out anew every building that may be concerned. */

@@ -72,17 +72,22 @@ export function timeRoads(world: World, graph: RoadGraph = roadGraph(world)): vo
   }
 }
 
-/** The quickest ways from some places to everywhere, up to the longest trip. */
+/**
+ * The quickest ways from some places to everywhere, up to the longest trip. They are looked for only as far as somebody
+ * asks: most trips are short.
+ */
 export class RoadTree {
-  /** Per node id. */
-  readonly seconds: Float64Array;
-  /** Per node id: the root its way begins at, as an index into the roots. */
+  /** Per node id the index of the root its way begins at, -1 for none; sure once a road that ends there was asked for. */
   readonly roots: Int32Array;
   readonly #graph: RoadGraph;
+  readonly #seconds: Float64Array;
+  /** Per node id its place in the order in which they were reached, from 1; 0 for not yet. */
+  readonly #place: Int32Array;
   readonly #arrivedBy: Int32Array;
   readonly #cameFrom: Int32Array;
   /** In the order of their distance. */
   readonly #reached: number[] = [];
+  readonly #queue = new FlatQueue<number>();
 
   /** @param roots in either of the two nodes of the roads where the places are, or at nodes */
   constructor(
@@ -91,51 +96,50 @@ export class RoadTree {
   ) {
     this.#graph = graph;
     const nodes = graph.first.length - 1;
-    this.seconds = new Float64Array(nodes).fill(Number.POSITIVE_INFINITY);
+    this.#seconds = new Float64Array(nodes).fill(Number.POSITIVE_INFINITY);
     this.roots = new Int32Array(nodes).fill(-1);
+    this.#place = new Int32Array(nodes);
     this.#arrivedBy = new Int32Array(nodes);
     this.#cameFrom = new Int32Array(nodes);
-    this.#spread(roots);
-  }
-
-  #spread(roots: ConstructorParameters<typeof RoadTree>[1]): void {
-    const { first, segmentIds, farNodeIds, seconds: along } = this.#graph;
-    const queue = new FlatQueue<number>();
     for (const { nodeId, seconds, root } of roots) {
-      if (seconds >= (this.seconds[nodeId] as number)) continue;
-      this.seconds[nodeId] = seconds;
+      if (seconds >= (this.#seconds[nodeId] as number)) continue;
+      this.#seconds[nodeId] = seconds;
       this.roots[nodeId] = root;
-      queue.push(nodeId, seconds);
-    }
-    for (let at = queue.peekValue(); at !== undefined; at = queue.peekValue()) {
-      const nodeId = queue.pop() as number;
-      if (at > (this.seconds[nodeId] as number)) continue;
-      this.#reached.push(nodeId);
-      const last = first[nodeId + 1] as number;
-      for (let i = first[nodeId] as number; i < last; i++) {
-        const segmentId = segmentIds[i] as number;
-        const far = farNodeIds[i] as number;
-        const then = at + (along[segmentId] as number);
-        if (then >= (this.seconds[far] as number) || then > LONGEST_TRIP_SECONDS) continue;
-        this.seconds[far] = then;
-        this.roots[far] = this.roots[nodeId] as number;
-        this.#arrivedBy[far] = segmentId;
-        this.#cameFrom[far] = nodeId;
-        queue.push(far, then);
-      }
+      this.#queue.push(nodeId, seconds);
     }
   }
 
   /** The end of a road that is reached first. */
   nearEnd({ startNodeId, endNodeId }: SimSegment): number {
-    const [start, end] = [this.seconds[startNodeId], this.seconds[endNodeId]] as [number, number];
-    return start <= end ? startNodeId : endNodeId;
+    while (this.#place[startNodeId] === 0 && this.#place[endNodeId] === 0 && this.#reachNext());
+    const [start, end] = [this.#seconds[startNodeId], this.#seconds[endNodeId]] as [number, number];
+    const near = start <= end ? startNodeId : endNodeId;
+    while (this.#place[near] === 0 && this.#reachNext());
+    return near;
   }
 
   /** Seconds to the middle of a road; Infinity for one that is out of reach. */
   secondsTo(road: SimSegment): number {
     const half = (this.#graph.seconds[road.id] as number) / 2;
-    return (this.seconds[this.nearEnd(road)] as number) + half;
+    return (this.#seconds[this.nearEnd(road)] as number) + half;
+  }
+
+  /**
+   * Walks from node to node, the nearest first, and meets each road at its nearer end.
+   * @param goOn told the seconds to the next node; whether to go there
+   */
+  walk(goOn: (seconds: number) => boolean, meet: (segmentId: number, seconds: number) => void): void {
+    const { first, segmentIds, farNodeIds } = this.#graph;
+    for (let place = 1; place <= this.#reached.length || this.#reachNext(); place++) {
+      const nodeId = this.#reached[place - 1] as number;
+      const seconds = this.#seconds[nodeId] as number;
+      if (!goOn(seconds)) return;
+      const last = first[nodeId + 1] as number;
+      for (let i = first[nodeId] as number; i < last; i++) {
+        const farPlace = this.#place[farNodeIds[i] as number] as number;
+        if (farPlace === 0 || farPlace > place) meet(segmentIds[i] as number, seconds);
+      }
+    }
   }
 
   /**
@@ -152,6 +156,33 @@ export class RoadTree {
       pass(segmentId, vehicles);
       const from = this.#cameFrom[nodeId] as number;
       bound[from] = (bound[from] as number) + vehicles;
+    }
+  }
+
+  /** Settles the way to one more node; false when there is none. */
+  #reachNext(): boolean {
+    const at = this.#queue.peekValue();
+    if (at === undefined) return false;
+    const nodeId = this.#queue.pop() as number;
+    if (at > (this.#seconds[nodeId] as number)) return this.#reachNext();
+    this.#place[nodeId] = this.#reached.push(nodeId);
+    this.#spreadFrom(nodeId, at);
+    return true;
+  }
+
+  #spreadFrom(nodeId: number, at: number): void {
+    const { first, segmentIds, farNodeIds, seconds: along } = this.#graph;
+    const last = first[nodeId + 1] as number;
+    for (let i = first[nodeId] as number; i < last; i++) {
+      const segmentId = segmentIds[i] as number;
+      const far = farNodeIds[i] as number;
+      const then = at + (along[segmentId] as number);
+      if (then >= (this.#seconds[far] as number) || then > LONGEST_TRIP_SECONDS) continue;
+      this.#seconds[far] = then;
+      this.roots[far] = this.roots[nodeId] as number;
+      this.#arrivedBy[far] = segmentId;
+      this.#cameFrom[far] = nodeId;
+      this.#queue.push(far, then);
     }
   }
 }

@@ -87,8 +87,9 @@ function nearestProvider(world: World, place: GroundPoint, kind: Coverage): SimB
   let nearest: SimBuilding | null = null;
   let nearestAway = Number.POSITIVE_INFINITY;
   for (const provider of world.providers.get(kind)?.items ?? []) {
-    const away = distance(provider.position, place);
     const radius = provider.prefab.civic?.coverage?.radiusMeters ?? 0;
+    if (Math.abs(provider.position.x - place.x) > radius) continue;
+    const away = distance(provider.position, place);
     if (away <= radius && away < nearestAway && isWorking(provider)) {
       nearest = provider;
       nearestAway = away;

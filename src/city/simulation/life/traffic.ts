@@ -5,11 +5,10 @@
  * count follow from it. No car is followed by itself.
  */
 import type { SegmentTraffic } from "../../game.js";
-import { boxAround } from "../../geometry.js";
 import { ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
 import { isActive, isWorking } from "../fabric/buildings.js";
 import { AGE, ageOf, quitJob, takeJob } from "../fabric/citizens.js";
-import { delayAt, RoadTree, roadGraph, rootsOn, timeRoads } from "../fabric/road-graph.js";
+import { delayAt, type RoadGraph, RoadTree, roadGraph, rootsOn, timeRoads } from "../fabric/road-graph.js";
 import { FRAMES_PER_CYCLE } from "../state/calendar.js";
 import type { Citizen, SimBuilding, SimSegment } from "../state/entities.js";
 import type { World } from "../state/world.js";
@@ -20,8 +19,6 @@ const FRAMES_PER_STREET = 2;
 const ROADS_PER_VISIT = 64;
 /** How far a count moves the volume of a road: jams neither appear nor vanish in a day. */
 const INERTIA = 0.5;
-/** Buildings stand this far from the middle of their road at most. */
-const BESIDE_ROAD_METERS = 100;
 
 /** Vehicles per hour at the busiest time. */
 const CARS_PER_WORKER = 0.5;
@@ -79,7 +76,7 @@ function countLorries(world: World): void {
     graph,
     edges.map(({ id }) => ({ nodeId: id, seconds: 0, root: id })),
   );
-  const bound = new Float64Array(tree.seconds.length);
+  const bound = new Float64Array(tree.roots.length);
   for (const segment of world.segments.values()) {
     if (segment.prefab.capacityPerHour > 0) segment.traffic.edgeSeconds = tree.secondsTo(segment);
   }
@@ -95,17 +92,13 @@ function countLorries(world: World): void {
 function visitStreet(world: World, street: SimSegment, homes: readonly SimBuilding[]): void {
   const graph = roadGraph(world);
   const tree = new RoadTree(graph, rootsOn(graph, street, street.id));
-  const secondsTo = (building: SimBuilding) => {
-    if (building.roadId === street.id) return (graph.seconds[street.id] as number) / 2;
-    const road = world.segments.get(building.roadId);
-    return road ? tree.secondsTo(road) : Number.POSITIVE_INFINITY;
-  };
-  const bound = new Float64Array(tree.seconds.length);
-  let cars = commute(world, homes, secondsTo, (workplace) => {
+  const ways = { world, graph, tree, street };
+  const bound = new Float64Array(tree.roots.length);
+  let cars = commute(ways, homes, (workplace) => {
     const road = world.segments.at(workplace.roadId);
     if (road !== street) deliver(world, tree, bound, road, CARS_PER_WORKER);
   });
-  const shops = nearest(world.shops.items, sells, secondsTo, LONGEST_SHOPPING_SECONDS, SHOPS_PER_STREET);
+  const shops = nearest(ways, sells, LONGEST_SHOPPING_SECONDS, SHOPS_PER_STREET);
   street.traffic.shopIds = shops.map(({ place }) => place.id);
   const households = homes.reduce((sum, { householdIds }) => sum + householdIds.length, 0);
   for (const { place } of shops) {
@@ -118,39 +111,44 @@ function visitStreet(world: World, street: SimSegment, homes: readonly SimBuildi
   tree.send(bound, (id, vehicles) => pass(world, id, vehicles));
 }
 
+/** The ways from a street. */
+interface Ways {
+  readonly world: World;
+  readonly graph: RoadGraph;
+  readonly tree: RoadTree;
+  readonly street: SimSegment;
+}
+
+function secondsTo({ world, graph, tree, street }: Ways, { roadId }: SimBuilding): number {
+  if (roadId === street.id) return (graph.seconds[roadId] as number) / 2;
+  const road = world.segments.get(roadId);
+  return road ? tree.secondsTo(road) : Number.POSITIVE_INFINITY;
+}
+
 /**
  * Who works drives there or gives it up; who is idle looks for work, the nearest first.
  * @returns vehicles per hour that set out
  */
-function commute(
-  world: World,
-  homes: readonly SimBuilding[],
-  secondsTo: (building: SimBuilding) => number,
-  drive: (workplace: SimBuilding) => void,
-): number {
+function commute(ways: Ways, homes: readonly SimBuilding[], drive: (workplace: SimBuilding) => void): number {
+  const { world } = ways;
   let openings: Reached[] | null = null;
   let cars = 0;
   for (const home of homes) {
     let seconds = 0;
     let workers = 0;
     for (const citizen of ableIn(world, home)) {
-      if (citizen.workId !== 0 && secondsTo(world.buildings.at(citizen.workId)) > LONGEST_COMMUTE_SECONDS) {
-        quitJob(world, citizen);
+      if (citizen.workId !== 0) {
+        const isTooFar = secondsTo(ways, world.buildings.at(citizen.workId)) > LONGEST_COMMUTE_SECONDS;
+        if (isTooFar) quitJob(world, citizen);
       }
       if (citizen.workId === 0) {
-        openings ??= nearest(
-          world.workplaces.items,
-          hasOpening,
-          secondsTo,
-          LONGEST_COMMUTE_SECONDS,
-          OFFERS_PER_STREET,
-        );
+        openings ??= nearest(ways, hasOpening, LONGEST_COMMUTE_SECONDS, OFFERS_PER_STREET);
         seekJob(world, citizen, openings);
       }
       if (citizen.workId === 0) continue;
       const workplace = world.buildings.at(citizen.workId);
       workers++;
-      seconds += secondsTo(workplace);
+      seconds += secondsTo(ways, workplace);
       cars += CARS_PER_WORKER;
       drive(workplace);
     }
@@ -173,29 +171,39 @@ interface Reached {
   readonly seconds: number;
 }
 
-/** The first so many of those that will do and are within reach, by time. */
+/** The first so many of those that will do and are within reach, by time: the street's own, then from road to road. */
 function nearest(
-  places: readonly SimBuilding[],
+  { world, graph, tree, street }: Ways,
   willDo: (place: SimBuilding) => boolean,
-  secondsTo: (place: SimBuilding) => number,
   longestSeconds: number,
   most: number,
 ): Reached[] {
   const found: Reached[] = [];
-  for (const place of places) {
-    if (!willDo(place)) continue;
-    const seconds = secondsTo(place);
-    if (seconds > longestSeconds) continue;
-    const reached = { place, seconds };
-    if (found.length < most) found.push(reached);
-    else if (isNearer(reached, found[most - 1] as Reached)) found[most - 1] = reached;
-    else continue;
-    for (let i = found.length - 1; i > 0 && isNearer(reached, found[i - 1] as Reached); i--) {
-      found[i] = found[i - 1] as Reached;
-      found[i - 1] = reached;
+  const lookOn = (roadId: number, seconds: number) => {
+    if (seconds > longestSeconds) return;
+    for (const place of world.workplacesOn(roadId)) {
+      if (willDo(place)) keepNearest(found, { place, seconds }, most);
     }
-  }
+  };
+  lookOn(street.id, (graph.seconds[street.id] as number) / 2);
+  tree.walk(
+    (seconds) => seconds <= (found[most - 1]?.seconds ?? longestSeconds),
+    (roadId, seconds) => {
+      if (roadId !== street.id) lookOn(roadId, seconds + (graph.seconds[roadId] as number) / 2);
+    },
+  );
   return found;
+}
+
+/** @param found sorted, so many at most */
+function keepNearest(found: Reached[], reached: Reached, most: number): void {
+  if (found.length < most) found.push(reached);
+  else if (isNearer(reached, found[most - 1] as Reached)) found[most - 1] = reached;
+  else return;
+  for (let i = found.length - 1; i > 0 && isNearer(reached, found[i - 1] as Reached); i--) {
+    found[i] = found[i - 1] as Reached;
+    found[i - 1] = reached;
+  }
 }
 
 function isNearer(one: Reached, other: Reached): boolean {
@@ -206,8 +214,8 @@ function hasOpening(workplace: SimBuilding): boolean {
   return workplace.workerIds.length < workplace.jobs && isActive(workplace) && workplace.roadId !== 0;
 }
 
-function sells(shop: SimBuilding): boolean {
-  return isActive(shop) && shop.goods > 0;
+function sells(place: SimBuilding): boolean {
+  return place.prefab.service === "Commercial" && isActive(place) && place.goods > 0;
 }
 
 function* ableIn(world: World, home: SimBuilding): Generator<Citizen> {
@@ -221,9 +229,7 @@ function* ableIn(world: World, home: SimBuilding): Generator<Citizen> {
 }
 
 function homesOn(world: World, road: SimSegment): SimBuilding[] {
-  return world.buildings
-    .near(boxAround(road, BESIDE_ROAD_METERS))
-    .filter(({ roadId, householdIds }) => roadId === road.id && householdIds.length > 0);
+  return world.homesOn(road.id).filter(({ householdIds }) => householdIds.length > 0);
 }
 
 /** Vehicles bound for a road leave the tree at its nearer end. */

@@ -200,7 +200,8 @@ export class DisjointSets {
   }
 
   join(a: number, b: number): void {
-    for (const member of [a, b]) if (this.#parents[member] === 0) this.#parents[member] = member + 1;
+    if (this.#parents[a] === 0) this.#parents[a] = a + 1;
+    if (this.#parents[b] === 0) this.#parents[b] = b + 1;
     const keyA = this.key(a);
     const keyB = this.key(b);
     this.#parents[Math.max(keyA, keyB)] = Math.min(keyA, keyB) + 1;

@@ -99,7 +99,8 @@ export class World {
     COVERAGES.map((kind) => [kind, new SortedById<SimBuilding>()]),
   );
   readonly workplaces = new SortedById<SimBuilding>();
-  readonly shops = new SortedById<SimBuilding>();
+  readonly #homesByRoad = new ByRoad();
+  readonly #workplacesByRoad = new ByRoad();
 
   constructor(readonly seed: number) {
     this.terrain = new Terrain(seed);
@@ -128,8 +129,27 @@ export class World {
 
   dropBuilding(building: SimBuilding): void {
     for (const list of this.#listsOf(building)) list.remove(building);
+    for (const places of this.#roadsidesOf(building)) places.remove(building);
     if (isNuisance(building)) this.nuisanceGrid.remove(building.id, squareAround(building.position, 0));
     this.buildings.remove(building.id);
+  }
+
+  /** In ascending id order. */
+  homesOn(roadId: number): readonly SimBuilding[] {
+    return this.#homesByRoad.on(roadId);
+  }
+
+  /** In ascending id order. */
+  workplacesOn(roadId: number): readonly SimBuilding[] {
+    return this.#workplacesByRoad.on(roadId);
+  }
+
+  /** @param roadId 0 for none */
+  openTo(building: SimBuilding, roadId: number): void {
+    if (building.roadId === roadId) return;
+    for (const places of this.#roadsidesOf(building)) places.remove(building);
+    building.roadId = roadId;
+    for (const places of this.#roadsidesOf(building)) places.add(building);
   }
 
   /** Changes flags that decide whether a building is a nuisance. */
@@ -146,8 +166,31 @@ export class World {
     const coverage = building.prefab.civic?.coverage;
     if (coverage) lists.push(this.providers.get(coverage.kind) as SortedById<SimBuilding>);
     if (building.jobs > 0) lists.push(this.workplaces);
-    if (building.prefab.service === "Commercial") lists.push(this.shops);
     return lists;
+  }
+
+  #roadsidesOf({ homes, jobs }: SimBuilding): ByRoad[] {
+    return [...(homes > 0 ? [this.#homesByRoad] : []), ...(jobs > 0 ? [this.#workplacesByRoad] : [])];
+  }
+}
+
+/** Buildings by the road that they open to; those without one are in no list. */
+class ByRoad {
+  readonly #roads = new Map<number, SortedById<SimBuilding>>();
+
+  on(roadId: number): readonly SimBuilding[] {
+    return this.#roads.get(roadId)?.items ?? [];
+  }
+
+  add(building: SimBuilding): void {
+    if (building.roadId === 0) return;
+    const places = this.#roads.get(building.roadId) ?? new SortedById<SimBuilding>();
+    this.#roads.set(building.roadId, places);
+    places.add(building);
+  }
+
+  remove(building: SimBuilding): void {
+    this.#roads.get(building.roadId)?.remove(building);
   }
 }
 
