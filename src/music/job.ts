@@ -149,6 +149,7 @@ function describe(
   job: { totalSeconds: number; count: number },
 ): SongDescription {
   const { song, metas } = making;
+  const [audioCodes] = song.audioCodes ?? [];
   return {
     prompt: song.caption,
     lyrics: song.lyrics,
@@ -157,6 +158,7 @@ function describe(
     metas,
     generationInfo: summary(request, making, job),
     ditModel,
+    ...(audioCodes && { audioCodes: [...audioCodes] }),
   };
 }
 

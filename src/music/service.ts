@@ -21,7 +21,7 @@ import { type JobQueue, type LiveState, SubmissionTakenError } from "./queue/job
 import { Retention } from "./queue/retention.js";
 import { DamagedRecordError, type Task } from "./queue/store.js";
 import { TaskEvents, type TaskLog } from "./queue/task-events.js";
-import { type TaskRow, taskRow } from "./queue/task-row.js";
+import { type TaskRow, taskRow, wholeTaskRow } from "./queue/task-row.js";
 import { damagedTask, type TaskStatusItem, taskStatus, unknownTask } from "./queue/task-status.js";
 import type { SubmissionKey } from "./request/idempotency.js";
 import type { GenerationRequest } from "./request/schema.js";
@@ -306,9 +306,9 @@ export class MusicService {
 
   /** @throws HttpError 404 */
   async task(id: string): Promise<TaskRow> {
-    const row = await this.#rowOf(id);
-    if (row === undefined) throw noSuchTask(id);
-    return row;
+    const task = await this.#read(id);
+    if (task === undefined) throw noSuchTask(id);
+    return wholeTaskRow(this.#shown(task), await this.#live(task), this.audioFiles);
   }
 
   /** Undefined also where the record is damaged. */

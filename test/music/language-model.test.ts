@@ -91,6 +91,30 @@ describe("songs with the language model", () => {
     expect((bytes[0] as Buffer).equals(bytes[2] as Buffer)).to.equal(false);
   });
 
+  it("tell their codes, which make the same song again without the language model", async () => {
+    const whole = { ...seeded, thinking: true, audio_format: "wav", batch_size: 2, seed: "1,2" };
+    const id = await client.submit(whole);
+    const { records } = await client.finished(id);
+    const { songs } = (await client.get(`/v1/tasks/${id}`)).body.data;
+    const codes: number[][] = songs.map((song: { audio_codes: number[] }) => song.audio_codes);
+    expect(codes.map(({ length }) => length)).to.deep.equal([50, 50]);
+    expect(codes[0]).not.to.deep.equal(codes[1]);
+    const { tasks } = (await client.get("/v1/tasks?limit=1")).body.data;
+    expect(tasks[0]).to.include({ task_id: id });
+    expect(tasks[0].songs[0]).not.to.have.property("audio_codes");
+
+    const song = songs[1];
+    const again = await client.makeOne({
+      ...{ ...whole, prompt: song.caption, lyrics: song.lyrics, thinking: false, seed: song.seed },
+      ...{ bpm: song.metas.bpm, key_scale: song.metas.keyscale, time_signature: song.metas.timesignature },
+      ...{ vocal_language: song.vocal_language, audio_code_string: codes[1], use_audio_codes: true },
+    });
+    const bytes = await Promise.all(
+      [records[1] as SongRecord, again].map((record) => client.download(record)),
+    );
+    expect((bytes[0] as Buffer).equals(bytes[1] as Buffer)).to.equal(true);
+  });
+
   it("think for every item of a batch", async () => {
     const records = await client.make({ ...seeded, thinking: true, batch_size: 2, seed: "1,2" });
     expect(records).to.have.length(2);

@@ -28,6 +28,8 @@ export interface SongDescription {
   caption: string;
   /** The language that the renderer was told; "" where there is no song. */
   vocalLanguage: string;
+  /** What the song was rendered of, five a second; absent where codes had no part, and in records of older versions. */
+  audioCodes?: number[];
   /** Empty where only codes were asked for. */
   metas: SongMetas | Record<string, never>;
   generationInfo: string;

@@ -16,6 +16,10 @@ const songSchema = z
     lyrics: z.string(),
     caption: z.string().meta({ description: "what the renderer was told" }),
     vocal_language: z.string(),
+    audio_codes: z.array(z.int()).optional().meta({
+      description:
+        "what the song was rendered of, as audio_code_string takes it; of GET /v1/tasks/{id} alone, where codes had a part",
+    }),
     metas: songMetasSchema,
     generation_info: z.string().meta({ description: "text for people" }),
     dit_model: z.string(),
@@ -111,6 +115,16 @@ export function taskRow(task: Task, live: LiveState, audioFiles: AudioFiles): Ta
     error,
     warnings,
   };
+}
+
+/** With what is too large for a list. */
+export function wholeTaskRow(task: Task, live: LiveState, audioFiles: AudioFiles): TaskRow {
+  const row = taskRow(task, live, audioFiles);
+  const songs = row.songs.map((song, index) => {
+    const codes = task.result?.audioFiles[index]?.description?.audioCodes;
+    return codes === undefined ? song : { ...song, audio_codes: codes };
+  });
+  return { ...row, songs };
 }
 
 function secondsOf(milliseconds: number | null | undefined): number | null {

@@ -11,6 +11,9 @@ export interface Song {
   prompt: string;
   lyrics: string;
   caption: string;
+  vocal_language: string;
+  /** Of a task that is asked for by itself, where codes had a part. */
+  audio_codes?: number[];
   metas: { bpm?: number | string; duration?: number; keyscale?: string; timesignature?: string };
   generation_info: string;
   dit_model: string;
@@ -35,6 +38,7 @@ export interface Task {
   uploads: string[];
   songs: Song[];
   analysis: Record<string, unknown> | null;
+  lm_model: string;
   error: string | null;
   warnings: string[];
 }

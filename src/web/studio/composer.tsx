@@ -2,6 +2,7 @@
 import { useRef, useState } from "preact/hooks";
 import { Advanced } from "./advanced.js";
 import { call, type Parameters } from "./api.js";
+import { CodesField } from "./codes.js";
 import { type Draft, EMPTY_DRAFT, hasSource, withValues } from "./draft.js";
 import { NumberField, SelectField } from "./fields.js";
 import { Source } from "./source.js";
@@ -143,6 +144,7 @@ export function Composer({ draft, onChange, isBusy, onSubmit, attempt }: Compose
           </label>
         </div>
       </details>
+      {!hasSource(draft) && <CodesField values={values} set={set} />}
       <Advanced values={values} set={set} />
       <div class="row submit">
         <button type="submit" class="main" disabled={!isReady} title="Ctrl + Enter">

@@ -1,6 +1,7 @@
 /** All songs that were made, newest first. */
 import { useState } from "preact/hooks";
-import type { Song, Task } from "./api.js";
+import type { Parameters, Song, Task } from "./api.js";
+import { Plan } from "./codes.js";
 import type { LibraryQuery, Live } from "./live.js";
 import { Download, letterOf, nameOf, type Track } from "./song.js";
 import { ago, clock } from "./words.js";
@@ -9,6 +10,7 @@ export interface SongActions {
   again: (task: Task) => void;
   vary: (task: Task) => void;
   reuse: (task: Task) => void;
+  fill: (parameters: Parameters) => void;
   edit: (task: Task, song: Song) => void;
   remove: (task: Task) => void;
   change: (task: Task, change: { title?: string; favorite?: boolean }) => void;
@@ -202,6 +204,7 @@ function More({ task, on, onRename }: { task: Task; on: SongActions; onRename: (
           <span class="faint">
             seed {song.seed} · {song.dit_model}
           </span>
+          <Plan task={task} index={index} onReuse={on.fill} />
         </div>
       ))}
       {task.warnings.map((warning) => (

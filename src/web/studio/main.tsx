@@ -40,15 +40,13 @@ function Studio() {
   };
   const send = (parameters: Parameters, files: Record<string, File> = {}) =>
     attempt(() => submit(parameters, files, newName()), "Queued.");
-  const reuse = (task: Task) => {
-    setDraft(draftOf(task.parameters));
-    tell(
-      task.uploads.length > 0
-        ? "All settings are here. Add the recording once more."
-        : "All settings are here.",
-    );
+  const fill = (parameters: Parameters, done: string) => {
+    setDraft(draftOf(parameters));
+    tell(done);
     document.getElementById("prompt")?.focus();
   };
+  const reuse = ({ parameters, uploads }: Task) =>
+    fill(parameters, `All settings are here.${uploads.length > 0 ? " Add the recording once more." : ""}`);
   const again = (task: Task, change: Parameters = {}) =>
     task.uploads.length > 0 ? reuse(task) : void send({ ...task.parameters, ...change });
   const edit = (task: Task, song: Song) => {
@@ -86,6 +84,7 @@ function Studio() {
               again: (task) => again(task),
               vary: (task) => again(task, { use_random_seed: true, seed: -1 }),
               reuse,
+              fill: (parameters) => fill(parameters, "The codes and their settings are here."),
               edit,
               remove,
               change: (task, change) =>

@@ -1,0 +1,61 @@
+/** The studio in a real browser, before a real server; what the browser complains of fails the test. */
+import { expect } from "chai";
+import type { Browser, BrowserContextOptions, Locator, Page } from "playwright-core";
+import { launchBrowser } from "../../browser.js";
+import { type LiveServer, startLiveServer } from "../live-server.js";
+import { temporaryDirectory } from "../tasks.js";
+
+const DESKTOP = { width: 1200, height: 800 };
+
+export class Studio {
+  readonly directory = temporaryDirectory();
+  server!: LiveServer;
+  /** Errors of all pages since the test began; a test that expects some empties it. */
+  readonly complaints: string[] = [];
+  #browser!: Browser;
+
+  /** For a `describe`: one server and one browser for all its tests. */
+  constructor(readonly settings: Record<string, string> = {}) {
+    before(async () => {
+      this.#browser = await launchBrowser();
+      this.server = await startLiveServer(this.directory, settings);
+    });
+    after(async () => {
+      await this.#browser?.close();
+      await this.server?.close();
+    });
+    afterEach(async () => {
+      await Promise.all(this.#browser.contexts().map((context) => context.close()));
+      expect(this.complaints.splice(0)).to.deep.equal([]);
+    });
+  }
+
+  /** A page of its own browser profile. */
+  async open(options: BrowserContextOptions = {}): Promise<Page> {
+    const context = await this.#browser.newContext({ viewport: DESKTOP, ...options });
+    return this.openTab(await context.newPage());
+  }
+
+  /** Shows the studio in a page, which may share its profile with others. */
+  async openTab(page: Page): Promise<Page> {
+    page.setDefaultTimeout(60_000);
+    page.on("console", (message) => {
+      if (message.type() === "error") this.complaints.push(message.text());
+    });
+    page.on("pageerror", (error) => this.complaints.push(error.message));
+    await page.goto(this.server.url);
+    await page.getByText("Online").waitFor();
+    return page;
+  }
+
+  async restart(meanwhile: () => Promise<void> = async () => {}): Promise<void> {
+    const { port } = new URL(this.server.url);
+    await this.server.close();
+    await meanwhile();
+    this.server = await startLiveServer(this.directory, { ...this.settings, SVC_API_PORT: port });
+  }
+}
+
+export function button(page: Page, name: string | RegExp): Locator {
+  return page.getByRole("button", { name, exact: true });
+}
