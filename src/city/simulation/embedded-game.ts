@@ -127,9 +127,9 @@ export class EmbeddedGame implements Game {
 export const FRAMES_PER_SECOND = 60;
 const SPEED_FACTORS = [0, 1, 2, 4];
 
-const SLICE_INTERVAL_MS = 16;
-/** A slice stops after this long and leaves the rest to the next one. */
-const SLICE_BUDGET_MS = 12;
+const SLICE_INTERVAL_MS = 8;
+/** A slice stops after this long and leaves the rest to the next one: requests wait for no more than one. */
+const SLICE_BUDGET_MS = 6;
 /** Frames that a busy process could not simulate in this time are dropped: the city falls behind instead. */
 const LONGEST_BACKLOG_MS = 250;
 

@@ -3,7 +3,7 @@ import type { Building } from "../game.js";
 import { position } from "../geometry.js";
 import type { ReadRoute } from "../route.js";
 import { FACILITY_SERVICES, FLAG, flagNames, GROWABLE_SERVICES, levelName, type Service } from "../terms.js";
-import { countBy, ENTITY_LIMIT, paginate, problemText } from "./listing.js";
+import { ENTITY_LIMIT, paginate, problemText, sumBy, tally } from "./listing.js";
 
 const FACILITY: ReadonlySet<Service> = new Set(FACILITY_SERVICES);
 const GROWABLE: ReadonlySet<Service> = new Set(GROWABLE_SERVICES);
@@ -21,10 +21,12 @@ export function isActive({ flags }: Building): boolean {
   return (flags & FLAG.Active) !== 0;
 }
 
+/** By prefab first: there are few, of thousands of buildings. */
 export function countServices(buildings: readonly Building[]) {
+  const counts = tally(buildings, ({ prefab }) => prefab);
   return {
-    countsByService: countBy(buildings, ({ prefab }) => prefab.service),
-    countsBySubService: countBy(buildings, ({ prefab }) => `${prefab.service}/${prefab.subService}`),
+    countsByService: sumBy(counts, ({ service }) => service),
+    countsBySubService: sumBy(counts, ({ service, subService }) => `${service}/${subService}`),
   };
 }
 

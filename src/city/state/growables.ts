@@ -2,7 +2,7 @@ import type { Building } from "../game.js";
 import type { ReadRoute } from "../route.js";
 import { FLAG, levelName } from "../terms.js";
 import { countServices, flagText, isActive, isGrowable, siteOf } from "./buildings.js";
-import { ENTITY_LIMIT, paginate } from "./listing.js";
+import { ENTITY_LIMIT, KeptRows, paginate } from "./listing.js";
 
 /** GET /state/growables: homes, shops, industry and offices. */
 export const growables: ReadRoute = {
@@ -14,9 +14,17 @@ export const growables: ReadRoute = {
       .buildings()
       .filter((building) => isGrowable(building) && (service === "" || building.prefab.service === service));
     const { page, rows } = paginate(found, query, ENTITY_LIMIT);
-    return { ok: true, ...page, serviceFilter: service, ...countServices(found), growables: rows.map(row) };
+    return {
+      ok: true,
+      ...page,
+      serviceFilter: service,
+      ...countServices(found),
+      growables: kept.write(rows),
+    };
   },
 };
+
+const kept = new KeptRows(row, ({ prefab, flags, problems }: Building) => [prefab, flags, problems]);
 
 function row(building: Building) {
   const { id, prefab, flags } = building;

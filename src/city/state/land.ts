@@ -2,7 +2,7 @@
 import type { City, GroundPoint, ZoneBlock } from "../game.js";
 import { CELL_METERS, position } from "../geometry.js";
 import type { ReadRoute } from "../route.js";
-import { FieldError } from "../wire/answers.js";
+import { FieldError, type JsonObject, JsonText, writeJson } from "../wire/answers.js";
 import type { Query } from "../wire/requests.js";
 import { tallyCells } from "../zone-tally.js";
 import { type LimitRule, paginate } from "./listing.js";
@@ -55,27 +55,42 @@ function row({ id, segmentId, position: at, angleRadians, rows, cells }: ZoneBlo
 /** Coarse, because the whole map is one answer. */
 const SPACING_METERS = 96;
 
+/** The ground never changes. */
+const grids = new WeakMap<City, JsonObject>();
+
 /** GET /state/terrain/grid: heights of the ground and depths of water, row by row from the south-west corner. */
 export const terrainGrid: ReadRoute = {
   path: "/state/terrain/grid",
   label: "Read terrain grid",
   read: ({ city }) => {
-    const halfSizeMeters = city.mapHalfMeters;
-    const samplesPerRow = Math.floor((2 * halfSizeMeters) / SPACING_METERS) + 1;
-    const heights: number[] = [];
-    const waterDepths: number[] = [];
-    for (let row = 0; row < samplesPerRow; row++) {
-      for (let column = 0; column < samplesPerRow; column++) {
-        const x = column * SPACING_METERS - halfSizeMeters;
-        const z = row * SPACING_METERS - halfSizeMeters;
-        const ground = city.groundHeight(x, z);
-        heights.push(toDecimeter(ground));
-        waterDepths.push(toDecimeter(city.surfaceHeight(x, z) - ground));
-      }
-    }
-    return { ok: true, halfSizeMeters, spacingMeters: SPACING_METERS, samplesPerRow, heights, waterDepths };
+    const grid = grids.get(city) ?? gridOf(city);
+    grids.set(city, grid);
+    return { ok: true, ...grid };
   },
 };
+
+function gridOf(city: City): JsonObject {
+  const halfSizeMeters = city.mapHalfMeters;
+  const samplesPerRow = Math.floor((2 * halfSizeMeters) / SPACING_METERS) + 1;
+  const heights: number[] = [];
+  const waterDepths: number[] = [];
+  for (let row = 0; row < samplesPerRow; row++) {
+    for (let column = 0; column < samplesPerRow; column++) {
+      const x = column * SPACING_METERS - halfSizeMeters;
+      const z = row * SPACING_METERS - halfSizeMeters;
+      const ground = city.groundHeight(x, z);
+      heights.push(toDecimeter(ground));
+      waterDepths.push(toDecimeter(city.surfaceHeight(x, z) - ground));
+    }
+  }
+  return {
+    halfSizeMeters,
+    spacingMeters: SPACING_METERS,
+    samplesPerRow,
+    heights: new JsonText(writeJson(heights)),
+    waterDepths: new JsonText(writeJson(waterDepths)),
+  };
+}
 
 function toDecimeter(meters: number): number {
   return Math.round(meters * 10) / 10;

@@ -1,7 +1,7 @@
 /** What the lists of the bridge have in common: limits, counts, and how problems and times are written. */
 import type { Problems } from "../game.js";
 import { PROBLEMS_1 } from "../terms.js";
-import type { JsonObject } from "../wire/answers.js";
+import { type Json, type JsonObject, JsonText, writeJson } from "../wire/answers.js";
 import type { Query } from "../wire/requests.js";
 
 export interface Page {
@@ -38,14 +38,54 @@ export function paginate<T>(items: readonly T[], query: Query, rule: LimitRule):
   return { page: { total: items.length, returned: rows.length, limit }, rows };
 }
 
+/** The rows of a long list, whose texts are kept for as long as what they tell is the same. */
+export class KeptRows<T extends object> {
+  readonly #kept = new WeakMap<T, { readonly facts: readonly unknown[]; readonly text: string }>();
+  readonly #rowOf: (thing: T) => Json;
+  readonly #factsOf: (thing: T) => readonly unknown[];
+
+  /** @param factsOf all that a row tells and that may change, each a plain value or an object that never changes */
+  constructor(rowOf: (thing: T) => Json, factsOf: (thing: T) => readonly unknown[]) {
+    this.#rowOf = rowOf;
+    this.#factsOf = factsOf;
+  }
+
+  write(things: readonly T[]): JsonText {
+    return new JsonText(`[${things.map((thing) => this.#textOf(thing)).join(",")}]`);
+  }
+
+  #textOf(thing: T): string {
+    const facts = this.#factsOf(thing);
+    const known = this.#kept.get(thing);
+    if (known?.facts.every((fact, i) => fact === facts[i])) return known.text;
+    const text = writeJson(this.#rowOf(thing));
+    this.#kept.set(thing, { facts, text });
+    return text;
+  }
+}
+
 /** How often each key occurs, in the order of first encounter. */
 export function countBy<T>(items: Iterable<T>, keyOf: (item: T) => string): Record<string, number> {
-  const counts = new Map<string, number>();
+  return Object.fromEntries(tally(items, keyOf));
+}
+
+export function tally<T, K>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, number> {
+  const counts = new Map<K, number>();
   for (const item of items) {
     const key = keyOf(item);
     counts.set(key, (counts.get(key) ?? 0) + 1);
   }
-  return Object.fromEntries(counts);
+  return counts;
+}
+
+/** What was counted finely, by coarser keys. */
+export function sumBy<K>(counts: ReadonlyMap<K, number>, keyOf: (fine: K) => string): Record<string, number> {
+  const sums = new Map<string, number>();
+  for (const [fine, count] of counts) {
+    const key = keyOf(fine);
+    sums.set(key, (sums.get(key) ?? 0) + count);
+  }
+  return Object.fromEntries(sums);
 }
 
 const FIRST_SET: ReadonlySet<string> = new Set(PROBLEMS_1);
@@ -59,7 +99,14 @@ export function problemNames({ names, severity }: Problems): string[] {
   return [...first, ...marker, ...names.filter((name) => !FIRST_SET.has(name))];
 }
 
+const TEXTS = new WeakMap<Problems, string>();
+
 /** Empty when all is well. */
 export function problemText(problems: Problems): string {
-  return problemNames(problems).join(", ");
+  if (problems.names.length === 0) return "";
+  const known = TEXTS.get(problems);
+  if (known !== undefined) return known;
+  const text = problemNames(problems).join(", ");
+  TEXTS.set(problems, text);
+  return text;
 }

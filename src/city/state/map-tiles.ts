@@ -5,9 +5,11 @@ import type { ReadRoute } from "../route.js";
 import { FLAG } from "../terms.js";
 import type { Json } from "../wire/answers.js";
 import { isActive } from "./buildings.js";
-import { problemText } from "./listing.js";
+import { KeptRows, problemText } from "./listing.js";
 
 const TILE_METERS = 256;
+/** Of the FNV hash. */
+const PRIME = 0x01000193;
 /** Rows in one answer; a tile more at most. */
 const MAX_ROWS = 4000;
 
@@ -20,34 +22,40 @@ interface Tile {
   revision: number;
 }
 
+/** More than twice the tiles from edge to edge of any map. */
+const TILE_KEY_STEP = 2 ** 10;
+
 /** What was last seen of a city. */
 class Watch {
   /** Tells this city, loaded this time, from all others. */
   readonly key = randomUUID();
-  readonly #tiles = new Map<string, Tile>();
+  readonly #tiles = new Map<number, Tile>();
   #revision = 0;
 
   /** Tiles in the order in which they last changed, with what stands on them now. */
   look(city: City): { tile: Tile; buildings: readonly Building[] }[] {
-    const buildings = new Map<string, Building[]>();
+    const buildings = new Map<number, Building[]>();
     for (const building of city.buildings()) {
       if (building.prefab.helper) continue;
-      const { x, z } = building.position;
-      const key = `${Math.floor(x / TILE_METERS)}:${Math.floor(z / TILE_METERS)}`;
+      const key = this.#tileAt(building);
       const there = buildings.get(key);
       if (there) there.push(building);
       else buildings.set(key, [building]);
     }
-    for (const key of new Set([...this.#tiles.keys(), ...buildings.keys()])) {
+    for (const [key, tile] of this.#tiles) {
       const hash = hashOf(buildings.get(key) ?? []);
-      const known = this.#tiles.get(key);
-      const [column, row] = key.split(":").map(Number) as [number, number];
-      if (!known) this.#tiles.set(key, { column, row, hash, revision: ++this.#revision });
-      else if (known.hash !== hash) Object.assign(known, { hash, revision: ++this.#revision });
+      if (hash !== tile.hash) Object.assign(tile, { hash, revision: ++this.#revision });
     }
     return [...this.#tiles]
       .map(([key, tile]) => ({ tile, buildings: buildings.get(key) ?? [] }))
       .sort((a, b) => a.tile.revision - b.tile.revision);
+  }
+
+  #tileAt({ position: { x, z } }: Building): number {
+    const [column, row] = [Math.floor(x / TILE_METERS), Math.floor(z / TILE_METERS)];
+    const key = column * TILE_KEY_STEP + row;
+    if (!this.#tiles.has(key)) this.#tiles.set(key, { column, row, hash: 0, revision: ++this.#revision });
+    return key;
   }
 }
 
@@ -81,11 +89,13 @@ export const mapTiles: ReadRoute = {
       tileMeters: TILE_METERS,
       columns: ["id", "x", "z", "angleDegrees", "width", "length", "service", "state", "problems"],
       tiles: sent.map(({ tile: { column, row }, buildings }) => {
-        return { column, row, buildings: buildings.map(buildingRow) };
+        return { column, row, buildings: kept.write(buildings) };
       }),
     };
   },
 };
+
+const kept = new KeptRows(buildingRow, ({ prefab, flags, problems }: Building) => [prefab, flags, problems]);
 
 function buildingRow(building: Building): Json[] {
   const { id, prefab, position, angleDegrees, problems } = building;
@@ -102,34 +112,35 @@ function hashOf(buildings: readonly Building[]): number {
   let hash = buildings.length;
   for (const { id, prefab, position, angleDegrees, flags, problems } of buildings) {
     const shape = prefab.width * 64 + prefab.length;
-    for (const fact of [
-      id,
-      position.x * 8,
-      position.z * 8,
-      angleDegrees * 8,
-      shape,
-      flags,
-      problems.names.length,
-    ]) {
-      hash = Math.imul(hash ^ Math.round(fact), 0x01000193);
-    }
-    for (const name of problems.names) hash = hashText(hash, name);
-    hash = hashText(hash, `${prefab.service}${problems.severity}`);
+    hash = Math.imul(hash ^ id, PRIME);
+    hash = Math.imul(hash ^ Math.round(position.x * 8), PRIME);
+    hash = Math.imul(hash ^ Math.round(position.z * 8), PRIME);
+    hash = Math.imul(hash ^ Math.round(angleDegrees * 8), PRIME);
+    hash = Math.imul(hash ^ shape, PRIME);
+    hash = Math.imul(hash ^ flags, PRIME);
+    hash = Math.imul(hash ^ hashOfText(prefab.service), PRIME);
+    if (problems.names.length > 0) hash = Math.imul(hash ^ hashOfText(problemText(problems)), PRIME);
   }
   return hash >>> 0;
 }
 
-function hashText(hash: number, text: string): number {
-  let mixed = hash;
-  for (let i = 0; i < text.length; i++) mixed = Math.imul(mixed ^ text.charCodeAt(i), 0x01000193);
-  return mixed;
+/** Few texts occur, in thousands of buildings. */
+const TEXT_HASHES = new Map<string, number>();
+
+function hashOfText(text: string): number {
+  const known = TEXT_HASHES.get(text);
+  if (known !== undefined) return known;
+  let hash = 0;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), PRIME);
+  TEXT_HASHES.set(text, hash);
+  return hash;
 }
 
 function zoneHash(city: City): number {
   let hash = 0;
   for (const { id, cells } of city.zoneBlocks()) {
-    hash = Math.imul(hash ^ id, 0x01000193);
-    for (const cell of cells) hash = Math.imul(hash ^ cell, 0x01000193);
+    hash = Math.imul(hash ^ id, PRIME);
+    for (const cell of cells) hash = Math.imul(hash ^ cell, PRIME);
   }
   return hash >>> 0;
 }

@@ -3,7 +3,7 @@ import { isAgentNamed, isLocalRoad, RoadIndex } from "../anomalies/road-index.js
 import type { NetNode, NetSegment } from "../game.js";
 import { middle, position } from "../geometry.js";
 import type { ReadRoute } from "../route.js";
-import { countBy, ENTITY_LIMIT, paginate, problemText, SHORT_LIMIT } from "./listing.js";
+import { countBy, ENTITY_LIMIT, KeptRows, paginate, problemText, SHORT_LIMIT } from "./listing.js";
 
 /** GET /state/networks */
 export const networks: ReadRoute = {
@@ -18,10 +18,12 @@ export const networks: ReadRoute = {
       ...page,
       serviceFilter: service,
       countsByService: countBy(found, ({ prefab }) => prefab.service),
-      segments: rows.map(segmentRow),
+      segments: kept.write(rows),
     };
   },
 };
+
+const kept = new KeptRows(segmentRow, ({ problems }: NetSegment) => [problems]);
 
 export function segmentRow({ id, prefab, name, problems, startNodeId, endNodeId, start, end }: NetSegment) {
   return {

@@ -1,10 +1,10 @@
-import type { Building, City, Position, Problems } from "../game.js";
+import type { City, Position, Problems } from "../game.js";
 import { middle, position } from "../geometry.js";
 import type { ReadRoute } from "../route.js";
 import { type BuildingFlag, FLAG, problemMasks } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
 import { flagText } from "./buildings.js";
-import { countBy, PROBLEM_LIMIT, paginate, problemNames } from "./listing.js";
+import { PROBLEM_LIMIT, paginate, problemNames, problemText } from "./listing.js";
 
 /** Building states that are listed as if they were problems. */
 const ALERT_FLAGS: readonly BuildingFlag[] = [
@@ -19,11 +19,16 @@ const ALERT_MASK = ALERT_FLAGS.reduce((mask, flag) => mask | FLAG[flag], 0);
 interface Trouble {
   readonly entityType: "building" | "netNode" | "netSegment";
   readonly id: number;
-  readonly names: readonly string[];
   readonly problems: Problems;
   readonly position: Position;
   /** Absent from nodes and segments. */
   readonly flags?: number;
+}
+
+/** What is wrong, apart from where: few such combinations occur, in thousands of rows. */
+interface Fault {
+  readonly names: readonly string[];
+  count: number;
 }
 
 /** GET /state/problems: buildings, then nodes, then segments, or with `entityType` one of these alone. */
@@ -32,46 +37,63 @@ export const problems: ReadRoute = {
   label: "Read city problems",
   read: ({ city, query }) => {
     const entityType = query.text("entityType");
-    const found = [...findTroubles(city)].filter(
-      (each) => entityType === "" || each.entityType === entityType,
-    );
+    const found = findTroubles(city).filter((each) => entityType === "" || each.entityType === entityType);
     const { page, rows } = paginate(found, query, PROBLEM_LIMIT);
+    const faults = countFaults(found);
+    const counts = new Map(faults.map(({ names, count }) => [names.join(", "), count]));
+    const countsByProblem: Record<string, number> = {};
+    for (const { names, count } of faults) {
+      for (const name of names) countsByProblem[name] = (countsByProblem[name] ?? 0) + count;
+    }
     return {
       ok: true,
       ...page,
-      counts: countBy(found, ({ names }) => names.join(", ")),
-      countsByProblem: countBy(
-        found.flatMap(({ names }) => names),
-        (name) => name,
-      ),
+      counts: Object.fromEntries(counts),
+      countsByProblem,
       problems: rows.map(row),
     };
   },
 };
 
-function* findTroubles(city: City): Generator<Trouble> {
-  for (const building of city.buildings()) {
-    const { id, problems: own, position: at, flags } = building;
+function findTroubles(city: City): Trouble[] {
+  const found: Trouble[] = [];
+  for (const { id, problems: own, position: at, flags } of city.buildings()) {
     if (own.names.length === 0 && (flags & ALERT_MASK) === 0) continue;
-    const names = [...problemNames(own), ...alertsOf(building)];
-    yield { entityType: "building", id, names, problems: own, position: at, flags };
+    found.push({ entityType: "building", id, problems: own, position: at, flags });
   }
   for (const { id, problems: own, position: at } of city.nodes()) {
-    if (own.names.length === 0) continue;
-    yield { entityType: "netNode", id, names: problemNames(own), problems: own, position: at };
+    if (own.names.length > 0) found.push({ entityType: "netNode", id, problems: own, position: at });
   }
   for (const { id, problems: own, start, end } of city.segments()) {
     if (own.names.length === 0) continue;
-    const at = middle({ start, end });
-    yield { entityType: "netSegment", id, names: problemNames(own), problems: own, position: at };
+    found.push({ entityType: "netSegment", id, problems: own, position: middle({ start, end }) });
   }
+  return found;
 }
 
-function alertsOf({ flags }: Building): BuildingFlag[] {
+/** In the order of first encounter. */
+function countFaults(troubles: readonly Trouble[]): Fault[] {
+  const faults = new Map<string, Fault>();
+  for (const trouble of troubles) {
+    const key = `${problemText(trouble.problems)}|${(trouble.flags ?? 0) & ALERT_MASK}`;
+    const known = faults.get(key);
+    if (known) known.count++;
+    else faults.set(key, { names: namesOf(trouble), count: 1 });
+  }
+  return [...faults.values()];
+}
+
+function namesOf({ problems: own, flags }: Trouble): string[] {
+  return [...problemNames(own), ...alertsOf(flags ?? 0)];
+}
+
+function alertsOf(flags: number): BuildingFlag[] {
   return ALERT_FLAGS.filter((flag) => (flags & FLAG[flag]) !== 0);
 }
 
-function row({ entityType, id, names, problems: own, position: at, flags }: Trouble): JsonObject {
+function row(trouble: Trouble): JsonObject {
+  const { entityType, id, problems: own, position: at, flags } = trouble;
+  const names = namesOf(trouble);
   const [problem1Raw, problem2Raw] = problemMasks(own.names, own.severity);
   const isAny = own.names.length > 0;
   return {

@@ -6,35 +6,44 @@ import { randomUUID } from "node:crypto";
 import type { Response } from "express";
 import { CommandRefusedError } from "../game.js";
 
-export type Json = null | boolean | number | bigint | string | readonly Json[] | JsonObject;
+export type Json = null | boolean | number | bigint | string | readonly Json[] | JsonObject | JsonText;
 export interface JsonObject {
   readonly [key: string]: Json | undefined;
+}
+
+/** What is JSON already, written by `writeJson` some time ago. */
+export class JsonText {
+  constructor(readonly text: string) {}
 }
 
 /** Numbers from here on would get an exponent. */
 const EXPONENT_FROM = 1e21;
 
 /**
- * Stands before the digits of an integer that JSON.stringify cannot print itself, and is taken away again afterwards.
- * Drawn anew per process, so that no text from a client can hold it.
+ * Stands before the number of a text that JSON.stringify cannot print itself, and is replaced by that afterwards. Drawn
+ * anew per process, so that no text from a client can hold it.
  */
-const INTEGER_MARK = randomUUID();
-const MARKED_INTEGER = new RegExp(`"${INTEGER_MARK}(-?\\d+)"`, "g");
+const MARK = randomUUID();
+const MARKED = new RegExp(`"${MARK}(\\d+)"`, "g");
 
 /**
  * The text of a value; properties that are undefined are left out.
  * @throws RangeError for a number that JSON cannot hold
  */
 export function writeJson(value: Json): string {
-  const text = JSON.stringify(value, (_key, part) => printable(part));
-  return text.includes(INTEGER_MARK) ? text.replace(MARKED_INTEGER, "$1") : text;
+  const texts: string[] = [];
+  const text = JSON.stringify(value, (_key, part) => printable(part, texts));
+  return texts.length === 0 ? text : text.replace(MARKED, (_mark, index) => texts[Number(index)] as string);
 }
 
-function printable(part: unknown): unknown {
-  if (typeof part === "bigint") return INTEGER_MARK + part;
+/** @param texts gets what has to be printed as it is */
+function printable(part: unknown, texts: string[]): unknown {
+  const asIs = (text: string) => MARK + (texts.push(text) - 1);
+  if (typeof part === "bigint") return asIs(String(part));
+  if (part instanceof JsonText) return asIs(part.text);
   if (typeof part !== "number") return part;
   if (!Number.isFinite(part)) throw new RangeError(`${part} is not a number that JSON can hold`);
-  return Math.abs(part) < EXPONENT_FROM ? Math.round(part * 1000) / 1000 : INTEGER_MARK + BigInt(part);
+  return Math.abs(part) < EXPONENT_FROM ? Math.round(part * 1000) / 1000 : asIs(String(BigInt(part)));
 }
 
 const JSON_TYPE = "application/json; charset=utf-8";

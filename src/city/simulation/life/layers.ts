@@ -10,6 +10,8 @@ import { pollutionAt, roadAt, serviceAt } from "./services.js";
 import { trafficOf } from "./traffic.js";
 
 const CELL_METERS = 64;
+/** More than twice the cells from edge to edge of any map. */
+const CELL_KEY_STEP = 2 ** 12;
 
 interface Measure {
   readonly isGood: boolean;
@@ -48,15 +50,18 @@ function served(...kinds: Coverage[]): Measure {
 export function layerOf(world: World, layer: Layer): LayerValues {
   const { isGood, of, at } = MEASURES[layer];
   const samples = layer === "traffic" ? roadSamples(world) : buildingSamples(world, of);
-  const cells = new Map<string, { center: GroundPoint; sum: number; count: number }>();
+  const cells = new Map<number, { center: GroundPoint; sum: number; count: number }>();
   for (const { place, value } of samples) {
     const [column, row] = [Math.floor(place.x / CELL_METERS), Math.floor(place.z / CELL_METERS)];
-    const key = `${column}:${row}`;
+    const key = column * CELL_KEY_STEP + row;
+    const cell = cells.get(key);
+    if (cell) {
+      cell.sum += value;
+      cell.count++;
+      continue;
+    }
     const center = { x: (column + 0.5) * CELL_METERS, z: (row + 0.5) * CELL_METERS };
-    const cell = cells.get(key) ?? { center, sum: 0, count: 0 };
-    cells.set(key, cell);
-    cell.sum += value;
-    cell.count++;
+    cells.set(key, { center, sum: value, count: 1 });
   }
   const values = [...cells.values()].map(({ center, sum, count }) => {
     return { x: center.x, z: center.z, value: at ? at(world, center) : sum / count };
