@@ -222,10 +222,15 @@ class Generation {
       for (const size_t row : active) cache_rows.push_back(static_cast<int64_t>(row + rows_.size()));
     }
     const auto last = decoder_.feed(batch, cache_rows);
-    const auto select = upload(at::tensor(lines, at::kLong), last.device());
-    hidden.conditional = last.narrow(0, 0, count).index_select(0, select);
-    if (guided_) hidden.unconditional = last.narrow(0, count, count).index_select(0, select);
+    hidden.conditional = lines_of(last.narrow(0, 0, count), lines);
+    if (guided_) hidden.unconditional = lines_of(last.narrow(0, count, count), lines);
     return hidden;
+  }
+
+  /// The lines [n, ...] of x; x itself where that is all of them.
+  static at::Tensor lines_of(const at::Tensor& x, const std::vector<int64_t>& lines) {
+    if (static_cast<int64_t>(lines.size()) == x.size(0)) return x;
+    return x.index_select(0, upload(at::tensor(lines, at::kLong), x.device()));
   }
 
   /// While every row chooses from one mask, be it the codes or all of text, the device goes on by itself.
@@ -307,8 +312,7 @@ class Generation {
 
   void choose_group(const Hidden& hidden, const Logits& logits, const TokenMask& mask, bool greedy,
                     const std::vector<int64_t>& lines) {
-    const auto select = upload(at::tensor(lines, at::kLong), logits.conditional.device());
-    auto conditional = logits.conditional.index_select(0, select);
+    const auto conditional = lines_of(logits.conditional, lines);
     const auto chosen = [&](size_t i) -> Row& { return rows_[hidden.rows[static_cast<size_t>(lines[i])]]; };
     if (!greedy && job_.repetition_penalty != 1.0) {
       for (size_t i = 0; i < lines.size(); ++i) {
@@ -317,7 +321,7 @@ class Generation {
     }
     auto scores = mask.columns(conditional, logits.first);
     if (!greedy && guided_) {
-      scores = guide(scores, mask.columns(logits.unconditional.index_select(0, select), logits.first), job_.cfg_scale);
+      scores = guide(scores, mask.columns(lines_of(logits.unconditional, lines), logits.first), job_.cfg_scale);
     }
     scores = mask.block(scores);
     const auto columns = greedy || job_.temperature < kMinTemperature ? most_likely(scores) : sample(scores, chosen);
@@ -352,28 +356,6 @@ class Generation {
   std::vector<Row> rows_;
 };
 
-/// The real model with a cache just large enough for the job.
-class CausalDecoder : public Decoder {
- public:
-  CausalDecoder(const CausalLm& model, int64_t rows, int64_t max_tokens)
-      : model_(model), cache_(model.make_cache(rows, max_tokens)) {}
-
-  at::Tensor feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows) override {
-    return model_.feed(ids, rows, cache_);
-  }
-  at::Tensor logits(const at::Tensor& hidden, int64_t first, int64_t count) override {
-    return model_.logits(hidden, first, count);
-  }
-  void copy_row(int64_t from, int64_t to) override { cache_.copy_row(from, to); }
-  std::optional<OnDevice> on_device() override {
-    return model_.placement().device.is_cuda() ? std::optional<OnDevice>({model_, cache_}) : std::nullopt;
-  }
-
- private:
-  const CausalLm& model_;
-  KvCache cache_;
-};
-
 }  // namespace
 
 LanguageResult generate(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& job,
@@ -391,8 +373,8 @@ LanguageResult generate(const CausalLm& model, const Vocabulary& vocabulary, Mas
   check_job(job, vocabulary, max_context_tokens);
   const auto prompt = static_cast<int64_t>(std::max(job.prompt.size(), job.negative_prompt.size()));
   const auto rows = static_cast<int64_t>(job.seeds.size()) * (job.cfg_scale > 1.0 ? 2 : 1);
-  CausalDecoder decoder(model, rows, prompt + new_token_limit(job));
-  return generate(decoder, vocabulary, masks, job, control);
+  const auto decoder = make_decoder(model, rows, prompt + new_token_limit(job));
+  return generate(*decoder, vocabulary, masks, job, control);
 }
 
 }  // namespace carillon

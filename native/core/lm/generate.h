@@ -1,15 +1,12 @@
 #pragma once
-#include <ATen/core/Tensor.h>
-#include <c10/util/ArrayRef.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "core/lm/decoder.h"
 #include "core/lm/vocabulary.h"
-#include "core/qwen3/causal_lm.h"
 #include "core/runtime/control.h"
 
 namespace carillon {
@@ -76,27 +73,6 @@ int64_t new_token_limit(const LanguageJob& job);
 /// Throws kBadArgument when the job cannot run with this vocabulary and `max_context_tokens`
 /// positions per row (prompt and new tokens together).
 void check_job(const LanguageJob& job, const Vocabulary& vocabulary, int64_t max_context_tokens);
-
-/// A causal model and the KV cache of one generation, as the loop sees them: rows of tokens that
-/// grow, and logits for what comes next.
-class Decoder {
- public:
-  virtual ~Decoder() = default;
-  /// Appends ids [n, t] (int64, host) to the n rows named. Returns their last hidden states, [n, H].
-  virtual at::Tensor feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows) = 0;
-  /// Logits of the ids first .. first + count - 1 from hidden states [n, H]: float32 [n, count].
-  virtual at::Tensor logits(const at::Tensor& hidden, int64_t first, int64_t count) = 0;
-  /// Row `to` becomes a copy of row `from`.
-  virtual void copy_row(int64_t from, int64_t to) = 0;
-
-  struct OnDevice {
-    const CausalLm& model;
-    KvCache& cache;
-  };
-  /// What is behind it where the device may choose tokens before the host has read those before (run_ahead.h); else
-  /// nothing.
-  virtual std::optional<OnDevice> on_device() { return std::nullopt; }
-};
 
 /// Runs a job: one row per seed, all from the same prompt, in one batch until each row is finished.
 /// `max_context_tokens`: positions of a row, prompt and new tokens together.

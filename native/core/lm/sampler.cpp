@@ -119,10 +119,10 @@ at::Tensor guide(const at::Tensor& conditional, const at::Tensor& unconditional,
 }
 
 std::vector<int64_t> most_likely(const at::Tensor& scores) {
-  const auto [value, column] = scores.max(1);
-  if (!value.isfinite().all().item<bool>()) fail_not_finite();
-  const auto host = column.cpu().contiguous();
-  return {host.const_data_ptr<int64_t>(), host.const_data_ptr<int64_t>() + host.numel()};
+  const at::Tensor columns = most_likely_columns(scores).cpu();
+  const std::span host(columns.const_data_ptr<int64_t>(), static_cast<size_t>(columns.numel()));
+  if (std::ranges::find(host, -1) != host.end()) fail_not_finite();
+  return {host.begin(), host.end()};
 }
 
 at::Tensor candidate_weights(const at::Tensor& scores, double temperature, int64_t top_k) {

@@ -6,6 +6,7 @@
 
 #include "core/lm/generate.h"
 #include "core/tasks/renderer.h"
+#include "test/device/byte_vocabulary.h"
 #include "test/device/meter.h"
 #include "test/test.h"
 
@@ -19,6 +20,7 @@ struct Budget {
 
 constexpr Budget kFirstToken{"the first token of a guided pair, prompts of different length", 167, 0, 384};
 constexpr Budget kToken{"a token of a guided pair after it", 1, 0, 8};
+constexpr Budget kPatternToken{"a token of a guided pair under a pattern", 12, 1, 84};
 constexpr Budget kFirstEvaluation{"the first evaluation of the DiT", 216, 2, 43264};
 constexpr Budget kEvaluation{"an evaluation of the DiT after the second", 6, 0, 0};
 constexpr Budget kTile{"a tile of the VAE, and the song's way to the host", 152, 1, 10368000};
@@ -81,26 +83,33 @@ TEST("budget: loading a renderer, an evaluation of the DiT, a tile of the VAE") 
   expect_within(kTile, tile.largest());
 }
 
-TEST("budget: a token") {
-  constexpr int64_t kCodes = 40, kContext = 512;
+/// What the tokens of a program ask for, one at a time, of the embedded language model with a guided pair.
+StageMeter metered(Segment segment) {
   const CausalLm model = CausalLm::load(kNano + "/lm", kOnDevice, Control());
-  const int64_t size = model.config().vocab_size;
-  constexpr int32_t kFirstCode = 2048, kCodeCount = 4096, kEnd = 1;
-  const Vocabulary vocabulary({}, std::vector<int32_t>(static_cast<size_t>(size) + 1, 0), {kEnd}, kFirstCode, kCodeCount);
+  const Vocabulary vocabulary = byte_vocabulary(model.config().vocab_size);
   LanguageJob job;
   job.prompt = token_ids(60);
   job.negative_prompt = token_ids(40);
-  job.program = {CodesSegment{kCodes}};
+  job.program = {std::move(segment)};
   job.seeds = {1};
-  job.max_new_tokens = kCodes;
+  job.max_new_tokens = 40;
   job.cfg_scale = 2.0;
   job.stage = Stage::kCodes;
   MaskCache masks(vocabulary, model.placement().device);
   StageMeter token(Stage::kCodes);
-  generate(model, vocabulary, masks, job, kContext, token.control());
+  generate(model, vocabulary, masks, job, 512, token.control());
   EXPECT(token.reports() > 2);
-  expect_within(kFirstToken, token.largest());
-  expect_within(kToken, token.usual());
+  return token;
+}
+
+TEST("budget: a code") {
+  const StageMeter code = metered(CodesSegment{40});
+  expect_within(kFirstToken, code.largest());
+  expect_within(kToken, code.usual());
+}
+
+TEST("budget: a token of metadata") {
+  expect_within(kPatternToken, metered(PatternSegment{"([a-m][n-z]){16}\n", false, 40}).usual());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "core/lm/generate.h"
 #include "core/runtime/placement.h"
+#include "test/device/byte_vocabulary.h"
 #include "test/device/meter.h"
 #include "test/test.h"
 
@@ -12,7 +13,6 @@ namespace carillon::test {
 namespace {
 
 const at::Device kDevice(at::kCUDA, 0);
-constexpr int32_t kFirstCode = 2048, kCodeCount = 4096, kEnd = 1;
 
 /// The same model and cache, without leave to run ahead.
 class HostDecoder : public Decoder {
@@ -35,8 +35,7 @@ const CausalLm& model() {
 }
 
 const Vocabulary& vocabulary() {
-  static const Vocabulary shared({}, std::vector<int32_t>(static_cast<size_t>(model().config().vocab_size) + 1, 0), {kEnd},
-                                 kFirstCode, kCodeCount);
+  static const Vocabulary shared = byte_vocabulary(model().config().vocab_size);
   return shared;
 }
 
@@ -119,6 +118,18 @@ TEST("run_ahead: rows that end by themselves, each at its own place") {
   EXPECT(result.token_ids == expected.token_ids);
   EXPECT(result.finished == expected.finished);
   EXPECT(std::count(result.finished.begin(), result.finished.end(), FinishReason::kEndToken) >= 2);
+}
+
+TEST("decoder: tokens of a pattern, a graph each, are those of a decoder without graphs") {
+  MaskCache masks(vocabulary(), kDevice);
+  LanguageJob job = job_of({PatternSegment{"([a-m][n-z]{1,2}){8,12}\n", false, 40}, TokensSegment{{7, 8}}, CodesSegment{3}});
+  job.seeds = {1, 2, 3};
+  job.cfg_scale = 2.0;
+  const auto result = generate(model(), vocabulary(), masks, job, 256, Control());
+  HostDecoder decoder(model(), 6);
+  const auto expected = generate(decoder, vocabulary(), masks, job, Control());
+  EXPECT(result.token_ids == expected.token_ids);
+  EXPECT(result.token_ids[0].size() != result.token_ids[1].size() || result.token_ids[0].size() != result.token_ids[2].size());
 }
 
 TEST("run_ahead: a full cache and a job that was cancelled midway leave the model as it was") {

@@ -1,0 +1,83 @@
+#include "core/lm/decoder.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/DeviceGuard.h>
+
+#include <utility>
+
+#include "core/runtime/device.h"
+#include "core/runtime/graph.h"
+
+namespace carillon {
+namespace {
+
+class CausalDecoder : public Decoder {
+ public:
+  CausalDecoder(const CausalLm& model, int64_t rows, int64_t max_tokens)
+      : model_(model), cache_(model.make_cache(rows, max_tokens)) {
+    if (is_on_gpu()) inputs_ = at::zeros({2, rows}, at::TensorOptions(at::kLong).device(model.placement().device));
+  }
+
+  at::Tensor feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows) override {
+    return is_on_gpu() && ids.size(1) == 1 ? step(ids, rows) : model_.feed(ids, rows, cache_);
+  }
+  at::Tensor logits(const at::Tensor& hidden, int64_t first, int64_t count) override {
+    return model_.logits(hidden, first, count);
+  }
+  void copy_row(int64_t from, int64_t to) override { cache_.copy_row(from, to); }
+  std::optional<OnDevice> on_device() override {
+    return is_on_gpu() ? std::optional<OnDevice>({model_, cache_}) : std::nullopt;
+  }
+
+ private:
+  bool is_on_gpu() const { return model_.placement().device.is_cuda(); }
+
+  /// One id more for `rows`, by a graph from the second time on. The other rows are fed too, where their next id will be.
+  at::Tensor step(const at::Tensor& ids, c10::ArrayRef<int64_t> rows) {
+    const at::AutoDispatchBelowADInplaceOrView inference;
+    const at::Device device = model_.placement().device;
+    const c10::DeviceGuard guard(device);
+    inputs_.copy_(upload(inputs(ids, rows), device));
+    const at::Tensor hidden = graph_ ? replay() : step_all();
+    for (const int64_t row : rows) cache_.extend(row, 1);
+    // The first step has found its kernels and made their workspaces: those after it can be captured.
+    if (!std::exchange(has_stepped_, true)) graph_ = Graph::capture(device, [this] { hidden_ = step_all(); });
+    if (static_cast<int64_t>(rows.size()) == cache_.rows()) return hidden;  // in their order
+    return hidden.index_select(0, upload(at::tensor(rows, at::kLong), device));
+  }
+
+  at::Tensor step_all() { return model_.step(inputs_[0], inputs_[1], cache_); }
+
+  at::Tensor replay() {
+    graph_->replay();
+    return hidden_;
+  }
+
+  /// int64 [2, rows of the cache], host: ids, and the positions they go to.
+  at::Tensor inputs(const at::Tensor& ids, c10::ArrayRef<int64_t> rows) const {
+    const at::Tensor fed = at::zeros({2, cache_.rows()}, at::kLong);
+    auto* const id = fed.mutable_data_ptr<int64_t>();
+    auto* const position = id + cache_.rows();
+    for (int64_t row = 0; row < cache_.rows(); ++row) {
+      position[row] = std::min(cache_.length(row), cache_.max_tokens() - 1);  // a row that is done may be full
+    }
+    for (size_t i = 0; i < rows.size(); ++i) id[rows[i]] = ids.const_data_ptr<int64_t>()[i];
+    return fed;
+  }
+
+  const CausalLm& model_;
+  KvCache cache_;
+  at::Tensor inputs_;  // int64 [2, rows], on the device: what a step reads
+  at::Tensor hidden_;  // [rows, H]: what a replay writes
+  bool has_stepped_ = false;
+  std::unique_ptr<Graph> graph_;
+};
+
+}  // namespace
+
+std::unique_ptr<Decoder> make_decoder(const CausalLm& model, int64_t rows, int64_t max_tokens) {
+  return std::make_unique<CausalDecoder>(model, rows, max_tokens);
+}
+
+}  // namespace carillon
