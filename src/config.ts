@@ -195,7 +195,7 @@ const SETTINGS = {
     "HF_ENDPOINT",
     text("https://huggingface.co"),
     "https://huggingface.co",
-    "model hub, or a mirror of it, that `carillon models pull` downloads from",
+    "model hub, or a mirror of it, that models are pulled from",
   ),
   hubToken: setting("HF_TOKEN", optionalText, EMPTY, "token of the hub, for private and gated repositories"),
   devices: setting(

@@ -36,7 +36,7 @@ export async function download(
   throw new PullError(
     "CHECKSUM",
     `${file.path} of ${file.repository} is not what is listed: its ${file.checksum.algorithm} is ${hex}, not ` +
-      `${file.checksum.hex}. It was removed; run the same command again to download it anew.`,
+      `${file.checksum.hex}. It was removed; pull the model again to download it anew.`,
   );
 }
 
@@ -79,7 +79,7 @@ function isNoSpace(error: unknown): boolean {
 function diskFull(path: string, cause: unknown): PullError {
   return new PullError(
     "DISK_FULL",
-    `The disk is full at ${path}. Free some space and run the same command again: it goes on from there.`,
+    `The disk is full at ${path}. Free some space and pull the model again: it goes on from there.`,
     { cause },
   );
 }

@@ -79,7 +79,7 @@ export class Hub {
       throw new PullError(
         "CONNECTION_LOST",
         `The connection was lost while ${file.path} of ${file.repository} was downloaded (${reasonOf(error)}). ` +
-          "Run the same command again: it goes on from there.",
+          "Pull the model again: it goes on from there.",
         { cause: error },
       );
     }
@@ -116,7 +116,7 @@ export class Hub {
     }
     return new PullError(
       "HUB",
-      `${this.#url} answers ${what} with status ${statusCode}. Try again later: the same command goes on where this one ended.`,
+      `${this.#url} answers ${what} with status ${statusCode}. Try again later: it goes on from there.`,
       { cause: error },
     );
   }

@@ -82,6 +82,7 @@ export function modelInventory(engine: MusicEngine) {
       supported_task_types: supportedTaskTypes(engine, model.name),
     })),
     default_model: defaultModelName(engine),
+    slots: engine.slots().map(({ slot, model }) => ({ slot, model })),
     lm_models: languageModels(engine),
     loaded_lm_model: engine.loadedLanguageModel(),
     llm_initialized: engine.loadedLanguageModel() !== null,

@@ -14,6 +14,7 @@ import { DataSetEditor } from "./dataset/editor.js";
 import { LabelTasks } from "./dataset/label.js";
 import { PreparationTasks } from "./dataset/prepare.js";
 import { detailFor, HttpError, RequestError } from "./errors.js";
+import { ModelPulls } from "./model-pulls.js";
 import { selectSlot } from "./models.js";
 import { PermittedRoot } from "./permitted-root.js";
 import { type CatalogFilter, hasEnded } from "./queue/catalog.js";
@@ -55,6 +56,7 @@ export class MusicService {
   readonly audioFiles: AudioFiles;
   readonly uploadsDirectory: string;
   readonly adapters: Adapters;
+  readonly modelPulls: ModelPulls;
   /** Where the paths of training requests must lie. */
   readonly trainingRoot: PermittedRoot;
   readonly training: AdapterTrainer;
@@ -90,6 +92,7 @@ export class MusicService {
     this.#detail = detailFor(config);
     this.trainingRoot = new PermittedRoot(config.trainingRoot);
     this.adapters = new Adapters(engine, this.trainingRoot, config.isLocal);
+    this.modelPulls = new ModelPulls(config, log);
     this.training = new AdapterTrainer(engine, this.trainingRoot, log);
     this.dataSet = new DataSetEditor(this.trainingRoot);
     this.labeling = new LabelTasks(engine, this.trainingRoot, this.dataSet, log);
@@ -150,6 +153,7 @@ export class MusicService {
       this.training.close(),
       this.labeling.close(),
       this.preparations.close(),
+      this.modelPulls.close(),
     ]);
     await this.#sweeping;
   }

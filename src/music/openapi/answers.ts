@@ -94,6 +94,12 @@ export const modelList = z.object({
 export const modelInventory = z.object({
   models: z.array(model.extend({ supported_task_types: z.array(text) })),
   default_model: text.nullable(),
+  slots: z.array(
+    z.object({
+      slot: z.int(),
+      model: text.nullable().meta({ description: "null until one was loaded" }),
+    }),
+  ),
   lm_models: z.array(languageModel),
   loaded_lm_model: text.nullable(),
   llm_initialized: z.boolean(),

@@ -14,7 +14,7 @@ const ERRORS: Readonly<Record<number, string>> = {
   401: "The key is missing or wrong",
   403: "Not for this origin, host or path",
   404: "There is no such thing",
-  409: "It changed meanwhile",
+  409: "Not now: it changed meanwhile, or another one is under way",
   415: "Content type that this endpoint does not take",
   416: "Range beyond the end",
   422: "The Idempotency-Key was used for another body",

@@ -2,6 +2,7 @@
 import type { z } from "zod";
 import { parameter } from "../../parameters/names.js";
 import { oneOf, requiredText } from "../../parameters/values.js";
+import { modelPullSchema } from "../model-pulls.js";
 import { taskRowSchema } from "../queue/task-row.js";
 import { taskStatusItemSchema } from "../queue/task-status.js";
 import * as adapters from "../request/adapter-bodies.js";
@@ -10,6 +11,7 @@ import { AUDIO_FORMATS, generationSchema } from "../request/schema.js";
 import {
   formatMetadataSchema,
   formatTextSchema,
+  parseModelPull,
   parseModelSwitch,
   parseTaskFilter,
   sampleType,
@@ -222,6 +224,25 @@ const MODELS: Record<string, Operation> = {
     body: parseModelSwitch,
     answer: answers.modelSwitch,
     errors: [415],
+  },
+  "GET /v1/models/pull": {
+    tag: "Models",
+    summary: "How far the download of a model is",
+    answer: modelPullSchema,
+  },
+  "POST /v1/models/pull": {
+    tag: "Models",
+    summary: "Download a model into the checkpoint directory",
+    body: parseModelPull,
+    answer: modelPullSchema,
+    errors: [409, 415],
+    example: { model: "acestep-v15-turbo" },
+  },
+  "DELETE /v1/models/pull": {
+    tag: "Models",
+    summary: "Cancel the download; the next one goes on with what is there",
+    answer: modelPullSchema,
+    errors: [404],
   },
   "POST /v1/reinitialize": {
     tag: "Models",

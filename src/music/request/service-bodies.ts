@@ -8,6 +8,7 @@ import {
   flag,
   lyricsText,
   oneOf,
+  requiredText,
   strictInteger,
   text,
   textOrNull,
@@ -231,6 +232,11 @@ export const parseModelSwitch = strictParser({
     textOrNull.nullable().default(null),
     "Name of the language model; open: the default one.",
   ),
+});
+
+/** The body of POST /v1/models/pull. */
+export const parseModelPull = strictParser({
+  model: parameter("model", requiredText, "A model known by name, or owner/repository of the hub."),
 });
 
 export type ModelSwitch = ReturnType<typeof parseModelSwitch>;

@@ -40,6 +40,9 @@ const UNSERVED_BY_FLEETS: Endpoints = Object.fromEntries(
   [
     ...Object.keys(ADAPTER_ENDPOINTS),
     "POST /v1/init",
+    "GET /v1/models/pull",
+    "POST /v1/models/pull",
+    "DELETE /v1/models/pull",
     "POST /v1/reinitialize",
     "POST /format_input",
     "POST /v1/create_sample",

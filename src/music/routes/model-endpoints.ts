@@ -1,7 +1,7 @@
 /** The endpoints of the service's health and of its models. */
 import type { MusicEngine } from "../../engine/types.js";
 import { listModels, modelInventory, openRouterModels, reloadModels, switchModels } from "../models.js";
-import { parseModelSwitch } from "../request/service-bodies.js";
+import { parseModelPull, parseModelSwitch } from "../request/service-bodies.js";
 import { command, type Endpoints, type Route, reading, sendEnvelope } from "./route.js";
 
 /** The version of the interface, not of the package. */
@@ -45,6 +45,13 @@ export const MODEL_ENDPOINTS: Endpoints = {
   "GET /v1/model_inventory": reading(({ service }) => modelInventory(service.engine)),
   /** Loads or switches models. */
   "POST /v1/init": command(({ service }, fields) => switchModels(service.engine, parseModelSwitch(fields))),
+  /** The download of a model that is under way, else the latest one. */
+  "GET /v1/models/pull": reading(({ service }) => service.modelPulls.status()),
+  /** Downloads a model, which goes on where the client hangs up. */
+  "POST /v1/models/pull": command(({ service }, fields) =>
+    service.modelPulls.start(parseModelPull(fields).model),
+  ),
+  "DELETE /v1/models/pull": command(({ service }) => service.modelPulls.cancel()),
   /** Loads what should be loaded and is not. */
   "POST /v1/reinitialize": command(({ service }) => reloadModels(service.engine)),
 };

@@ -1,0 +1,115 @@
+/** Downloads models while the service runs, one at a time, for clients that start, poll and cancel. */
+import { z } from "zod";
+import type { Config } from "../config.js";
+import { DirectoryInUseError } from "../directory-lock.js";
+import type { Logger } from "../log.js";
+import { PullError } from "../models/errors.js";
+import { Hub } from "../models/hub.js";
+import { PUBLISHED_MODELS, sourceOf } from "../models/published.js";
+import { type PullProgress, pullModel } from "../models/pull.js";
+import { detailFor, HttpError, RequestError } from "./errors.js";
+
+export const modelPullSchema = z
+  .object({
+    published: z
+      .array(z.string())
+      .meta({ description: "models known by name; any other goes as owner/repository" }),
+    pull: z
+      .object({
+        model: z.string(),
+        state: z.enum(["running", "completed", "failed", "cancelled"]),
+        done_bytes: z.int().meta({ description: "what is there and verified counts" }),
+        total_bytes: z.int().meta({ description: "0 until the hub has listed all files" }),
+        file: z.string().meta({ description: "the one under way" }),
+        new_folders: z
+          .array(z.string())
+          .meta({ description: "in the checkpoint directory; none: all was there" }),
+        error: z.string().nullable(),
+      })
+      .nullable()
+      .meta({ description: "the one under way, else the latest one since the server started" }),
+  })
+  .meta({ id: "ModelPull" });
+
+type PullState = NonNullable<z.output<typeof modelPullSchema>["pull"]>;
+
+const NOTHING_DONE: Pick<PullProgress, "doneBytes" | "totalBytes" | "file"> = {
+  doneBytes: 0,
+  totalBytes: 0,
+  file: "",
+};
+
+export class ModelPulls {
+  #pull: PullState | null = null;
+  #cancelling = new AbortController();
+  #finished: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly config: Config,
+    private readonly log: Logger,
+  ) {}
+
+  status(): z.output<typeof modelPullSchema> {
+    return { published: PUBLISHED_MODELS, pull: this.#pull && { ...this.#pull } };
+  }
+
+  /** @throws RequestError for what can be no model, HttpError 409 while one is pulled */
+  start(model: string) {
+    try {
+      sourceOf(model);
+    } catch (error) {
+      throw error instanceof PullError ? new RequestError(error.message) : error;
+    }
+    const running = this.#pull?.state === "running" ? this.#pull.model : null;
+    if (running !== null) {
+      const what = running === model ? `${model} is being pulled already` : `${running} is being pulled`;
+      throw new HttpError(409, `${what}: wait for its end, or cancel it with DELETE /v1/models/pull`);
+    }
+    const pull = stateOf(model, NOTHING_DONE);
+    this.#pull = pull;
+    this.#cancelling = new AbortController();
+    this.#finished = this.#run(pull, this.#cancelling.signal);
+    return this.status();
+  }
+
+  /**
+   * What is downloaded stays, and the next pull goes on with it.
+   * @throws HttpError 404 where none is under way
+   */
+  async cancel() {
+    if (this.#pull?.state !== "running") throw new HttpError(404, "No model is being pulled");
+    await this.close();
+    return this.status();
+  }
+
+  /** Ends what is under way, and waits for it. */
+  async close(): Promise<void> {
+    this.#cancelling.abort();
+    await this.#finished;
+  }
+
+  async #run(pull: PullState, signal: AbortSignal): Promise<void> {
+    const { checkpointsDirectory, hubUrl, hubToken } = this.config;
+    try {
+      const hub = new Hub({ url: hubUrl, token: hubToken, signal });
+      pull.new_folders = await pullModel(pull.model, checkpointsDirectory, hub, (progress) =>
+        Object.assign(pull, stateOf(pull.model, progress)),
+      );
+      pull.state = "completed";
+    } catch (error) {
+      pull.state = signal.aborted ? "cancelled" : "failed";
+      if (signal.aborted) return;
+      pull.error = detailFor(this.config)(error instanceof Error ? error.message : String(error));
+      const isExpected = error instanceof PullError || error instanceof DirectoryInUseError;
+      this.log[isExpected ? "warn" : "error"](
+        { err: error, model: pull.model },
+        "a model could not be pulled",
+      );
+    }
+  }
+}
+
+function stateOf(model: string, { doneBytes, totalBytes, file }: typeof NOTHING_DONE): PullState {
+  const done = { done_bytes: doneBytes, total_bytes: totalBytes, file };
+  return { model, state: "running", ...done, new_folders: [], error: null };
+}

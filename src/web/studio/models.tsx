@@ -1,0 +1,180 @@
+/** Which model each slot has, and the download of further ones. */
+import { useEffect, useState } from "preact/hooks";
+import { call } from "./api.js";
+import { type Attempt, Part, useAnswer } from "./part.js";
+
+const POLL_MS = 1000;
+
+interface Inventory {
+  models: { name: string; supported_task_types: string[] }[];
+  slots: { slot: number; model: string | null }[];
+  lm_models: { name: string }[];
+  loaded_lm_model: string | null;
+}
+
+export function Models({ attempt }: { attempt: Attempt }) {
+  const [inventory, read] = useAnswer<Inventory>("/v1/model_inventory");
+  const [loading, setLoading] = useState("");
+  const load = (body: object, name: string) =>
+    attempt(async () => {
+      setLoading(name);
+      try {
+        await call("POST", "/v1/init", body);
+      } finally {
+        setLoading("");
+        await read();
+      }
+    }, `${name} is loaded.`);
+  if (inventory === null) return null;
+  const tasksOf = (model: string | null) =>
+    inventory.models.find(({ name }) => name === model)?.supported_task_types.join(", ");
+  return (
+    <Part title="Models">
+      {inventory.slots.map(({ slot, model }) => (
+        <Choice
+          key={slot}
+          label={`Slot ${slot}`}
+          chosen={model}
+          names={inventory.models.map(({ name }) => name)}
+          isBusy={loading !== ""}
+          help={tasksOf(model)}
+          onChoose={(name) => load({ model: name, slot }, name)}
+        />
+      ))}
+      <Choice
+        label="Language model"
+        chosen={inventory.loaded_lm_model}
+        names={inventory.lm_models.map(({ name }) => name)}
+        isBusy={loading !== ""}
+        onChoose={(name) => load({ init_llm: true, lm_model_path: name }, name)}
+      />
+      {loading !== "" && <p role="status">Loading {loading}…</p>}
+      <Pull attempt={attempt} onPulled={read} />
+    </Part>
+  );
+}
+
+interface ChoiceProps {
+  label: string;
+  chosen: string | null;
+  names: string[];
+  isBusy: boolean;
+  help?: string | undefined;
+  onChoose: (name: string) => void;
+}
+
+function Choice({ label, chosen, names, isBusy, help, onChoose }: ChoiceProps) {
+  return (
+    <label class="field">
+      <span>
+        {label} <span class="faint">{help}</span>
+      </span>
+      <select
+        value={chosen ?? ""}
+        disabled={isBusy}
+        onChange={(event) => onChoose(event.currentTarget.value)}
+      >
+        {chosen === null && <option value="">none is loaded</option>}
+        {names.map((name) => (
+          <option key={name}>{name}</option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+interface PullAnswer {
+  published: string[];
+  pull: PullState | null;
+}
+
+interface PullState {
+  model: string;
+  state: "running" | "completed" | "failed" | "cancelled";
+  done_bytes: number;
+  total_bytes: number;
+  file: string;
+  new_folders: string[];
+  error: string | null;
+}
+
+function Pull({ attempt, onPulled }: { attempt: Attempt; onPulled: () => Promise<void> }) {
+  const [answer, read] = useAnswer<PullAnswer>("/v1/models/pull");
+  const [name, setName] = useState("");
+  const isRunning = answer?.pull?.state === "running";
+  useEffect(() => {
+    if (!isRunning) return;
+    const timer = setInterval(() => void read(), POLL_MS);
+    return () => {
+      clearInterval(timer);
+      void onPulled();
+    };
+  }, [isRunning]);
+  const ask = (method: string, body?: object) =>
+    attempt(() => call(method, "/v1/models/pull", body).finally(read));
+  // Gateways of a fleet have no models of their own.
+  if (answer === null) return null;
+  const { published, pull } = answer;
+  return (
+    <div class="field">
+      <label for="pull">Further models</label>
+      <div class="row">
+        <input
+          id="pull"
+          list="published"
+          placeholder="Choose one, or owner/repository of the hub"
+          value={name}
+          onInput={(event) => setName(event.currentTarget.value)}
+        />
+        <datalist id="published">
+          {published.map((model) => (
+            <option key={model} value={model} />
+          ))}
+        </datalist>
+        <button
+          type="button"
+          disabled={isRunning || name.trim() === ""}
+          onClick={() => ask("POST", { model: name.trim() })}
+        >
+          Pull
+        </button>
+        {isRunning && (
+          <button type="button" onClick={() => ask("DELETE")}>
+            Cancel pull
+          </button>
+        )}
+      </div>
+      {pull?.state === "running" && (
+        <progress
+          aria-label={`Progress of ${pull.model}`}
+          max={1}
+          value={pull.total_bytes === 0 ? 0 : pull.done_bytes / pull.total_bytes}
+        />
+      )}
+      {pull !== null && (
+        <p class={pull.state === "failed" ? "failed" : "faint"} role="status">
+          {wordsOf(pull)}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function wordsOf({ model, state, done_bytes: done, total_bytes: total, file, ...rest }: PullState): string {
+  switch (state) {
+    case "running":
+      return total === 0 ? `Looking for ${model}…` : `${file} · ${sized(done)} of ${sized(total)}`;
+    case "completed":
+      return rest.new_folders.length === 0
+        ? `${model} was here already.`
+        : `${model} is here. Choose it above.`;
+    case "cancelled":
+      return `${model} was cancelled. What has come stays: pull it again to go on.`;
+    case "failed":
+      return rest.error ?? `${model} could not be pulled.`;
+  }
+}
+
+function sized(bytes: number): string {
+  return bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(2)} GB`;
+}

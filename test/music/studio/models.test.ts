@@ -1,0 +1,53 @@
+/** Models of the studio: downloads with progress, and which slot has which. */
+import { expect } from "chai";
+import { HubServer } from "../../models/hub-server.js";
+import { mainRepository } from "../../models/repositories.js";
+import { temporaryDirectory } from "../tasks.js";
+import { button, Studio } from "./studio-fixture.js";
+
+const WEIGHTS = "acestep-v15-turbo/model.safetensors";
+
+describe("models in the studio", function () {
+  this.timeout(180_000);
+  const settings: Record<string, string> = { SVC_CHECKPOINTS: temporaryDirectory() };
+  let hub: HubServer;
+  before(async () => {
+    hub = await HubServer.start();
+    hub.repositories["ACE-Step/Ace-Step1.5"] = mainRepository();
+    settings.HF_ENDPOINT = hub.url;
+    settings.SVC_CONFIG_PATH2 = "carillon-nano";
+  });
+  const studio = new Studio(settings);
+
+  it("are pulled with progress, cancelled, pulled again, and put into a slot", async () => {
+    hub.cuts[WEIGHTS] = { afterBytes: 300_000, hangs: true };
+    const page = await studio.open();
+    await page.getByText("Models and adapters").click();
+    expect(await page.getByLabel("Slot 1").inputValue()).to.equal("carillon-nano");
+    await page.getByLabel("Further models").fill("acestep-v15-turbo");
+    await button(page, "Pull").click();
+    await page.getByText(/^acestep-v15-turbo\/model\.safetensors · [\d.]+ MB of [\d.]+ MB$/).waitFor();
+    const bar = page.getByRole("progressbar", { name: "Progress of acestep-v15-turbo" });
+    expect(Number(await bar.getAttribute("value"))).to.be.within(0.001, 0.999);
+    await button(page, "Cancel pull").click();
+    await page.getByText("acestep-v15-turbo was cancelled. What has come stays").waitFor();
+
+    delete hub.cuts[WEIGHTS];
+    await button(page, "Pull").click();
+    await page.getByText("acestep-v15-turbo is here. Choose it above.").waitFor();
+    await page.getByLabel("Slot 2").selectOption("acestep-v15-turbo");
+    await page.getByText("acestep-v15-turbo is loaded.").waitFor();
+    expect(await page.getByLabel("Slot 2").inputValue()).to.equal("acestep-v15-turbo");
+    const { slots } = (await studio.server.client.get("/v1/model_inventory")).body.data;
+    expect(slots[1]).to.deep.equal({ slot: 2, model: "acestep-v15-turbo" });
+  });
+
+  it("that are none are refused in words", async () => {
+    const page = await studio.open();
+    await page.getByText("Models and adapters").click();
+    await page.getByLabel("Further models").fill("acestep-v99");
+    await button(page, "Pull").click();
+    await page.getByText("There is no public model acestep-v99.").waitFor();
+    studio.complaints.length = 0;
+  });
+});
