@@ -1,8 +1,8 @@
 /** All songs that were made, newest first. */
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Parameters, Song, Task } from "./api.js";
 import { Plan } from "./codes.js";
-import type { LibraryQuery, Live } from "./live.js";
+import { type LibraryQuery, type Live, PAGE_SIZE } from "./live.js";
 import { Download, letterOf, nameOf, type Track } from "./song.js";
 import { ago, clock } from "./words.js";
 
@@ -26,12 +26,17 @@ interface LibraryProps {
 }
 
 export function Library({ live, query, onQuery, track, onPlay, on }: LibraryProps) {
-  const { library, total, more, connection } = live;
+  const { library, total, connection } = live;
+  const heading = useRef<HTMLHeadingElement>(null);
+  const turn = (offset: number) => {
+    onQuery({ ...query, offset });
+    heading.current?.scrollIntoView({ block: "start" });
+  };
   const isFiltered = query.search !== "" || query.favorite;
   return (
     <section aria-labelledby="library-title">
       <div class="row head">
-        <h2 id="library-title">
+        <h2 id="library-title" ref={heading}>
           Songs <span class="faint">{total > 0 ? total : ""}</span>
         </h2>
         <input
@@ -39,12 +44,12 @@ export function Library({ live, query, onQuery, track, onPlay, on }: LibraryProp
           aria-label="Search songs"
           placeholder="Search title, sound, lyrics"
           value={query.search}
-          onInput={(event) => onQuery({ ...query, search: event.currentTarget.value })}
+          onInput={(event) => onQuery({ ...query, search: event.currentTarget.value, offset: 0 })}
         />
         <button
           type="button"
           aria-pressed={query.favorite}
-          onClick={() => onQuery({ ...query, favorite: !query.favorite })}
+          onClick={() => onQuery({ ...query, favorite: !query.favorite, offset: 0 })}
         >
           ★ Favourites
         </button>
@@ -60,11 +65,45 @@ export function Library({ live, query, onQuery, track, onPlay, on }: LibraryProp
         ))}
       </ul>
       {library.length < total && (
-        <button type="button" class="more" onClick={more}>
-          Show more
-        </button>
+        <Pages offset={query.offset} length={library.length} total={total} onTurn={turn} />
       )}
     </section>
+  );
+}
+
+interface PagesProps {
+  offset: number;
+  length: number;
+  total: number;
+  onTurn: (offset: number) => void;
+}
+
+/** Further songs take the place of those that are shown: a long list makes the page no slower. */
+function Pages({ offset, length, total, onTurn }: PagesProps) {
+  const end = offset + length;
+  const oldest = total - 1 - ((total - 1) % PAGE_SIZE);
+  const isGone = length === 0 && offset > 0;
+  useEffect(() => {
+    if (isGone) onTurn(oldest);
+  }, [isGone]);
+  return (
+    <nav class="row pages" aria-label="Pages of songs">
+      <button type="button" disabled={offset === 0} onClick={() => onTurn(0)}>
+        Newest
+      </button>
+      <button type="button" disabled={offset === 0} onClick={() => onTurn(Math.max(0, offset - PAGE_SIZE))}>
+        Newer
+      </button>
+      <span class="faint">
+        {offset + 1} to {end} of {total}
+      </span>
+      <button type="button" disabled={end >= total} onClick={() => onTurn(end)}>
+        Older
+      </button>
+      <button type="button" disabled={end >= total} onClick={() => onTurn(oldest)}>
+        Oldest
+      </button>
+    </nav>
   );
 }
 

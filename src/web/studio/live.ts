@@ -4,7 +4,7 @@ import { ApiError, listTasks, type Task, withKey } from "./api.js";
 
 /** Other tabs and programs submit too. */
 const POLL_MS = 5000;
-const PAGE_SIZE = 40;
+export const PAGE_SIZE = 40;
 const FAILURES_SHOWN = 5;
 /** A browser opens six connections to a server: more streams would hold up all else. */
 const STREAMS = 2;
@@ -14,6 +14,8 @@ export type Connection = "connecting" | "online" | "offline" | "locked";
 export interface LibraryQuery {
   search: string;
   favorite: boolean;
+  /** Songs before those that are shown. */
+  offset: number;
 }
 
 export interface Live {
@@ -21,10 +23,17 @@ export interface Live {
   /** In the order in which they will be done. */
   active: Task[];
   failed: Task[];
+  /** A page of the songs that the query fits, which are `total`. */
   library: Task[];
   total: number;
   refresh: () => Promise<void>;
-  more: () => void;
+}
+
+/** What other tabs of this browser have changed shows at once, what other programs have at the next turn. */
+const tabs = new BroadcastChannel("carillon");
+
+export function tellTabs(): void {
+  tabs.postMessage("changed");
 }
 
 export function useLive(query: LibraryQuery): Live {
@@ -33,12 +42,12 @@ export function useLive(query: LibraryQuery): Live {
   const [failed, setFailed] = useState<Task[]>([]);
   const [library, setLibrary] = useState<Task[]>([]);
   const [total, setTotal] = useState(0);
-  const [size, setSize] = useState(PAGE_SIZE);
   const latest = useRef(0);
 
   const refresh = useCallback(async () => {
     const turn = ++latest.current;
-    const wish: Record<string, string | number> = { state: "succeeded", limit: PAGE_SIZE };
+    const { offset } = query;
+    const wish: Record<string, string | number> = { state: "succeeded", offset, limit: PAGE_SIZE };
     if (query.search !== "") wish.search = query.search;
     if (query.favorite) wish.favorite = "true";
     try {
@@ -46,7 +55,7 @@ export function useLive(query: LibraryQuery): Live {
         listTasks({ state: "running", limit: 20 }),
         listTasks({ state: "queued", limit: 100 }),
         listTasks({ state: "failed", limit: FAILURES_SHOWN }),
-        listSongs(wish, size),
+        listTasks(wish),
       ]);
       if (turn !== latest.current) return;
       setActive([...running.tasks.toReversed(), ...queued.tasks.toReversed()]);
@@ -58,15 +67,22 @@ export function useLive(query: LibraryQuery): Live {
       if (turn !== latest.current) return;
       setConnection(error instanceof ApiError && error.status === 401 ? "locked" : "offline");
     }
-  }, [query.search, query.favorite, size]);
+  }, [query.search, query.favorite, query.offset]);
 
   useEffect(() => {
     void refresh();
   }, [refresh]);
   useEffect(() => {
     if (connection === "locked") return;
-    const timer = setInterval(() => document.hidden || void refresh(), POLL_MS);
-    return () => clearInterval(timer);
+    const look = () => document.hidden || void refresh();
+    const timer = setInterval(look, POLL_MS);
+    document.addEventListener("visibilitychange", look);
+    tabs.addEventListener("message", look);
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener("visibilitychange", look);
+      tabs.removeEventListener("message", look);
+    };
   }, [refresh, connection]);
 
   const followed = active.slice(0, STREAMS).map((task) => task.task_id);
@@ -74,25 +90,7 @@ export function useLive(query: LibraryQuery): Live {
     setActive((tasks) => tasks.map((task) => (task.task_id === id ? { ...task, ...change } : task))),
   );
 
-  return { connection, active, failed, library, total, refresh, more: () => setSize((n) => n + PAGE_SIZE) };
-}
-
-/** A page of answers may end early, and holds 200 rows at most. */
-async function listSongs(
-  wish: Record<string, string | number>,
-  size: number,
-): Promise<{ tasks: Task[]; total: number }> {
-  const tasks: Task[] = [];
-  for (;;) {
-    const page = await listTasks({
-      ...wish,
-      offset: tasks.length,
-      limit: Math.min(200, size - tasks.length),
-    });
-    tasks.push(...page.tasks);
-    if (tasks.length >= Math.min(size, page.total) || page.tasks.length === 0)
-      return { tasks, total: page.total };
-  }
+  return { connection, active, failed, library, total, refresh };
 }
 
 /** An event source comes back by itself after a restart of the server. */

@@ -5,10 +5,11 @@ import { call, newName, type Parameters, type Song, storedKey, storeKey, submit,
 import { Composer } from "./composer.js";
 import { type Draft, draftOf, EMPTY_DRAFT, loadDraft, parametersOf, saveDraft } from "./draft.js";
 import { Library } from "./library.js";
-import { type LibraryQuery, type Live, useLive } from "./live.js";
+import { type LibraryQuery, type Live, tellTabs, useLive } from "./live.js";
 import { Player } from "./player.js";
 import { Queue } from "./queue.js";
-import type { Track } from "./song.js";
+import { nameOf } from "./song.js";
+import { useTrack } from "./track.js";
 import { Workshop } from "./workshop.js";
 
 const NOTICE_MS = 5000;
@@ -20,13 +21,15 @@ interface NoticeText {
 
 function Studio() {
   const [draft, setDraft] = useState<Draft>(loadDraft);
-  const [query, setQuery] = useState<LibraryQuery>({ search: "", favorite: false });
-  const [track, setTrack] = useState<Track | null>(null);
+  const [query, setQuery] = useState<LibraryQuery>({ search: "", favorite: false, offset: 0 });
   const [notice, setNotice] = useState<NoticeText | null>(null);
+  const tell = (text: string, isError = false) => setNotice({ text, isError });
   const live = useLive(query);
+  const [track, setTrack] = useTrack(live, (task) =>
+    tell(`${nameOf(task)} was deleted, so it no longer plays.`, true),
+  );
   useEffect(() => saveDraft(draft), [draft]);
 
-  const tell = (text: string, isError = false) => setNotice({ text, isError });
   /** Runs what a person asked for; what went wrong is told where it was asked. */
   const attempt = async (work: () => Promise<unknown>, done = "") => {
     try {
@@ -36,6 +39,7 @@ function Studio() {
     } catch (error) {
       tell(error instanceof Error ? error.message : String(error), true);
     }
+    tellTabs();
     await live.refresh();
   };
   const send = (parameters: Parameters, files: Record<string, File> = {}) =>

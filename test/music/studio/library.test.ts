@@ -1,0 +1,123 @@
+/** The studio's library: many songs, several tabs, and songs that go while they play. */
+import { join } from "node:path";
+import { expect } from "chai";
+import { open } from "lmdb";
+import type { Page } from "playwright-core";
+import { v4 as uuid } from "uuid";
+import { encodeTask, storedTask } from "../../../src/music/queue/lmdb-store.js";
+import { shortSong } from "../live-server.js";
+import { button, Studio } from "./studio-fixture.js";
+
+const SONGS = 10_000;
+
+describe("the library of the studio", function () {
+  this.timeout(180_000);
+
+  describe("with 10,000 songs", () => {
+    const studio = new Studio();
+
+    before(async () => {
+      const id = await studio.server.client.submit({ ...shortSong, prompt: "song 0" });
+      await studio.server.client.finished(id);
+      await studio.restart(async () => {
+        const path = join(studio.directory, "tasks");
+        const database = open<Buffer, string>({ path, encoding: "binary", overlappingSync: false });
+        const { task } = storedTask(id, database.get(id) as Buffer);
+        if (task === null) throw new Error("the first song was not stored");
+        // One transaction: ten thousand would wait for the disk as often.
+        database.transactionSync(() => {
+          for (let number = 1; number < SONGS; number++) {
+            const request = { ...task.request, prompt: `song ${number}` };
+            const copy = { ...task, id: uuid(), sequence: task.sequence + number, request };
+            database.putSync(copy.id, encodeTask(copy));
+          }
+        });
+        await database.close();
+      });
+    });
+
+    const elements = (page: Page) => page.evaluate(() => document.querySelectorAll("*").length);
+
+    it("shows as many as fit a page, turns to all others and has the service search", async () => {
+      const page = await studio.open();
+      await page.getByRole("heading", { name: "Songs 10000" }).waitFor();
+      await page.getByText("1 to 40 of 10000").waitFor();
+      await button(page, "Play song 9999").waitFor();
+      const first = await elements(page);
+      expect(first).to.be.below(2500);
+      for (const [turn, shown] of [
+        ["Older", "41 to 80"],
+        ["Older", "81 to 120"],
+        ["Newer", "41 to 80"],
+        ["Oldest", "9961 to 10000"],
+      ]) {
+        await button(page, turn as string).click();
+        await page.getByText(`${shown} of 10000`).waitFor();
+      }
+      await button(page, "Play song 0").waitFor();
+      expect(await button(page, "Older").isDisabled()).to.equal(true);
+      expect(await elements(page)).to.be.within(first - 100, first + 100);
+      await page.getByLabel("Search songs").fill("song 4711");
+      await page.getByRole("heading", { name: "Songs 1", exact: true }).waitFor();
+      await button(page, "Play song 4711").waitFor();
+      await page.getByLabel("Search songs").fill("");
+      await page.getByText("1 to 40 of 10000").waitFor();
+    });
+  });
+
+  describe("in two tabs", () => {
+    const studio = new Studio();
+    let one: Page;
+    let two: Page;
+
+    beforeEach(async () => {
+      await studio.server.client.make({ ...shortSong, prompt: "an old tune", audio_duration: 30 });
+      one = await studio.open();
+      two = await studio.openTab(await one.context().newPage());
+    });
+
+    it("shows in one what was named, marked and deleted in the other, and stops what plays", async () => {
+      await button(two, "Play an old tune").click();
+      await button(two, "Pause").waitFor();
+      await button(one, "Favourite an old tune").click();
+      await two.locator("button[aria-label='Favourite an old tune'][aria-pressed=true]").waitFor();
+      await button(one, "More of an old tune").click();
+      await button(one, "Rename").click();
+      await one.getByLabel("Title").fill("Evening");
+      await button(one, "Save").click();
+      await button(two, "Play Evening").waitFor();
+      await two.getByRole("region", { name: "Player" }).getByText("Evening").waitFor();
+
+      await button(one, "Delete").click();
+      await button(one, "Delete for good").click();
+      await two.getByText("Evening was deleted, so it no longer plays.").waitFor();
+      await two.getByText("No songs yet.").waitFor();
+      await two.getByRole("region", { name: "Player" }).waitFor({ state: "hidden" });
+      await two.locator(".player [aria-label=Play]").waitFor({ state: "attached" });
+      studio.complaints.length = 0;
+    });
+  });
+
+  describe("over a restart of its server", () => {
+    const studio = new Studio();
+
+    it("shows what goes on being made, and what came of it", async () => {
+      const page = await studio.open();
+      await studio.server.client.submit({
+        ...shortSong,
+        prompt: "a long way",
+        audio_duration: 240,
+        batch_size: 8,
+      });
+      await page.getByLabel("Progress of a long way").waitFor();
+      await studio.restart(async () => {
+        await page.getByText("Offline: trying again").waitFor();
+      });
+      await page.getByText("Online", { exact: true }).waitFor();
+      await page.getByLabel("Progress of a long way").waitFor();
+      await button(page, "Cancel a long way").click();
+      await page.getByText("Cancelled by user").waitFor();
+      studio.complaints.length = 0;
+    });
+  });
+});
