@@ -109,12 +109,21 @@ export function isPatchy(tally: ZoneTally, thresholds: ZoneThresholds): boolean 
 export function clusterBlocks(blocks: readonly ZoneBlock[], gridSize: number): ZoneCluster[] {
   const clusters = new Map<number, { ix: number; iz: number; blocks: ZoneBlock[] }>();
   for (const block of blocks) {
-    const ix = Math.floor((block.position.x + gridSize / 2) / gridSize);
-    const iz = Math.floor((block.position.z + gridSize / 2) / gridSize);
-    const key = ix * GRID_KEY_STEP + iz;
+    const ix = squareOf(block.position.x, gridSize);
+    const iz = squareOf(block.position.z, gridSize);
+    const key = squareKey(ix, iz);
     const cluster = clusters.get(key);
     if (cluster) cluster.blocks.push(block);
     else clusters.set(key, { ix, iz, blocks: [block] });
   }
   return [...clusters.values()];
+}
+
+/** The square that a coordinate lies in, along one axis. */
+export function squareOf(meters: number, gridSize: number): number {
+  return Math.floor((meters + gridSize / 2) / gridSize);
+}
+
+export function squareKey(ix: number, iz: number): number {
+  return ix * GRID_KEY_STEP + iz;
 }

@@ -1,6 +1,7 @@
 /** Commands that paint zones and put mottled zoning right. */
 import {
   CommandRefusedError,
+  type GroundPoint,
   type RepairZoneClusters,
   type RepairZoneClustersResult,
   type RepairZonesToGrowablesResult,
@@ -16,16 +17,24 @@ import {
   ZONES,
   type Zone,
 } from "../../terms.js";
-import { clusterBlocks, isMixed, isPatchy, tallyCells } from "../../zone-tally.js";
+import {
+  clusterBlocks,
+  isMixed,
+  isPatchy,
+  isUniform,
+  squareKey,
+  squareOf,
+  tallyCells,
+} from "../../zone-tally.js";
 import { BUILDING_PREFABS } from "../catalogue/building-prefabs.js";
 import { zoneOf } from "../fabric/buildings.js";
 import { blockCentroid } from "../fabric/zone-blocks.js";
-import type { SimBuilding, SimZoneBlock } from "../state/entities.js";
+import type { SimZoneBlock } from "../state/entities.js";
 import { BLOCK_REACH_METERS, type World } from "../state/world.js";
 import { requireOnMap } from "./requirements.js";
 
 export const MAX_PAINT_RADIUS_METERS = 256;
-/** A building counts for blocks within this distance plus half its longer side. */
+/** Beyond half the longer side of a building. */
 const BLOCK_NEIGHBOURHOOD_METERS = 38;
 const LARGEST_FOOTPRINT_CELLS = 16;
 const LARGEST_GROWABLE_CELLS = Math.max(
@@ -80,14 +89,14 @@ export function repairZonesToGrowables(world: World, dryRun: boolean): RepairZon
   let repairableBlocks = 0;
   let skippedMixedUseBlocks = 0;
   let changedCells = 0;
+  const expectedOf = expectedZones(world);
   for (const block of world.blocks.all()) {
-    const expected = expectedZone(world, block);
+    const expected = expectedOf(block);
     if (expected === "ambiguous") skippedMixedUseBlocks++;
     if (expected === "ambiguous" || expected === null) continue;
-    const value = ZONES.indexOf(expected);
-    if (!block.cells.some((cell) => cell !== 0 && cell !== value)) continue;
-    repairableBlocks++;
-    if (!dryRun) changedCells += paint(block, expected, (cell) => cell !== 0);
+    const wrongCells = paint(block, expected, (cell) => cell !== 0, dryRun);
+    if (wrongCells > 0) repairableBlocks++;
+    if (!dryRun) changedCells += wrongCells;
   }
   return { inspectedBlocks: world.blocks.size, repairableBlocks, skippedMixedUseBlocks, changedCells };
 }
@@ -100,6 +109,7 @@ export function repairZoneClusters(world: World, command: RepairZoneClusters): R
     minUnzonedCells: Math.max(command.minUnzonedCells, 1),
   };
   const clusters = clusterBlocks(world.blocks.all(), gridSize);
+  const expectedOf = command.preferGrowableZone && !command.dryRun ? expectedZones(world) : () => null;
   let repairableClusters = 0;
   let repairedBlocks = 0;
   let changedCells = 0;
@@ -110,7 +120,7 @@ export function repairZoneClusters(world: World, command: RepairZoneClusters): R
     if (command.dryRun) continue;
     for (const { id } of cluster.blocks) {
       const block = world.blocks.at(id);
-      const grown = command.preferGrowableZone ? expectedZone(world, block) : null;
+      const grown = expectedOf(block);
       const target = grown === null || grown === "ambiguous" ? tally.dominantZone : grown;
       const changed = paint(block, target, (cell) => cell !== 0 || command.fillUnzoned);
       changedCells += changed;
@@ -120,50 +130,81 @@ export function repairZoneClusters(world: World, command: RepairZoneClusters): R
   return { gridSize, clusterCount: clusters.length, repairableClusters, repairedBlocks, changedCells };
 }
 
+type ExpectedZone = Zone | "ambiguous" | null;
+
 /**
- * The zone of the growable nearest to a block; null when there is none near. Growables are looked at in id order: one
+ * The zone of the growable nearest to each block; null when there is none near. Growables are looked at in id order: one
  * that is not nearer, of another zone, and about as near as the best makes the block ambiguous.
  */
-function expectedZone(world: World, block: SimZoneBlock): Zone | "ambiguous" | null {
-  let zone: Zone | null = null;
-  let nearest = Number.POSITIVE_INFINITY;
-  for (const building of buildingsNear(world, block, LARGEST_GROWABLE_CELLS)) {
-    if (!building.prefab.growable) continue;
-    const squared = distance(building.position, block.position) ** 2;
-    const own = zoneOf(building.prefab);
-    if (squared < nearest) {
-      zone = own;
-      nearest = squared;
-    } else if (own !== zone && Math.abs(squared - nearest) < AMBIGUOUS_SQUARE_METERS) {
-      return "ambiguous";
+function expectedZones(world: World): (block: SimZoneBlock) => ExpectedZone {
+  const { end } = world.blocks;
+  const zones: ExpectedZone[] = new Array(end).fill(null);
+  const nearest = new Float64Array(end).fill(Number.POSITIVE_INFINITY);
+  const [xs, zs] = [new Float64Array(end), new Float64Array(end)];
+  for (const { id, position } of world.blocks.all()) [xs[id], zs[id]] = [position.x, position.z];
+  const blocksAround = blocksBySquare(world);
+  for (const { prefab, position } of world.buildings.all()) {
+    if (!prefab.growable) continue;
+    const [own, reach, { x, z }] = [zoneOf(prefab), reachOf(prefab) ** 2, position];
+    for (const blockIds of blocksAround(position)) {
+      for (const id of blockIds) {
+        const squared = ((xs[id] as number) - x) ** 2 + ((zs[id] as number) - z) ** 2;
+        if (squared > reach || zones[id] === "ambiguous") continue;
+        if (squared < (nearest[id] as number)) {
+          zones[id] = own;
+          nearest[id] = squared;
+        } else if (own !== zones[id] && squared - (nearest[id] as number) < AMBIGUOUS_SQUARE_METERS) {
+          zones[id] = "ambiguous";
+        }
+      }
     }
   }
-  return zone;
+  return ({ id }) => zones[id] as ExpectedZone;
 }
+
+/** Finds the ids of the blocks that a growable may count for, and some more. */
+function blocksBySquare(world: World): (place: GroundPoint) => readonly (readonly number[])[] {
+  const side = reachOf({ width: LARGEST_GROWABLE_CELLS, length: LARGEST_GROWABLE_CELLS });
+  const clusters = clusterBlocks(world.blocks.all(), side);
+  const squares = new Map(
+    clusters.map(({ ix, iz, blocks }) => [squareKey(ix, iz), blocks.map(({ id }) => id)]),
+  );
+  return ({ x, z }) => {
+    const [ix, iz] = [squareOf(x, side), squareOf(z, side)];
+    return AROUND.map(([dx, dz]) => squares.get(squareKey(ix + dx, iz + dz)) ?? []);
+  };
+}
+
+const AROUND = [-1, 0, 1].flatMap((dx) => [-1, 0, 1].map((dz) => [dx, dz] as const));
 
 function isProtected(world: World, block: SimZoneBlock): boolean {
-  return buildingsNear(world, block, LARGEST_FOOTPRINT_CELLS).some(
-    ({ prefab }) => PROTECTED_SERVICES.has(prefab.service) && !prefab.helper,
-  );
-}
-
-/** Buildings of up to so many cells within `max(width, length) * 4 + 38` m of a block's stored position, by id. */
-function buildingsNear(world: World, block: SimZoneBlock, largestCells: number): SimBuilding[] {
-  const reachOf = ({ prefab }: SimBuilding) =>
-    Math.max(prefab.width, prefab.length) * 4 + BLOCK_NEIGHBOURHOOD_METERS;
-  const farthest = largestCells * 4 + BLOCK_NEIGHBOURHOOD_METERS;
+  const farthest = reachOf({ width: LARGEST_FOOTPRINT_CELLS, length: LARGEST_FOOTPRINT_CELLS });
   return world.buildings
     .near(squareAround(block.position, farthest))
-    .filter((building) => distance(building.position, block.position) <= reachOf(building));
+    .some(
+      ({ prefab, position }) =>
+        PROTECTED_SERVICES.has(prefab.service) &&
+        !prefab.helper &&
+        distance(position, block.position) <= reachOf(prefab),
+    );
 }
 
-function paint(block: SimZoneBlock, zone: Zone, mayPaint: (cell: number) => boolean): number {
+/** A building counts for the blocks whose stored position lies so near. */
+function reachOf({ width, length }: { readonly width: number; readonly length: number }): number {
+  return Math.max(width, length) * 4 + BLOCK_NEIGHBOURHOOD_METERS;
+}
+
+/** @returns how many cells that may be painted are, or would be, changed */
+function paint(block: SimZoneBlock, zone: Zone, mayPaint: (cell: number) => boolean, dryRun = false): number {
+  const { cells } = block;
   const value = ZONES.indexOf(zone);
-  let changed = 0;
-  block.cells.forEach((cell, i) => {
-    if (cell === value || !mayPaint(cell)) return;
-    block.cells[i] = value;
-    changed++;
-  });
-  return changed;
+  const isWrong = (cell: number) => cell !== value && mayPaint(cell);
+  if (isUniform(block) && !isWrong(cells[0] as number)) return 0;
+  let wrong = 0;
+  for (let i = 0; i < cells.length; i++) {
+    if (!isWrong(cells[i] as number)) continue;
+    wrong++;
+    if (!dryRun) cells[i] = value;
+  }
+  return wrong;
 }
