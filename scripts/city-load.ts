@@ -20,8 +20,8 @@ import { findMottledZones } from "../src/city/anomalies/zone-mottling.js";
 import { READ_ROUTES } from "../src/city/embedded-routes.js";
 import type { City, Command, Game } from "../src/city/game.js";
 import { FRAMES_PER_SECOND } from "../src/city/simulation/embedded-game.js";
+import { captureCity } from "../src/city/simulation/saves/capture.js";
 import { SaveFiles } from "../src/city/simulation/saves/save-files.js";
-import { takeSnapshot } from "../src/city/simulation/saves/snapshot.js";
 import type { SimulatedCity } from "../src/city/simulation/simulated-city.js";
 import { FRAMES_PER_WEEK } from "../src/city/simulation/state/calendar.js";
 import { tick } from "../src/city/simulation/tick.js";
@@ -142,7 +142,7 @@ function workProcessorTimes(city: SimulatedCity): Record<string, unknown> {
       minUnzonedCells: 6,
     }),
     frame: processorTimes(FRAMES, () => tick(city.world)),
-    "capture for a save": processorTimes(COMMAND_ROUNDS, () => takeSnapshot(city.world)),
+    "capture for a save": processorTimes(COMMAND_ROUNDS, () => captureCity(city.world)),
   };
 }
 

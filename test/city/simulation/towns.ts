@@ -3,7 +3,7 @@ import type { BuildNetwork, City } from "../../../src/city/game.js";
 import { moveIn } from "../../../src/city/simulation/fabric/citizens.js";
 import { layStarterMap } from "../../../src/city/simulation/fabric/starter-map.js";
 import { growOnBlock } from "../../../src/city/simulation/life/growth.js";
-import { takeSnapshot } from "../../../src/city/simulation/saves/snapshot.js";
+import { captureCity, writeCapture } from "../../../src/city/simulation/saves/capture.js";
 import { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
 import { World } from "../../../src/city/simulation/state/world.js";
 import { tick } from "../../../src/city/simulation/tick.js";
@@ -234,7 +234,7 @@ function serveBlocks(city: SimulatedCity): void {
 
 /** Everything the city is, as one string: equal exactly when two cities are. */
 export function fingerprint(city: SimulatedCity): string {
-  return JSON.stringify(takeSnapshot(city.world));
+  return [...writeCapture(captureCity(city.world))].join("");
 }
 
 /** How many buildings have a problem. */

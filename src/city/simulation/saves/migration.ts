@@ -1,6 +1,7 @@
 /** Saves of older versions, brought to the shape of today step by step. */
 import { START_MONEY } from "../state/economy.js";
-import { BUILDING_NUMBERS, pack, type Snapshot, unpack } from "./snapshot.js";
+import { BUILDING_NUMBERS, base64, pack, type Snapshot } from "./capture.js";
+import { unpack } from "./snapshot.js";
 
 type BuildingNumbers = Partial<Record<(typeof BUILDING_NUMBERS)[number], number>>;
 
@@ -40,5 +41,7 @@ function fromVersion2(saved: Snapshot2, since: readonly (2 | 3)[]): Snapshot {
   const added = Object.assign({}, ...since.map((version) => NUMBERS_SINCE[version])) as BuildingNumbers;
   const known = BUILDING_NUMBERS.filter((name) => !(name in added));
   const rows = unpack(saved.buildingNumbers, known).map((row) => ({ ...row, ...added }));
-  return { ...saved, traffic: "", trafficCursor: 0, buildingNumbers: pack(rows as never, BUILDING_NUMBERS) };
+  const readers = BUILDING_NUMBERS.map((name) => (row: BuildingNumbers) => row[name] as number);
+  const buildingNumbers = base64(pack(rows, readers));
+  return { ...saved, traffic: "", trafficCursor: 0, buildingNumbers };
 }

@@ -11,9 +11,10 @@ import { setImmediate } from "node:timers/promises";
 import { CommandRefusedError, type SaveDirectory, type SaveFile, type SaveResult } from "../../game.js";
 import { DEFAULT_SAVE_NAME } from "../../terms.js";
 import type { World } from "../state/world.js";
+import { type Capture, captureCity, writeCapture } from "./capture.js";
 import { packCity, SaveFileError, unpackCity } from "./crp.js";
 import { migrate } from "./migration.js";
-import { restoreSnapshot, SNAPSHOT_VERSION, type Snapshot, takeSnapshot } from "./snapshot.js";
+import { restoreSnapshot, SNAPSHOT_VERSION } from "./snapshot.js";
 
 const EXTENSION = ".crp";
 const PART_SUFFIX = ".part";
@@ -45,8 +46,8 @@ export class SaveFiles {
     const saveName = fileNameFor(name);
     checkSaveName(saveName);
     const path = join(this.directory, saveName + EXTENSION);
-    const snapshot = takeSnapshot(world);
-    this.#run(path, async () => this.#write(path, await encode(snapshot)));
+    const capture = captureCity(world);
+    this.#run(path, async () => this.#write(path, await encode(capture)));
     return { saveName, path };
   }
 
@@ -59,7 +60,7 @@ export class SaveFiles {
     world.cityId ??= newCityId();
     const { cityId } = world;
     this.#run(this.directory, async () => {
-      const content = await encode(takeSnapshot(world));
+      const content = await encode(captureCity(world));
       const { saves } = await this.list();
       const isSaved = this.#last?.path === saves[0]?.path && this.#last?.digest === digestOf(content);
       if (!isSaved)
@@ -210,14 +211,14 @@ async function writeDurably(path: string, bytes: Buffer, writeTime: Date): Promi
   }
 }
 
-/** The snapshot as JSON, one field per turn of the event loop, so that reads are not held up by a large city. */
-async function encode(snapshot: Snapshot): Promise<Buffer> {
-  const fields: string[] = [];
-  for (const [name, value] of Object.entries(snapshot)) {
-    fields.push(`${JSON.stringify(name)}:${JSON.stringify(value)}`);
+/** A piece per turn of the event loop, so that reads are not held up by a large city. */
+async function encode(capture: Capture): Promise<Buffer> {
+  const pieces: string[] = [];
+  for (const piece of writeCapture(capture)) {
+    pieces.push(piece);
     await setImmediate();
   }
-  return Buffer.from(`{${fields.join(",")}}`, "utf8");
+  return Buffer.from(pieces.join(""), "utf8");
 }
 
 /** Makes the new name itself survive a power cut, where the system allows to flush a directory. */

@@ -1,6 +1,5 @@
 /**
- * The whole state of a city as plain JSON data, and back. What can be worked out from the rest (indexes, reach of
- * roads and pipes, usable cells) is left out and worked out anew. Records are loaded with their fields in the order in
+ * A city from its saved state; what can be worked out from the rest is worked out anew. Records are loaded with their fields in the order in
  * which new ones have them: the engine then takes both for one kind, which is several times as fast.
  */
 import type { Position } from "../../game.js";
@@ -10,7 +9,6 @@ import { blankBuilding } from "../fabric/buildings.js";
 import { attach } from "../fabric/reach.js";
 import { Ledger, TaxTable } from "../state/economy.js";
 import {
-  type Citizen,
   newTraffic,
   type RoadTraffic,
   type SimBuilding,
@@ -20,89 +18,18 @@ import {
 } from "../state/entities.js";
 import { Random } from "../state/random.js";
 import { World } from "../state/world.js";
+import {
+  BUILDING_NUMBERS,
+  CITIZEN_NUMBERS,
+  type PackedNumbers,
+  plainFieldsOf,
+  type SavedPoint,
+  type Snapshot,
+} from "./capture.js";
 import { findFaults } from "./integrity.js";
 
 /** Rises when the shape of the data changes. Older versions are read (migration.ts), newer ones refused. */
 export const SNAPSHOT_VERSION = 3;
-
-/** The plain numbers of a building, in the order of a saved row. */
-export const BUILDING_NUMBERS = [
-  "id",
-  "angleDegrees",
-  "flags",
-  "builtFrame",
-  "declineFrame",
-  "blockId",
-  "lotMask",
-  "homes",
-  "jobs",
-  "visitorPlaces",
-  "visitors",
-  "goods",
-  "garbage",
-  "bodies",
-  "crime",
-  "health",
-  "landValue",
-  "progress",
-  "taxUnrest",
-  "burning",
-  "load",
-  "lastLoad",
-  "happiness",
-  "commute",
-  "want",
-  "stored",
-  "fuel",
-] as const satisfies readonly (keyof SimBuilding)[];
-
-export const CITIZEN_NUMBERS = [
-  "id",
-  "householdId",
-  "bornFrame",
-  "education",
-  "workId",
-] as const satisfies (keyof Citizen)[];
-
-type SavedPoint = [number, number, number];
-
-/** Doubles in base64: the bulk of a city, which as decimal text would take several times as long to write. */
-type PackedNumbers = string;
-
-/** The identity and the areas are absent from older saves. */
-export type Snapshot = ReturnType<typeof takeSnapshot>;
-
-export function takeSnapshot(world: World) {
-  const identity: { cityId?: string } = world.cityId === null ? {} : { cityId: world.cityId };
-  const land: { areas?: number[] } = { areas: [...world.areas] };
-  return {
-    ...identity,
-    ...land,
-    seed: world.seed,
-    ...plainFieldsOf(world),
-    random: [...world.random.state],
-    demand: { ...world.demand },
-    taxRates: [...world.taxes.rates],
-    ledger: saveLedger(world.ledger),
-    statistics: { samples: [...world.statistics.samples], week: { ...world.statistics.week } },
-    utilities: world.utilities,
-    messages: [...world.board.messages],
-    quietUntil: [...world.board.quietUntil],
-    nodes: world.nodes.all().map(saveNode),
-    segments: world.segments.all().map(saveSegment),
-    /** What drives on them, in the order of `segments`. */
-    traffic: saveTraffic(world.segments.all()),
-    blocks: world.blocks.all().map(saveBlock),
-    buildings: world.buildings.all().map(saveBuilding),
-    /** Rows of BUILDING_NUMBERS, in the order of `buildings`. */
-    buildingNumbers: pack(world.buildings.all(), BUILDING_NUMBERS),
-    households: world.households
-      .all()
-      .map(({ id, homeId, wealth, memberIds }) => [id, homeId, wealth, [...memberIds]] as const),
-    /** Rows of CITIZEN_NUMBERS, in the order of their ids. */
-    citizens: pack(world.citizens.all(), CITIZEN_NUMBERS),
-  };
-}
 
 /**
  * Builds the city a snapshot describes.
@@ -147,30 +74,7 @@ export function restoreSnapshot(snapshot: Snapshot): World {
   return world;
 }
 
-/** What is saved as it is. */
-function plainFieldsOf(state: PlainFields): PlainFields {
-  const { frame, paused, selectedSpeed, buildIndex, milestone, wares, blockedAssetEnabled } = state;
-  const { trafficCursor } = state;
-  return { frame, paused, selectedSpeed, buildIndex, milestone, wares, blockedAssetEnabled, trafficCursor };
-}
-
-type PlainFields = Pick<
-  World,
-  | "frame"
-  | "paused"
-  | "selectedSpeed"
-  | "buildIndex"
-  | "milestone"
-  | "wares"
-  | "blockedAssetEnabled"
-  | "trafficCursor"
->;
-
-function saveLedger({ startCents, totals, week, history, loans }: Ledger) {
-  return structuredClone({ startCents, totals, week, history, loans });
-}
-
-function loadLedger({ startCents, totals, week, history, loans }: ReturnType<typeof saveLedger>): Ledger {
+function loadLedger({ startCents, totals, week, history, loans }: Snapshot["ledger"]): Ledger {
   const ledger = new Ledger(startCents);
   Object.assign(ledger.totals, totals);
   Object.assign(ledger.week, week);
@@ -179,11 +83,7 @@ function loadLedger({ startCents, totals, week, history, loans }: ReturnType<typ
   return ledger;
 }
 
-function saveNode({ id, prefab, position, outside, problems, segmentIds }: SimNode) {
-  return { id, prefab: prefab.name, at: savePoint(position), outside, problems, segments: [...segmentIds] };
-}
-
-function loadNode({ id, prefab, at, outside, problems, segments }: ReturnType<typeof saveNode>): SimNode {
+function loadNode({ id, prefab, at, outside, problems, segments }: Snapshot["nodes"][number]): SimNode {
   return {
     id,
     prefab: known(findNetworkPrefab, prefab),
@@ -194,13 +94,7 @@ function loadNode({ id, prefab, at, outside, problems, segments }: ReturnType<ty
   };
 }
 
-function saveSegment(segment: SimSegment) {
-  const { id, prefab, name, namedByBuilder, startNodeId, endNodeId, problems, blockIds } = segment;
-  const ends = [startNodeId, endNodeId] as const;
-  return { id, prefab: prefab.name, name, namedByBuilder, ends, problems, blocks: [...blockIds] };
-}
-
-function loadSegment(world: World, saved: ReturnType<typeof saveSegment>, traffic: RoadTraffic): SimSegment {
+function loadSegment(world: World, saved: Snapshot["segments"][number], traffic: RoadTraffic): SimSegment {
   const { id, prefab, name, namedByBuilder, ends, problems, blocks } = saved;
   const [startNodeId, endNodeId] = ends;
   return {
@@ -216,14 +110,6 @@ function loadSegment(world: World, saved: ReturnType<typeof saveSegment>, traffi
     blockIds: [...blocks],
     traffic,
   };
-}
-
-function saveTraffic(segments: readonly SimSegment[]): PackedNumbers {
-  const rows = segments.map(({ traffic }) => {
-    const { volume, counted, edgeSeconds, providerIds, providerSeconds, shopIds } = traffic;
-    return [volume, counted, edgeSeconds, ...providerIds, ...providerSeconds, shopIds.length, ...shopIds];
-  });
-  return Buffer.from(Float64Array.from(rows.flat()).buffer).toString("base64");
 }
 
 function loadTraffic(packed: PackedNumbers): RoadTraffic[] {
@@ -245,12 +131,7 @@ function loadTraffic(packed: PackedNumbers): RoadTraffic[] {
   return roads;
 }
 
-/** The cells become one digit each. */
-function saveBlock({ id, segmentId, position, angleRadians, age, cells }: SimZoneBlock) {
-  return { id, segment: segmentId, at: savePoint(position), angle: angleRadians, age, cells: cells.join("") };
-}
-
-function loadBlock({ id, segment, at, angle, age, cells }: ReturnType<typeof saveBlock>): SimZoneBlock {
+function loadBlock({ id, segment, at, angle, age, cells }: Snapshot["blocks"][number]): SimZoneBlock {
   return {
     id,
     segmentId: segment,
@@ -264,22 +145,8 @@ function loadBlock({ id, segment, at, angle, age, cells }: ReturnType<typeof sav
   };
 }
 
-function saveBuilding(building: SimBuilding) {
-  const { prefab, position, problems, problemSince, switchedOff, supply, householdIds, workerIds } = building;
-  return {
-    prefab: prefab.name,
-    at: savePoint(position),
-    problems,
-    problemSince,
-    switchedOff,
-    supply: { ...supply },
-    households: [...householdIds],
-    workers: [...workerIds],
-  };
-}
-
 function loadBuilding(
-  { prefab, at, households, workers, ...same }: ReturnType<typeof saveBuilding>,
+  { prefab, at, households, workers, ...same }: Snapshot["buildings"][number],
   numbers: Record<(typeof BUILDING_NUMBERS)[number], number>,
 ): SimBuilding {
   const building = blankBuilding(numbers.id, known(findBuildingPrefab, prefab), loadPoint(at));
@@ -289,16 +156,6 @@ function loadBuilding(
     householdIds: [...households],
     workerIds: [...workers],
   });
-}
-
-export function pack<K extends string>(
-  rows: readonly Readonly<Record<K, number>>[],
-  fields: readonly K[],
-): PackedNumbers {
-  const values = new Float64Array(rows.length * fields.length);
-  let at = 0;
-  for (const row of rows) for (const field of fields) values[at++] = row[field];
-  return Buffer.from(values.buffer).toString("base64");
 }
 
 export function unpack<K extends string>(packed: PackedNumbers, fields: readonly K[]): Record<K, number>[] {
@@ -317,10 +174,6 @@ export function unpack<K extends string>(packed: PackedNumbers, fields: readonly
 function compact(value: number): number {
   const integer = value | 0;
   return Object.is(integer, value) ? integer : value;
-}
-
-function savePoint({ x, y, z }: Position): SavedPoint {
-  return [x, y, z];
 }
 
 function loadPoint([x, y, z]: SavedPoint): Position {

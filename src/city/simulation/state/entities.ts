@@ -127,7 +127,7 @@ export interface Household {
   readonly id: number;
   readonly homeId: number;
   /** 0 poor, 1 middle, 2 rich. */
-  wealth: number;
+  readonly wealth: number;
   readonly memberIds: number[];
 }
 

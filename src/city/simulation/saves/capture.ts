@@ -1,0 +1,276 @@
+/**
+ * The whole state of a city as plain JSON data. It is copied at once, in as few and large pieces as can be, and written
+ * out from the copies in many turns of the event loop. What can be worked out from the rest (indexes, reach of roads and
+ * pipes, usable cells) is left out.
+ */
+import type { Position } from "../../game.js";
+import { ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
+import type { Ledger } from "../state/economy.js";
+import type {
+  Citizen,
+  Household,
+  SimBuilding,
+  SimNode,
+  SimSegment,
+  SimZoneBlock,
+} from "../state/entities.js";
+import type { World } from "../state/world.js";
+
+type Readers<T, K extends string = Extract<keyof T, string>> = {
+  readonly [Name in K]?: (record: T) => number;
+};
+
+/** The plain numbers of a building, in the order of a saved row: fields read by name alone take five times as long. */
+const BUILDING_READERS = {
+  id: (building) => building.id,
+  angleDegrees: (building) => building.angleDegrees,
+  flags: (building) => building.flags,
+  builtFrame: (building) => building.builtFrame,
+  declineFrame: (building) => building.declineFrame,
+  blockId: (building) => building.blockId,
+  lotMask: (building) => building.lotMask,
+  homes: (building) => building.homes,
+  jobs: (building) => building.jobs,
+  visitorPlaces: (building) => building.visitorPlaces,
+  visitors: (building) => building.visitors,
+  goods: (building) => building.goods,
+  garbage: (building) => building.garbage,
+  bodies: (building) => building.bodies,
+  crime: (building) => building.crime,
+  health: (building) => building.health,
+  landValue: (building) => building.landValue,
+  progress: (building) => building.progress,
+  taxUnrest: (building) => building.taxUnrest,
+  burning: (building) => building.burning,
+  load: (building) => building.load,
+  lastLoad: (building) => building.lastLoad,
+  happiness: (building) => building.happiness,
+  commute: (building) => building.commute,
+  want: (building) => building.want,
+  stored: (building) => building.stored,
+  fuel: (building) => building.fuel,
+} satisfies Readers<SimBuilding>;
+export const BUILDING_NUMBERS = Object.keys(BUILDING_READERS) as (keyof typeof BUILDING_READERS)[];
+
+const CITIZEN_READERS = {
+  id: (citizen) => citizen.id,
+  householdId: (citizen) => citizen.householdId,
+  bornFrame: (citizen) => citizen.bornFrame,
+  education: (citizen) => citizen.education,
+  workId: (citizen) => citizen.workId,
+} satisfies Readers<Citizen>;
+export const CITIZEN_NUMBERS = Object.keys(CITIZEN_READERS) as (keyof typeof CITIZEN_READERS)[];
+
+export type SavedPoint = [number, number, number];
+
+/** Doubles in base64: the bulk of a city, which as decimal text would take several times as long to write. */
+export type PackedNumbers = string;
+
+/** Rows that are made from copies when they are written. */
+class Rows<T> {
+  readonly length: number;
+  readonly #make: (index: number) => T;
+
+  constructor(length: number, make: (index: number) => T) {
+    this.length = length;
+    this.#make = make;
+  }
+
+  slice(from: number, to: number): T[] {
+    const count = Math.max(Math.min(to, this.length) - from, 0);
+    return Array.from({ length: count }, (_, i) => this.#make(from + i));
+  }
+}
+
+/** The state of a city at one moment, on which the city no longer acts. */
+export type Capture = ReturnType<typeof captureCity>;
+
+/** As it stands in a save. The identity and the areas are absent from older ones. */
+export type Snapshot = { [K in keyof Capture]: Written<Capture[K]> };
+type Written<T> = T extends Rows<infer Row> ? Row[] : T extends Float64Array ? PackedNumbers : T;
+
+/** Copies what the city changes; what it replaces as a whole is shared with it. */
+export function captureCity(world: World) {
+  const identity: { cityId?: string } = world.cityId === null ? {} : { cityId: world.cityId };
+  const land: { areas?: number[] } = { areas: [...world.areas] };
+  const [buildings, citizens] = [world.buildings.all(), world.citizens.all()];
+  return {
+    ...identity,
+    ...land,
+    seed: world.seed,
+    ...plainFieldsOf(world),
+    random: [...world.random.state],
+    demand: { ...world.demand },
+    taxRates: [...world.taxes.rates],
+    ledger: saveLedger(world.ledger),
+    statistics: { samples: [...world.statistics.samples], week: { ...world.statistics.week } },
+    utilities: world.utilities,
+    messages: [...world.board.messages],
+    quietUntil: [...world.board.quietUntil],
+    nodes: world.nodes.all().map(saveNode),
+    segments: world.segments.all().map(saveSegment),
+    /** What drives on them, in the order of `segments`. */
+    traffic: captureTraffic(world.segments.all()),
+    blocks: captureBlocks(world.blocks.all()),
+    buildings: captureBuildings(buildings),
+    /** Rows of BUILDING_NUMBERS, in the order of `buildings`. */
+    buildingNumbers: pack(buildings, Object.values(BUILDING_READERS)),
+    households: captureHouseholds(world.households.all()),
+    /** Rows of CITIZEN_NUMBERS, in the order of their ids. */
+    citizens: pack(citizens, Object.values(CITIZEN_READERS)),
+  };
+}
+
+const ROWS_PER_PIECE = 1000;
+
+/** The JSON text of a captured city, in pieces of some milliseconds each. */
+export function* writeCapture(capture: Capture): Generator<string> {
+  let isFirst = true;
+  for (const [name, value] of Object.entries(capture)) {
+    yield `${isFirst ? "{" : ","}${JSON.stringify(name)}:`;
+    yield* piecesOf(value);
+    isFirst = false;
+  }
+  yield "}";
+}
+
+function* piecesOf(value: Capture[keyof Capture]): Generator<string> {
+  if (value instanceof Float64Array) yield `"${base64(value)}"`;
+  else if (value instanceof Rows || Array.isArray(value)) {
+    for (let at = 0; at === 0 || at < value.length; at += ROWS_PER_PIECE) {
+      const rows = JSON.stringify(value.slice(at, at + ROWS_PER_PIECE));
+      yield (at === 0 ? "[" : ",") + rows.slice(1, -1);
+    }
+    yield "]";
+  } else yield JSON.stringify(value);
+}
+
+/** What is saved as it is. */
+export function plainFieldsOf(state: PlainFields): PlainFields {
+  const { frame, paused, selectedSpeed, buildIndex, milestone, wares, blockedAssetEnabled } = state;
+  const { trafficCursor } = state;
+  return { frame, paused, selectedSpeed, buildIndex, milestone, wares, blockedAssetEnabled, trafficCursor };
+}
+
+type PlainFields = Pick<
+  World,
+  | "frame"
+  | "paused"
+  | "selectedSpeed"
+  | "buildIndex"
+  | "milestone"
+  | "wares"
+  | "blockedAssetEnabled"
+  | "trafficCursor"
+>;
+
+function saveLedger({ startCents, totals, week, history, loans }: Ledger) {
+  return structuredClone({ startCents, totals, week, history, loans });
+}
+
+function saveNode({ id, prefab, position, outside, problems, segmentIds }: SimNode) {
+  return { id, prefab: prefab.name, at: savePoint(position), outside, problems, segments: [...segmentIds] };
+}
+
+function saveSegment(segment: SimSegment) {
+  const { id, prefab, name, namedByBuilder, startNodeId, endNodeId, problems, blockIds } = segment;
+  const ends = [startNodeId, endNodeId] as const;
+  return { id, prefab: prefab.name, name, namedByBuilder, ends, problems, blocks: [...blockIds] };
+}
+
+function captureTraffic(segments: readonly SimSegment[]): Float64Array {
+  const shops = segments.reduce((sum, { traffic }) => sum + traffic.shopIds.length, 0);
+  const values = new Float64Array(segments.length * (4 + 2 * ROAD_COVERAGES.length) + shops);
+  let at = 0;
+  const add = (numbers: readonly number[]) => {
+    for (let i = 0; i < numbers.length; i++) values[at++] = numbers[i] as number;
+  };
+  for (const { traffic } of segments) {
+    const { volume, counted, edgeSeconds, providerIds, providerSeconds, shopIds } = traffic;
+    values[at++] = volume;
+    values[at++] = counted;
+    values[at++] = edgeSeconds;
+    add(providerIds);
+    add(providerSeconds);
+    values[at++] = shopIds.length;
+    add(shopIds);
+  }
+  return values;
+}
+
+/** The cells become one digit each. */
+function captureBlocks(blocks: readonly SimZoneBlock[]) {
+  const cellsOf = captureLists(blocks, ({ cells }) => cells);
+  return new Rows(blocks.length, (i) => {
+    const { id, segmentId, position, angleRadians, age } = blocks[i] as SimZoneBlock;
+    const cells = cellsOf(i).join("");
+    return { id, segment: segmentId, at: savePoint(position), angle: angleRadians, age, cells };
+  });
+}
+
+function captureBuildings(buildings: readonly SimBuilding[]) {
+  const prefabs = buildings.map(({ prefab }) => prefab);
+  const problems = buildings.map((building) => building.problems);
+  const since = buildings.map(({ problemSince }) => problemSince);
+  const states = Uint8Array.from(buildings, ({ switchedOff, supply }) => {
+    const { power, water, sewage, heat } = supply;
+    return +switchedOff | (+power << 1) | (+water << 2) | (+sewage << 3) | (+heat << 4);
+  });
+  const households = captureLists(buildings, ({ householdIds }) => householdIds);
+  const workers = captureLists(buildings, ({ workerIds }) => workerIds);
+  return new Rows(buildings.length, (i) => {
+    const is = (bit: number) => ((states[i] as number) & (1 << bit)) !== 0;
+    return {
+      prefab: (prefabs[i] as SimBuilding["prefab"]).name,
+      at: savePoint((buildings[i] as SimBuilding).position),
+      problems: problems[i] as SimBuilding["problems"],
+      problemSince: since[i] as readonly number[],
+      switchedOff: is(0),
+      supply: { power: is(1), water: is(2), sewage: is(3), heat: is(4) },
+      households: [...households(i)],
+      workers: [...workers(i)],
+    };
+  });
+}
+
+function captureHouseholds(households: readonly Household[]) {
+  const members = captureLists(households, ({ memberIds }) => memberIds);
+  return new Rows(households.length, (i) => {
+    const { id, homeId, wealth } = households[i] as Household;
+    return [id, homeId, wealth, [...members(i)]] as const;
+  });
+}
+
+/** Copies of lists, all in one: a hundred thousand arrays would be more work for the garbage collector than all else. */
+function captureLists<T>(
+  owners: readonly T[],
+  listOf: (owner: T) => ArrayLike<number>,
+): (index: number) => Int32Array {
+  const starts = new Int32Array(owners.length + 1);
+  owners.forEach((owner, i) => {
+    starts[i + 1] = (starts[i] as number) + listOf(owner).length;
+  });
+  const all = new Int32Array(starts[owners.length] as number);
+  let at = 0;
+  for (const owner of owners) {
+    const list = listOf(owner);
+    for (let i = 0; i < list.length; i++) all[at++] = list[i] as number;
+  }
+  return (index) => all.subarray(starts[index], starts[index + 1]);
+}
+
+/** Rows of some fields, one after the other. */
+export function pack<T>(records: readonly T[], readers: readonly ((record: T) => number)[]): Float64Array {
+  const values = new Float64Array(records.length * readers.length);
+  let at = 0;
+  for (const record of records) for (const read of readers) values[at++] = read(record);
+  return values;
+}
+
+export function base64(values: Float64Array): PackedNumbers {
+  return Buffer.from(values.buffer).toString("base64");
+}
+
+function savePoint({ x, y, z }: Position): SavedPoint {
+  return [x, y, z];
+}
