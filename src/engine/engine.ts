@@ -1,7 +1,8 @@
 /** The engine: model slots, the language model, and what they do together. */
 
-import type { AdapterSet } from "./adapters.js";
+import { type AdapterSet, NO_ADAPTERS } from "./adapters.js";
 import type {
+  AdapterInfo,
   CallOptions,
   NativeAddon,
   NativeErrorCode,
@@ -33,6 +34,7 @@ import type {
   RenderRequest,
   SampleRequest,
   SlotState,
+  SongAdapter,
   SongSheet,
   TrainingRequest,
   TrainingSampleRequest,
@@ -214,8 +216,8 @@ export class Engine implements MusicEngine {
     return this.#withRenderer(1, call, (renderer) => renderer.prepareSample(request, path, call));
   }
 
-  adapters(): AdapterState {
-    return this.#slot(1).renderer?.adapters.state ?? { adapters: [], active: null, enabled: true };
+  async adapters(): Promise<AdapterState> {
+    return this.#slot(1).renderer?.adapters.state ?? NO_ADAPTERS;
   }
 
   async loadAdapter(source: AdapterSource, call: CallOptions = {}): Promise<AdapterState> {
@@ -236,6 +238,10 @@ export class Engine implements MusicEngine {
 
   scaleAdapter(name: string | null, scale: number, call: CallOptions = {}): Promise<AdapterState> {
     return this.#changeAdapters(call, (adapters) => adapters.scale(name, scale, call));
+  }
+
+  async inspectAdapter(adapter: SongAdapter, call: CallOptions = {}): Promise<AdapterInfo> {
+    return this.#withRenderer(1, call, async ({ adapters }) => (await adapters.bring(adapter, call)).info);
   }
 
   async inspectSamples(samples: string[], call: CallOptions = {}): Promise<SampleInfo[]> {

@@ -82,8 +82,12 @@ export class Renderer {
       frames: this.#framesOf(request.metadata.durationSeconds),
       audioCodes: request.audioCodes === null ? null : this.#fitCodes(request.audioCodes),
     };
+    const own = request.adapter && (await this.adapters.bring(request.adapter, call));
+    // From here to the render nobody else's turn may come: the addon takes both in the order of these calls.
+    const applied = own === undefined ? null : this.adapters.apply(request.adapter ?? null, own, call);
     const { acting: adapter } = this.adapters;
-    return { ...(await this.#native.render(job, call)), model: this.name, adapter, warnings };
+    const [rendered] = await Promise.all([this.#native.render(job, call), applied]);
+    return { ...rendered, model: this.name, adapter, warnings };
   }
 
   /** Audio codes of a recording, five a second. */

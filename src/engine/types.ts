@@ -169,6 +169,8 @@ export interface RenderRequest extends RenderParameters {
   referenceAudio: PlanarAudio | null;
   /** One per batch item. */
   seeds: number[];
+  /** The adapter that this song is rendered under; null: none; absent: the one that acts. */
+  adapter?: SongAdapter | null | undefined;
 }
 
 /** A piece of music and its description, to be turned into the tensors that adapter training reads. */
@@ -208,10 +210,16 @@ export interface AdapterSource extends AdapterFiles {
   name: string;
 }
 
+/** An adapter that comes with a song: it acts for that alone. */
+export interface SongAdapter extends AdapterSource, ActingAdapter {
+  /** Of its files: those of one digest are read once. */
+  digest: string;
+}
+
 /** The adapters of slot 1. At most one acts. */
-export interface AdapterState {
+export interface AdapterState<T extends LoadedAdapter = LoadedAdapter> {
   /** In the order of loading. */
-  adapters: LoadedAdapter[];
+  adapters: readonly T[];
   active: string | null;
   /** False: the active adapter rests. */
   enabled: boolean;
@@ -292,7 +300,7 @@ export interface MusicEngine {
   encodeCodes(slot: number, audio: PlanarAudio, call: CallOptions): Promise<Int32Array>;
   /** Writes the tensors of one sample to `path`, by the model of slot 1. */
   prepareSample(request: TrainingSampleRequest, path: string, call: CallOptions): Promise<void>;
-  adapters(): AdapterState;
+  adapters(): Promise<AdapterState>;
   /**
    * Reads an adapter for slot 1 and makes it the active one, at full scale. Songs that were asked for before are
    * finished first. Loading a model into the slot lets all adapters go.
@@ -303,6 +311,8 @@ export interface MusicEngine {
   enableAdapter(enabled: boolean, call?: CallOptions): Promise<AdapterState>;
   /** `name` null: the active one. `scale` is from 0, the base model, to 1. */
   scaleAdapter(name: string | null, scale: number, call?: CallOptions): Promise<AdapterState>;
+  /** What an adapter is that comes with songs, by the model of slot 1. Nothing changes. */
+  inspectAdapter(adapter: SongAdapter, call?: CallOptions): Promise<AdapterInfo>;
   /** Checks sample files against the model of slot 1. */
   inspectSamples(samples: string[], call?: CallOptions): Promise<SampleInfo[]>;
   /** Trains an adapter for the model of slot 1, while songs are made. */

@@ -17,15 +17,16 @@ export class Adapters {
   ) {}
 
   /** @throws HttpError as all of these: 400 for what the client can mend, 500 before the model is loaded */
-  status() {
+  async status() {
     this.#requireModel();
-    const { adapters, active, enabled } = this.engine.adapters();
-    const acting = activeOf(this.engine.adapters());
+    const state = await this.engine.adapters();
+    const { adapters, active, enabled } = state;
+    const shown = activeOf(state);
     return {
       lora_loaded: adapters.length > 0,
       use_lora: active !== null && enabled,
-      lora_scale: acting?.scale ?? FULL_SCALE,
-      adapter_type: acting?.kind ?? null,
+      lora_scale: shown?.scale ?? FULL_SCALE,
+      adapter_type: shown?.kind ?? null,
       scales: Object.fromEntries(adapters.map(({ name, scale }) => [name, scale])),
       active_adapter: active,
       adapters: adapters.map(({ name }) => name),
@@ -45,7 +46,7 @@ export class Adapters {
 
   async unload() {
     this.#requireModel();
-    if (this.engine.adapters().active === null) return { message: "⚠️ No LoRA adapter loaded." };
+    if ((await this.engine.adapters()).active === null) return { message: "⚠️ No LoRA adapter loaded." };
     await attempt("Failed to unload LoRA", () => this.engine.unloadAdapters());
     return { message: "✅ LoRA unloaded, using base model" };
   }

@@ -8,6 +8,7 @@ import {
   type MusicEngine,
   type Rendering,
   SAMPLE_RATE,
+  type SongAdapter,
 } from "../engine/types.js";
 import { repaintWindow } from "./audio/audio-inputs.js";
 import { encodeAudio } from "./audio/encode.js";
@@ -39,6 +40,8 @@ export interface JobOptions {
   maxSourceSeconds: number;
   /** Whether the language model has a part in songs that only leave it room to; by default it has not. */
   plansUnasked?: boolean;
+  /** What songs of slot 1 are rendered under; null: the base model, absent: the adapter that acts there. */
+  adapter?: SongAdapter | null | undefined;
   signal: AbortSignal;
   report(progress: TaskProgress): void;
 }
@@ -52,12 +55,13 @@ export interface JobOptions {
 export async function makeSongs(
   engine: MusicEngine,
   request: GenerationRequest,
-  { destination, maxSourceSeconds, plansUnasked = false, signal, report }: JobOptions,
+  { destination, maxSourceSeconds, plansUnasked = false, adapter, signal, report }: JobOptions,
 ): Promise<SongResult> {
   const startedMs = performance.now();
   const progress = new JobProgress(request.batchSize, report);
   const warnings = [...request.warnings];
-  const context: JobContext = { engine, request, signal, progress, maxSourceSeconds, plansUnasked, warnings };
+  const limits = { maxSourceSeconds, plansUnasked };
+  const context: JobContext = { engine, request, adapter, signal, progress, ...limits, warnings };
   if (request.analysis !== null) return analyze(context, request.analysis);
 
   const lm = await provideLanguageModel(context);
@@ -189,6 +193,7 @@ function render(
       source: audio && { audio, window: repaintWindow(request, durationSeconds) },
       referenceAudio: reference,
       seeds: request.seeds,
+      adapter: slot === 1 ? context.adapter : undefined,
       ...renderParametersOf(request),
     },
     { signal, onProgress: progress.enter("render") },

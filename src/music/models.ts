@@ -156,6 +156,7 @@ async function loadOrRefuse(what: string, named: string | null, load: () => Prom
   try {
     await load();
   } catch (error) {
+    if (error instanceof HttpError) throw error;
     const message = error instanceof Error ? error.message : String(error);
     const isUnknown = named !== null && error instanceof EngineError && error.code === "MODEL_NOT_FOUND";
     const detail = `Model initialization failed: ${what}: ${message}`;

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Config } from "../config.js";
-import type { MusicEngine } from "../engine/types.js";
+import type { MusicEngine, SongAdapter } from "../engine/types.js";
 import type { Logger } from "../log.js";
 import { AudioFiles } from "./audio/audio-files.js";
 import { AudioInputs } from "./audio/audio-inputs.js";
@@ -13,16 +13,19 @@ import type { JobControl, Jobs } from "./queue/job-queue.js";
 import { retryDelayMs } from "./queue/running-job.js";
 import type { SongResult, Task } from "./queue/store.js";
 import { plansUnasked } from "./song/job-context.js";
+import { AdapterShelf } from "./storage/adapter-shelf.js";
 import type { ObjectStore } from "./storage/object-store.js";
 import { Shelf } from "./storage/shelf.js";
 
 export class SongJobs implements Jobs {
   readonly audioFiles: AudioFiles;
   readonly inputs: AudioInputs;
+  readonly adapters: AdapterShelf;
   /** Files that came with tasks that have not ended. */
   readonly uploads: Shelf;
   /** Settled once: what is loaded meanwhile does not change what a request means. */
   readonly plansUnasked: boolean;
+  readonly #adapterFiles: Shelf;
 
   /**
    * @param engine null where this process accepts tasks and runs none
@@ -38,6 +41,8 @@ export class SongJobs implements Jobs {
     const root = storage?.directory ?? temporaryDirectory;
     this.audioFiles = new AudioFiles(join(root, "api_audio"), store);
     this.uploads = new Shelf(join(root, "uploads"), store, "uploads/");
+    this.#adapterFiles = new Shelf(join(root, "adapters"), store, "adapters/");
+    this.adapters = new AdapterShelf(this.#adapterFiles);
     this.inputs = new AudioInputs({
       roots: config.audioRoots,
       songs: this.audioFiles.shelf,
@@ -74,7 +79,19 @@ export class SongJobs implements Jobs {
     );
   }
 
-  async run(task: Task, { signal, report }: JobControl): Promise<SongResult> {
+  /** Tasks of a fleet name the adapter that acts, or none; those of a server that works alone take what its slot has. */
+  run(task: Task, control: JobControl): Promise<SongResult> {
+    const { adapter } = task;
+    if (adapter === undefined)
+      return this.#make(task, this.config.redisUrl === null ? undefined : null, control);
+    return this.adapters.lend(adapter, (path) => this.#make(task, { ...adapter, path }, control));
+  }
+
+  async #make(
+    task: Task,
+    adapter: SongAdapter | null | undefined,
+    { signal, report }: JobControl,
+  ): Promise<SongResult> {
     if (this.engine === null) throw new Error("this process runs no tasks");
     const destination = (index: number) => {
       const name = this.audioFiles.nameOf(task.id, index, task.request.audioFormat);
@@ -83,7 +100,7 @@ export class SongJobs implements Jobs {
     const request = await this.inputs.locate(task.request);
     const maxSourceSeconds = this.config.sourceMaxSeconds;
     const { plansUnasked } = this;
-    const options = { destination, maxSourceSeconds, plansUnasked, signal, report };
+    const options = { destination, maxSourceSeconds, plansUnasked, adapter, signal, report };
     const result = await makeSongs(this.engine, request, options);
     for (const { name } of result.audioFiles) await this.#publish(this.audioFiles.pathOf(name), signal);
     await this.tidy();
@@ -109,6 +126,7 @@ export class SongJobs implements Jobs {
     await this.audioFiles.dropUnfinished();
     await this.audioFiles.shelf.dropCopies();
     await this.uploads.dropCopies();
+    await this.#adapterFiles.dropCopies();
   }
 
   close(): void {

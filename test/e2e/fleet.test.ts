@@ -82,7 +82,10 @@ describe("a fleet of processes", function () {
     const refused = await near.client.post("/release_task", { ...shortSong, model: "another" });
     expect(refused).to.deep.include({ status: 400 });
     expect(refused.body.detail).to.include("there is stub");
-    expect((await near.client.get("/v1/lora/status")).status).to.equal(501);
+    expect((await near.client.post("/v1/init", {})).status).to.equal(501);
+    const wordless = await near.client.post("/format_input", { prompt: "slow waltz" });
+    expect(wordless.status, wordless.body.detail).to.equal(503);
+    expect(wordless.body.detail).to.include("No worker of the fleet is there to write words");
     expect(readFileSync(`/proc/${near.pid}/maps`, "utf8")).to.not.include("libtorch");
     expect((await workers[0]?.client.post("/release_task", shortSong))?.status).to.equal(404);
     expect((await workers[0]?.client.get("/health"))?.status).to.equal(200);

@@ -327,7 +327,7 @@ describe("engine on the embedded model", () => {
     await idle.loadAdapter({ name: "style", path, doraEpsilon: "float32" });
     await idle.loadLanguageModel(null);
     while (idle.languageModels().some(({ isLoaded }) => isLoaded)) await sleep(20);
-    expect(idle.adapters().adapters.map(({ name }) => name)).to.deep.equal(["style"]);
+    expect((await idle.adapters()).adapters.map(({ name }) => name)).to.deep.equal(["style"]);
     await idle.close();
   });
 

@@ -15,7 +15,7 @@ export function stubEngine(renderMs: () => number, model = "stub"): MusicEngine 
     models: () => [],
     languageModels: () => [],
     loadedLanguageModel: () => null,
-    adapters: () => ({ adapters: [], active: null, enabled: true }),
+    adapters: async () => ({ adapters: [], active: null, enabled: true }),
     loadSlot: async () => SLOT,
     render: async ({ metadata, seeds }, { signal }) => {
       await sleep(renderMs(), undefined, signal === undefined ? {} : { signal });

@@ -1,11 +1,23 @@
 /**
- * The engine of a gateway, which has none: what the workers tell of their models. What is done to one machine's models,
- * and what waits for a language model's words without being a task, it refuses.
+ * The engine of a gateway, which has none: what the workers tell of their models, the fleet's adapters, and the words that
+ * a worker's language model writes. What is done to one machine's models it refuses.
  */
-import type { RuntimeInfo } from "../../engine/addon.js";
-import type { AdapterState, ModelEntry, MusicEngine, SlotState } from "../../engine/types.js";
+import type { CallOptions, RuntimeInfo } from "../../engine/addon.js";
+import type {
+  AdapterSource,
+  AdapterState,
+  FormatRequest,
+  LanguageModelInfo,
+  ModelEntry,
+  MusicEngine,
+  SampleRequest,
+  SlotState,
+  SongSheet,
+} from "../../engine/types.js";
 import { HttpError } from "../errors.js";
-import type { Workers } from "./workers.js";
+import { type Calls, WORDS } from "./calls.js";
+import type { FleetAdapters } from "./fleet-adapters.js";
+import { noWorker, type Workers } from "./workers.js";
 
 export const FLEET_REFUSAL =
   "A fleet's servers do not do this, for it would change one machine alone: ask a server that works alone";
@@ -18,8 +30,6 @@ const refuse = async (): Promise<never> => refused();
 
 export class FleetEngine implements MusicEngine {
   readonly usesEmbeddedModel = false;
-  readonly createSample = refuse;
-  readonly formatInput = refuse;
   readonly plan = refuse;
   readonly understand = refuse;
   readonly render = refuse;
@@ -27,15 +37,15 @@ export class FleetEngine implements MusicEngine {
   readonly prepareSample = refuse;
   readonly loadSlot = refuse;
   readonly loadLanguageModel = refuse;
-  readonly prepareLanguageModel = refuse;
-  readonly loadAdapter = refuse;
-  readonly unloadAdapters = refuse;
-  readonly enableAdapter = refuse;
-  readonly scaleAdapter = refuse;
+  readonly inspectAdapter = refuse;
   readonly inspectSamples = refuse;
   readonly train = refuse;
 
-  constructor(private readonly workers: Workers) {}
+  constructor(
+    private readonly workers: Workers,
+    private readonly fleetAdapters: FleetAdapters,
+    private readonly calls: Calls,
+  ) {}
 
   runtimeInfo(): RuntimeInfo {
     return { libtorchVersion: "", devices: [], cpuDtype: "float32" };
@@ -77,8 +87,46 @@ export class FleetEngine implements MusicEngine {
   /** The worker's tokenizer judges them when the task runs. */
   async checkWords(): Promise<void> {}
 
-  adapters(): AdapterState {
-    return refused();
+  /** The worker makes it ready that is asked for its words. */
+  async prepareLanguageModel(): Promise<LanguageModelInfo> {
+    const [first] = this.languageModels();
+    if (first === undefined) throw noWorker("write words");
+    return { name: first.name, writesText: true };
+  }
+
+  createSample(request: SampleRequest, { signal }: CallOptions): Promise<SongSheet> {
+    return this.calls.ask(WORDS, "createSample", request, signal);
+  }
+
+  formatInput(request: FormatRequest, { signal }: CallOptions): Promise<SongSheet> {
+    return this.calls.ask(WORDS, "formatInput", request, signal);
+  }
+
+  adapters(): Promise<AdapterState> {
+    return this.fleetAdapters.state(this.#model);
+  }
+
+  loadAdapter(source: AdapterSource): Promise<AdapterState> {
+    return this.fleetAdapters.load(this.#model, source);
+  }
+
+  unloadAdapters(): Promise<AdapterState> {
+    return this.fleetAdapters.unload(this.#model);
+  }
+
+  enableAdapter(enabled: boolean): Promise<AdapterState> {
+    return this.fleetAdapters.enable(this.#model, enabled);
+  }
+
+  scaleAdapter(name: string | null, scale: number): Promise<AdapterState> {
+    return this.fleetAdapters.scale(this.#model, name, scale);
+  }
+
+  /** The one that a request without a name gets: adapters are its own. */
+  get #model(): string {
+    const [first] = this.workers.models;
+    if (first === undefined) throw noWorker("take adapters");
+    return first.name;
   }
 
   async close(): Promise<void> {}

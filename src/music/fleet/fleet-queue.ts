@@ -17,8 +17,10 @@ import { BEGUN, named } from "../queue/running-job.js";
 import type { Task } from "../queue/store.js";
 import type { GenerationRequest } from "../request/schema.js";
 import type { Fleet, FleetEvent } from "./fleet.js";
+import { taskAdapterIn } from "./fleet-adapters.js";
 import type { FleetWorker } from "./fleet-worker.js";
 import { keyOf, piped, reached } from "./redis.js";
+import { underAdapters } from "./workers.js";
 
 /** How often the end of a task is looked up that was told to stop: what is told may be lost. */
 const CANCEL_POLL_MS = 1_000;
@@ -87,11 +89,13 @@ export class FleetQueue implements JobQueue {
     { submission = null, requestId, share = "" }: Origin = {},
   ): Promise<{ task: Task; position: number }> {
     const { fleet } = this;
-    const { request, route } = await fleet.workers.route(asked);
+    const { request, model, route: plainRoute } = await fleet.workers.route(asked);
     const id = uuid();
-    const place = await fleet.store.reserve(id, share, this.options.capacity);
+    const place = await fleet.store.reserve(id, share, this.options.capacity, model);
     if (place === null) throw await this.#full();
     const { sequence, turn, position } = place;
+    const adapter = taskAdapterIn(place.adapters);
+    const route = adapter === null ? plainRoute : underAdapters(plainRoute);
     const task: Task = {
       id,
       sequence,
@@ -105,6 +109,7 @@ export class FleetQueue implements JobQueue {
       ...(share && { share }),
       turn,
       route,
+      ...(adapter && { adapter }),
       result: null,
       error: null,
       progress: 0,

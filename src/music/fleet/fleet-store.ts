@@ -14,11 +14,11 @@ const MAX_REMEMBERED = 200;
 const MAX_TURN = 2 ** 21 - 1;
 
 /**
- * Room and a place for a new task: its sequence, its turn (see `Turns` of the queue's rules) and how many wait.
- * Nothing where there is no room.
+ * Room and a place for a new task: its sequence, its turn (see `Turns` of the queue's rules), how many wait, and the
+ * adapters of its model. Nothing where there is no room.
  */
 const RESERVE = `
-local p, capacity, share, id = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local p, capacity, share, id, model = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
 local waiting = redis.call('ZCARD', p .. ':state:queued')
 if capacity > 0 and waiting >= capacity then return {} end
 if waiting + redis.call('ZCARD', p .. ':state:running') == 0 then redis.call('DEL', p .. ':turn', p .. ':turns') end
@@ -28,7 +28,7 @@ local turn = math.min(math.max(current, last + 1), ${MAX_TURN})
 redis.call('HSET', p .. ':turns', share, turn)
 local sequence = redis.call('INCR', p .. ':sequence')
 redis.call('ZADD', p .. ':state:queued', sequence, id)
-return {sequence, turn, waiting + 1}`;
+return {sequence, turn, waiting + 1, redis.call('HGET', p .. ':adapters', model)}`;
 
 /** A task has begun: no new one gets a turn before its. */
 const BEGAN = `
@@ -82,11 +82,13 @@ export class FleetStore {
   }
 
   /** Null where there is no room. */
-  async reserve(id: string, share: string, capacity: number) {
-    const reserved = await this.#eval(RESERVE, [capacity, share, id]);
-    const [sequence, turn, position] = reserved as [number?, number?, number?];
-    if (sequence === undefined || turn === undefined || position === undefined) return null;
-    return { sequence, turn, position };
+  async reserve(id: string, share: string, capacity: number, model: string) {
+    const reserved = (await this.#eval(RESERVE, [capacity, share, id, model])) as
+      | []
+      | [number, number, number, string?];
+    if (reserved.length === 0) return null;
+    const [sequence, turn, position, adapters = null] = reserved;
+    return { sequence, turn, position, adapters };
   }
 
   /** Gives back what was reserved. */

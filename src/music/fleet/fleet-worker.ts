@@ -39,6 +39,8 @@ export interface FleetWorkerOptions {
   averageWindow: number;
   /** What it has now. */
   describe(): Promise<Omit<Announcement, "name" | "places" | "running" | "is_draining">>;
+  /** Begins to answer what is no task. */
+  answer?(): void;
 }
 
 /** A task that this worker holds. */
@@ -80,6 +82,7 @@ export class FleetWorker {
     this.fleet.told.on("back", () => void this.#beat());
     const every = (milliseconds: number, work: () => void) => setInterval(work, milliseconds).unref();
     this.#timers = [every(HEARTBEAT_MS, () => void this.#beat()), every(LOOK_MS, () => this.#look(true))];
+    this.options.answer?.();
     void this.#beat();
   }
 

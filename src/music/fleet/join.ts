@@ -3,10 +3,14 @@ import { createRequire } from "node:module";
 import { freemem, hostname } from "node:os";
 import { v4 as uuid } from "uuid";
 import type { Config } from "../../config.js";
-import type { MusicEngine } from "../../engine/types.js";
+import type { FormatRequest, MusicEngine, SampleRequest } from "../../engine/types.js";
 import type { Logger } from "../../log.js";
+import type { TaskAdapter } from "../queue/store.js";
 import type { SongJobs } from "../song-jobs.js";
+import type { AdapterShelf } from "../storage/adapter-shelf.js";
+import { aboutAdaptersOf, Calls, WORDS } from "./calls.js";
 import { Fleet } from "./fleet.js";
+import { FleetAdapters } from "./fleet-adapters.js";
 import { FleetEngine } from "./fleet-engine.js";
 import { FleetQueue } from "./fleet-queue.js";
 import { FleetWorker } from "./fleet-worker.js";
@@ -35,6 +39,7 @@ export async function joinFleet(
   log: Logger,
 ): Promise<FleetParts> {
   const fleet = await Fleet.open(config.redisUrl as string, config.slot1Model, log);
+  const calls = new Calls(fleet);
   const worker =
     engine === null
       ? null
@@ -47,6 +52,7 @@ export async function joinFleet(
             jobTimeoutSeconds: config.jobTimeoutSeconds,
             averageWindow: config.averageWindow,
             describe: describer(engine, config),
+            answer: () => answerCalls(calls, engine, jobs.adapters),
           },
           log,
         );
@@ -56,10 +62,30 @@ export async function joinFleet(
     ended: jobs.ended.bind(jobs),
   };
   return {
-    engine: new FleetEngine(fleet.workers),
+    engine: new FleetEngine(fleet.workers, new FleetAdapters(fleet, calls, jobs.adapters), calls),
     queue: new FleetQueue(fleet, options, log, worker),
-    close: () => fleet.close(),
+    close: async () => {
+      await calls.close();
+      await fleet.close();
+    },
   };
+}
+
+/** What the engine can tell those who ask. */
+function answerCalls(calls: Calls, engine: MusicEngine, shelf: AdapterShelf): void {
+  if (engine.languageModels().length > 0) {
+    calls.answer(WORDS, async (question, data, signal) => {
+      await engine.prepareLanguageModel(null, { signal });
+      if (question === "formatInput") return engine.formatInput(data as FormatRequest, { signal });
+      return engine.createSample(data as SampleRequest, { signal });
+    });
+  }
+  const model = engine.slots()[0]?.model;
+  if (model == null) return;
+  calls.answer(aboutAdaptersOf(model), (_question, data, signal) => {
+    const adapter = data as TaskAdapter;
+    return shelf.lend(adapter, (path) => engine.inspectAdapter({ ...adapter, path }, { signal }));
+  });
 }
 
 /** What the engine has now, in the words of an announcement. */
@@ -90,7 +116,6 @@ function describer(engine: MusicEngine, { devices }: Config) {
       free_memory_bytes: freeBytes,
       models,
       lm_models: engine.languageModels().map(({ name }) => name),
-      adapters: engine.adapters().adapters.map(({ name }) => name),
       payload_versions: [PAYLOAD_VERSION],
     };
   };

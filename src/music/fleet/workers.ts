@@ -37,12 +37,21 @@ export function routeOf(model: string, languageModel: string | null, version = P
   return [`v${version}`, model, languageModel ?? ""].map(encodeURIComponent).join("~");
 }
 
+/** The queue of those tasks of another one that are rendered under an adapter: workers have these for slot 1 alone. */
+export function underAdapters(route: string): string {
+  return `${route}~adapter`;
+}
+
 /** The queues that a worker takes from, those of models that are in memory first. */
 export function routesOf({ models, lm_models, payload_versions }: Announcement) {
   const warmFirst = [...models].sort((a, b) => Number(b.is_loaded) - Number(a.is_loaded));
-  return warmFirst.flatMap(({ name, is_loaded }) =>
+  return warmFirst.flatMap(({ name, slot, is_loaded: isWarm }) =>
     payload_versions.flatMap((version) =>
-      [null, ...lm_models].map((lm) => ({ route: routeOf(name, lm, version), isWarm: is_loaded })),
+      [null, ...lm_models].flatMap((lm) => {
+        const route = routeOf(name, lm, version);
+        const routes = slot === 1 ? [route, underAdapters(route)] : [route];
+        return routes.map((route) => ({ route, isWarm }));
+      }),
     ),
   );
 }
@@ -124,25 +133,30 @@ export class Workers {
    * The request with the model that it gets, and the queue of those who can run it.
    * @throws HttpError 503 where there is no worker, RequestError where none has the model that the request names
    */
-  async route(request: GenerationRequest): Promise<{ request: GenerationRequest; route: string }> {
+  async route(
+    request: GenerationRequest,
+  ): Promise<{ request: GenerationRequest; model: string; route: string }> {
     if (performance.now() - this.#refreshedAtMs > MAX_AGE_MS) await this.refresh();
     const names = this.models.map(({ name }) => name);
     const [first] = names;
     if (first === undefined) {
-      throw new HttpError(503, "No worker of the fleet is there to make songs", {
-        "Retry-After": NO_WORKER_RETRY_SECONDS,
-      });
+      throw noWorker("make songs");
     }
     const model = request.model === null ? first : namedModel(names, request.model);
     if (model === undefined) throw unknown("model", request.model, names);
     const workers = this.#able.filter(({ models }) => models.some(({ name }) => name === model));
     const { lmModelPath } = request;
-    if (lmModelPath === null) return { request: { ...request, model }, route: routeOf(model, null) };
+    if (lmModelPath === null) return { request: { ...request, model }, model, route: routeOf(model, null) };
     const installed = [...new Set(workers.flatMap(({ lm_models }) => lm_models))];
     const named = namedModel(installed, lmModelPath);
     if (named === undefined) throw unknown("lm_model_path", lmModelPath, installed);
-    return { request: { ...request, model, lmModelPath: named }, route: routeOf(model, named) };
+    return { request: { ...request, model, lmModelPath: named }, model, route: routeOf(model, named) };
   }
+}
+
+export function noWorker(what: string): HttpError {
+  const headers = { "Retry-After": NO_WORKER_RETRY_SECONDS };
+  return new HttpError(503, `No worker of the fleet is there to ${what}`, headers);
 }
 
 function unknown(parameter: string, asked: string | null, names: readonly string[]): RequestError {

@@ -53,7 +53,6 @@ export const statistics = z.object({
         running: z.array(text).meta({ description: "ids of tasks" }),
         models: z.array(z.object({ name: text, slot: count, is_loaded: z.boolean() })),
         lm_models: z.array(text),
-        adapters: z.array(text),
         is_draining: z.boolean(),
       }),
     )

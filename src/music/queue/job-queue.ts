@@ -82,7 +82,6 @@ export interface WorkerStatus {
   running: string[];
   models: { name: string; slot: number; is_loaded: boolean }[];
   lm_models: string[];
-  adapters: string[];
   /** It was told to stop, and begins nothing more. */
   is_draining: boolean;
 }

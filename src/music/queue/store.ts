@@ -2,7 +2,9 @@
  * Where tasks live: what was accepted, what became of it. The interface is small enough for a key-value
  * server; `lmdb-store.ts` is the embedded implementation.
  */
+import type { SongAdapter } from "../../engine/types.js";
 import type { GenerationRequest } from "../request/schema.js";
+import type { StoredAdapter } from "../storage/adapter-shelf.js";
 
 export type TaskState = "queued" | "running" | "succeeded" | "failed";
 
@@ -57,6 +59,9 @@ export interface SongResult extends SongDescription {
   warnings: string[];
 }
 
+/** An adapter as a task names it: by its content, so that any worker can load it. */
+export interface TaskAdapter extends StoredAdapter, Omit<SongAdapter, "path"> {}
+
 export interface Task {
   /** UUID v4. */
   id: string;
@@ -84,6 +89,8 @@ export interface Task {
   claim?: string | undefined;
   /** In a fleet: the worker that runs it is to stop; and how often a full disk gave it back. */
   isCancelled?: boolean;
+  /** In a fleet: what it is rendered under; the base model where there is none. */
+  adapter?: TaskAdapter;
   diskFailures?: number;
   /** What a person calls it. */
   title?: string;

@@ -26,7 +26,7 @@ import { exportAdapter } from "../training/export.js";
 import { command, type Endpoints, type RouteContext, reading } from "./route.js";
 
 /** Adapters of slot 1. A load makes the adapter the active one; an unload lets all of them go. */
-const LOADED: Endpoints = {
+export const ADAPTER_ENDPOINTS: Endpoints = {
   "POST /v1/lora/load": command(({ service }, fields) => service.adapters.load(parseAdapterLoad(fields))),
   "POST /v1/lora/unload": command(({ service }) => service.adapters.unload()),
   "POST /v1/lora/toggle": command(({ service }, fields) =>
@@ -84,7 +84,7 @@ const DATA_SETS: Endpoints = {
   ),
 };
 
-export const ADAPTER_ENDPOINTS: Endpoints = { ...LOADED, ...TRAINING, ...DATA_SETS };
+export const TRAINING_ENDPOINTS: Endpoints = { ...TRAINING, ...DATA_SETS };
 
 /** Makes a data set of a folder of audio. */
 async function scan({ service }: RouteContext, fields: Fields) {

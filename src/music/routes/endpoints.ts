@@ -2,7 +2,7 @@
 import { Router } from "express";
 import { HttpError, methodNotAllowed } from "../errors.js";
 import { FLEET_REFUSAL } from "../fleet/fleet-engine.js";
-import { ADAPTER_ENDPOINTS } from "./adapter-endpoints.js";
+import { ADAPTER_ENDPOINTS, TRAINING_ENDPOINTS } from "./adapter-endpoints.js";
 import { audio } from "./audio.js";
 import { chatCompletions } from "./chat-completions.js";
 import { DESCRIPTION_ENDPOINTS } from "./description-endpoints.js";
@@ -18,6 +18,7 @@ export const ENDPOINTS: Endpoints = {
   "POST /v1/chat/completions": chatCompletions,
   ...MODEL_ENDPOINTS,
   ...ADAPTER_ENDPOINTS,
+  ...TRAINING_ENDPOINTS,
   ...DESCRIPTION_ENDPOINTS,
 };
 
@@ -35,17 +36,15 @@ export function endpoints(context: RouteContext): Router {
     .use(routerOf({ ...ENDPOINTS, ...unserved }, context));
 }
 
-/** What changes one machine's models, or waits for a language model's words without being a task. */
+/** What changes one machine's models, or works on its files for hours. */
 const UNSERVED_BY_FLEETS: Endpoints = Object.fromEntries(
   [
-    ...Object.keys(ADAPTER_ENDPOINTS),
+    ...Object.keys(TRAINING_ENDPOINTS),
     "POST /v1/init",
     "GET /v1/models/pull",
     "POST /v1/models/pull",
     "DELETE /v1/models/pull",
     "POST /v1/reinitialize",
-    "POST /format_input",
-    "POST /v1/create_sample",
   ].map((endpoint) => [endpoint, endpoint.startsWith("GET") ? reading(refuse) : command(refuse)]),
 );
 

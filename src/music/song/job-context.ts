@@ -1,7 +1,7 @@
 /** What the steps of one job share, and what they all need first: recordings, a renderer, and the language model where it has a part. */
 
 import type { RuntimeInfo } from "../../engine/addon.js";
-import type { LanguageModelInfo, MusicEngine, PlanarAudio } from "../../engine/types.js";
+import type { LanguageModelInfo, MusicEngine, PlanarAudio, SongAdapter } from "../../engine/types.js";
 import { decodeAudio } from "../audio/decode.js";
 import { namedModel, selectSlot, supportedTaskTypes } from "../models.js";
 import {
@@ -21,6 +21,8 @@ export interface JobContext {
   maxSourceSeconds: number;
   /** Whether the language model has a part in songs that only leave it room to. */
   plansUnasked: boolean;
+  /** See JobOptions. */
+  adapter?: SongAdapter | null | undefined;
   /** What a reader of the result should know. */
   warnings: string[];
 }

@@ -52,7 +52,6 @@ describe("a fleet", () => {
       free_memory_bytes: 1,
       models: [model("stub")],
       lm_models: [] as string[],
-      adapters: [],
       payload_versions: [PAYLOAD_VERSION],
       ...change,
     };
@@ -190,7 +189,7 @@ describe("a fleet", () => {
   it("finds an accepted task that never came into its queue", async () => {
     const worker = await join({});
     const { store } = worker.fleet;
-    const place = await store.reserve("stray", "", 0);
+    const place = await store.reserve("stray", "", 0, "stub");
     const { sequence, turn } = place as NonNullable<typeof place>;
     const route = (await worker.fleet.workers.route(request)).route;
     const task = { id: "stray", sequence, turn, route, state: "queued", request } as Task;

@@ -68,7 +68,6 @@ function redis(): Kind {
           describe: async () => ({
             ...described,
             lm_models: [],
-            adapters: [],
             payload_versions: [PAYLOAD_VERSION],
           }),
         },
