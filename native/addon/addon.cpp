@@ -9,6 +9,7 @@
 #include "addon/exports.h"
 #include "core/runtime/device.h"
 #include "core/runtime/placement.h"
+#include "kernels/cpu.h"
 
 namespace carillon::addon {
 namespace {
@@ -20,7 +21,7 @@ Napi::Value runtime_info(const Napi::CallbackInfo& info) {
   const auto env = info.Env();
   auto result = Napi::Object::New(env);
   result.Set("libtorchVersion", libtorch_version());
-  result.Set("cpuDtype", cpu_has_bfloat16() ? "bfloat16" : "float32");
+  result.Set("cpuDtype", kernels::has_avx512() ? "bfloat16" : "float32");
   auto devices = Napi::Array::New(env);
   for (const auto& device : list_devices()) {
     auto entry = Napi::Object::New(env);

@@ -2,19 +2,11 @@
 
 #include "core/runtime/device.h"
 #include "core/runtime/error.h"
+#include "kernels/cpu.h"
 
 namespace carillon {
 
 const char* dtype_name(at::ScalarType dtype) { return dtype == at::kBFloat16 ? "bfloat16" : "float32"; }
-
-bool cpu_has_bfloat16() {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  return __builtin_cpu_supports("avx512bf16");
-#else
-  return false;
-#endif
-}
 
 Placement choose_placement(const std::string& device, const std::string& dtype, const std::string& quantization) {
   Placement placement;
@@ -24,7 +16,7 @@ Placement choose_placement(const std::string& device, const std::string& dtype, 
   } else if (dtype == "bfloat16") {
     placement.dtype = at::kBFloat16;
   } else if (dtype == "auto" || dtype.empty()) {
-    placement.dtype = placement.device.is_cuda() || cpu_has_bfloat16() ? at::kBFloat16 : at::kFloat;
+    placement.dtype = placement.device.is_cuda() || kernels::has_avx512() ? at::kBFloat16 : at::kFloat;
   } else {
     fail(ErrorCode::kBadArgument, "unknown dtype '" + dtype + "': use auto, float32 or bfloat16");
   }

@@ -19,16 +19,13 @@ struct Placement {
 };
 
 /// Resolves `device` (auto, cpu, cuda, cuda:N) and `dtype` (auto, float32, bfloat16).
-/// auto: CUDA where it is present, else the CPU; bfloat16 on CUDA and on CPUs with
-/// bfloat16 dot products, else float32. `quantization`: none (kStored), int8 or int4. Throws kBadArgument for a device that is
+/// auto: CUDA where it is present, else the CPU; bfloat16 on CUDA and on CPUs
+/// that our kernels for it run on (kernels/cpu.h), else float32. `quantization`: none (kStored), int8 or int4. Throws kBadArgument for a device that is
 /// not there and for unknown names.
 Placement choose_placement(const std::string& device, const std::string& dtype,
                            const std::string& quantization = "none");
 
 /// The wire name of a placement's dtype: float32 or bfloat16.
 const char* dtype_name(at::ScalarType dtype);
-
-/// True when this CPU multiplies bfloat16 in hardware (AVX512-BF16 or AMX).
-bool cpu_has_bfloat16();
 
 }  // namespace carillon
