@@ -7,7 +7,7 @@ from diffusers.models.transformers.ace_step_transformer import AceStepTransforme
 options = peer_timing.arguments(750)
 if options.threads:
     torch.set_num_threads(options.threads)
-torch.set_default_dtype(torch.bfloat16)
+torch.set_default_dtype(peer_timing.dtype_of(options))
 with torch.device("meta"):
     model = AceStepTransformer1DModel()
 model = model.to_empty(device=options.device).eval()

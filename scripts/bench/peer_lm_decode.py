@@ -26,7 +26,7 @@ config = Qwen3Config(
     eos_token_id=None,
     pad_token_id=0,
 )
-torch.set_default_dtype(torch.bfloat16)
+torch.set_default_dtype(peer_timing.dtype_of(options))
 model = Qwen3ForCausalLM(config).to(options.device).eval()
 prompt = torch.randint(0, 151643, (options.rows, 400), device=options.device)
 

@@ -4,14 +4,25 @@ import argparse
 import sys
 import time
 
+import torch
+
 
 def arguments(default_size):
     parser = argparse.ArgumentParser()
     parser.add_argument("--size", type=int, default=default_size)
     parser.add_argument("--threads", type=int, default=0, help="0: as many as torch takes")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--dtype", choices=["auto", "float32", "bfloat16"], default="auto")
     parser.add_argument("--rows", type=int, default=1, help="of a language model's batch")
     return parser.parse_args()
+
+
+def dtype_of(options):
+    """auto: what the engine takes, bfloat16 on a GPU and where the processor multiplies it."""
+    if options.dtype != "auto":
+        return getattr(torch, options.dtype)
+    has_bfloat16 = options.device != "cpu" or torch.cpu._is_avx512_bf16_supported()
+    return torch.bfloat16 if has_bfloat16 else torch.float32
 
 
 def seconds_of(work):

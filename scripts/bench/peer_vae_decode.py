@@ -16,8 +16,9 @@ model = AutoencoderOobleck(
     audio_channels=2,
     sampling_rate=48000,
 )
-model = model.to(options.device, torch.bfloat16).eval()
-latents = torch.randn(1, 64, options.size, device=options.device, dtype=torch.bfloat16)
+dtype = peer_timing.dtype_of(options)
+model = model.to(options.device, dtype).eval()
+latents = torch.randn(1, 64, options.size, device=options.device, dtype=dtype)
 
 
 @torch.inference_mode()
