@@ -36,7 +36,7 @@ export function Library({ live, query, onQuery, track, onPlay, on }: LibraryProp
   return (
     <section aria-labelledby="library-title">
       <div class="row head">
-        <h2 id="library-title" ref={heading}>
+        <h2 id="library-title" tabIndex={-1} ref={heading}>
           Songs <span class="faint">{total > 0 ? total : ""}</span>
         </h2>
         <input

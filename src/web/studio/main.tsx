@@ -61,6 +61,8 @@ function Studio() {
   };
   const remove = (task: Task) => {
     if (track?.task.task_id === task.task_id) setTrack(null);
+    // The button that was pressed goes with its song.
+    document.getElementById("library-title")?.focus();
     void attempt(() => call("DELETE", `/v1/tasks/${task.task_id}`));
   };
 
@@ -76,7 +78,7 @@ function Studio() {
           onSubmit={() => void send(parametersOf(draft), draft.files)}
           attempt={attempt}
         />
-        <section class="made" aria-label="Songs">
+        <div class="made">
           <Queue live={live} onRemove={remove} onAgain={again} />
           <Library
             live={live}
@@ -96,7 +98,7 @@ function Studio() {
             }}
           />
           <Workshop attempt={attempt} />
-        </section>
+        </div>
       </main>
       <Notice notice={notice} onClose={() => setNotice(null)} />
       <Player track={track} onTrack={setTrack} />

@@ -1,6 +1,6 @@
 /** The studio in a real browser, before a real server; what the browser complains of fails the test. */
 import { expect } from "chai";
-import type { Browser, BrowserContextOptions, Locator, Page } from "playwright-core";
+import type { Browser, Locator, Page } from "playwright-core";
 import { launchBrowser } from "../../browser.js";
 import { type LiveServer, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
@@ -30,29 +30,32 @@ export class Studio {
     });
   }
 
-  /** A page of its own browser profile. */
-  async open(options: BrowserContextOptions = {}): Promise<Page> {
-    const context = await this.#browser.newContext({ viewport: DESKTOP, ...options });
-    return this.openTab(await context.newPage());
+  /** A page of its own browser profile, once it says `ready`. */
+  async open(ready = "Online"): Promise<Page> {
+    const context = await this.#browser.newContext({ viewport: DESKTOP });
+    return this.openTab(await context.newPage(), ready);
   }
 
   /** Shows the studio in a page, which may share its profile with others. */
-  async openTab(page: Page): Promise<Page> {
+  async openTab(page: Page, ready = "Online"): Promise<Page> {
     page.setDefaultTimeout(60_000);
     page.on("console", (message) => {
       if (message.type() === "error") this.complaints.push(message.text());
     });
     page.on("pageerror", (error) => this.complaints.push(error.message));
     await page.goto(this.server.url);
-    await page.getByText("Online").waitFor();
+    await page.getByText(ready).waitFor();
     return page;
   }
 
   async restart(meanwhile: () => Promise<void> = async () => {}): Promise<void> {
     const { port } = new URL(this.server.url);
     await this.server.close();
-    await meanwhile();
-    this.server = await startLiveServer(this.directory, { ...this.settings, SVC_API_PORT: port });
+    try {
+      await meanwhile();
+    } finally {
+      this.server = await startLiveServer(this.directory, { ...this.settings, SVC_API_PORT: port });
+    }
   }
 }
 

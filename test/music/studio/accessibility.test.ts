@@ -1,0 +1,151 @@
+/** The studio for people who see it differently, or not at all, and for those without a mouse. */
+import axe from "axe-core";
+import { expect } from "chai";
+import type { Locator, Page } from "playwright-core";
+import { shortSong } from "../live-server.js";
+import { button, Studio } from "./studio-fixture.js";
+
+const PHONE = { width: 390, height: 800 };
+const DESKTOP = { width: 1200, height: 800 };
+
+describe("the studio's accessibility", function () {
+  this.timeout(180_000);
+  const studio = new Studio();
+  const endless = { prompt: "an endless song", audio_duration: 600, inference_steps: 20, batch_size: 8 };
+
+  /** Without violations in light and dark, on a phone and on a desk. */
+  async function audit(page: Page, state: string): Promise<void> {
+    const found: Record<string, string[]> = {};
+    for (const viewport of [PHONE, DESKTOP]) {
+      for (const colorScheme of ["light", "dark"] as const) {
+        await page.setViewportSize(viewport);
+        await page.emulateMedia({ colorScheme });
+        const violations = await violationsOf(page);
+        if (violations.length > 0) found[`${state}, ${viewport.width} wide, ${colorScheme}`] = violations;
+      }
+    }
+    expect(found).to.deep.equal({});
+  }
+
+  async function violationsOf(page: Page): Promise<string[]> {
+    await page.evaluate(axe.source);
+    const { violations } = (await page.evaluate("axe.run()")) as axe.AxeResults;
+    return violations.flatMap(({ id, help, nodes }) =>
+      nodes.map(({ html, failureSummary }) => `${id}: ${help}\n${html}\n${failureSummary}`),
+    );
+  }
+
+  it("holds where nothing was made yet", async () => {
+    const page = await studio.open();
+    await page.getByText("No songs yet.").waitFor();
+    await audit(page, "empty");
+  });
+
+  it("holds with all settings open, and with the workshop", async () => {
+    const page = await studio.open();
+    await page.getByText("Length, tempo, key").click();
+    await page.getByText("Audio codes").click();
+    await page.getByText("All settings").click();
+    await page.getByLabel("Inference steps").waitFor();
+    await audit(page, "all settings");
+    await page.getByText("Models and adapters").click();
+    await page.getByLabel("Slot 1").waitFor();
+    await audit(page, "workshop");
+  });
+
+  it("holds while songs are made and wait, and with those that failed", async () => {
+    const { client } = studio.server;
+    const page = await studio.open();
+    const id = await client.submit(endless);
+    const next = await client.submit({ ...endless, prompt: "the next one" });
+    try {
+      await page.getByLabel("Progress of an endless song").waitFor();
+      await page.getByText("Next", { exact: true }).waitFor();
+      await audit(page, "busy");
+    } finally {
+      await client.delete(`/v1/tasks/${next}`);
+      await client.delete(`/v1/tasks/${id}`);
+    }
+    await button(page, "Try again").first().waitFor();
+    await audit(page, "failed");
+    await button(page, "Dismiss an endless song").click();
+    await button(page, "Dismiss the next one").click();
+    await button(page, "Dismiss the next one").waitFor({ state: "detached" });
+  });
+
+  it("holds with a song that plays, its details, its plan, its spectrogram and its editor", async () => {
+    await studio.server.client.make({
+      ...shortSong,
+      thinking: true,
+      batch_size: 2,
+      lyrics: "[Verse]\nla la",
+    });
+    const page = await studio.open();
+    await button(page, "Play a short song").click();
+    await button(page, "Pause").waitFor();
+    await button(page, "Spectrogram of the song that plays").click();
+    await button(page, "More of a short song").click();
+    await page.getByText("Plan", { exact: true }).first().click();
+    await page.getByText("50 for 0:10").waitFor();
+    await audit(page, "details");
+    await button(page, "Rename").click();
+    await button(page, "Delete").click();
+    await audit(page, "renaming");
+    await button(page, "Edit").first().click();
+    await page.getByText("0:10", { exact: true }).waitFor();
+    await audit(page, "editor");
+  });
+
+  it("holds offline", async () => {
+    const page = await studio.open();
+    await studio.restart(async () => {
+      await page.getByText("Offline: trying again").waitFor();
+      await audit(page, "offline");
+    });
+    studio.complaints.length = 0;
+  });
+
+  describe("where a key is set", () => {
+    const locked = new Studio({ SVC_API_KEY: "open sesame" });
+
+    it("holds while it is asked for", async () => {
+      const page = await locked.open("This server asks for a key");
+      await audit(page, "locked");
+      locked.complaints.length = 0;
+    });
+  });
+
+  it("lets one write, make, play and delete a song by keyboard alone", async () => {
+    const page = await studio.open();
+    /** Goes on with the Tab key to a control that is in sight, not below the player. */
+    const tabTo = async (target: Locator) => {
+      await target.waitFor();
+      for (let presses = 0; presses < 150; presses++) {
+        await page.keyboard.press("Tab");
+        if (!(await target.evaluate((element) => element === document.activeElement))) continue;
+        await target.click({ trial: true });
+        return;
+      }
+      throw new Error(`Tab never comes to ${target}`);
+    };
+
+    await tabTo(page.getByLabel("Sound"));
+    await page.keyboard.type("keys alone");
+    await tabTo(page.getByText("Length, tempo, key"));
+    await page.keyboard.press("Enter");
+    await tabTo(page.getByLabel("Length s"));
+    await page.keyboard.type("10");
+    await tabTo(button(page, "Make"));
+    await page.keyboard.press("Enter");
+    await tabTo(button(page, "Play keys alone"));
+    await page.keyboard.press("Enter");
+    await button(page, "Pause").waitFor();
+    await tabTo(button(page, "More of keys alone"));
+    await page.keyboard.press("Enter");
+    await tabTo(button(page, "Delete"));
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Enter");
+    await button(page, "Play keys alone").waitFor({ state: "detached" });
+    expect(await page.evaluate(() => document.activeElement?.id)).to.equal("library-title");
+  });
+});
