@@ -12,9 +12,9 @@ import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { remotenessOf, type Surroundings } from "./services.js";
 
-const BASE = 43;
+const BASE = 33;
 /** What the quiet of a village makes up for. */
-const VILLAGE_POINTS = 20;
+const VILLAGE_POINTS = 30;
 /** Points for a service at its best, and as many lost where it is missing. */
 const SERVICE_POINTS: readonly (readonly [Coverage, number])[] = [
   ["health", 3],
@@ -24,7 +24,7 @@ const SERVICE_POINTS: readonly (readonly [Coverage, number])[] = [
   ["death", 7],
   ["elementary", 7],
   ["highSchool", 4],
-  ["university", 3],
+  ["university", 5],
   ["leisure", 8],
 ];
 /** A town of this size expects half of all services. */
