@@ -158,6 +158,53 @@ describe("a fleet of processes", function () {
     expect(begins([next], returned)).to.equal(1);
   });
 
+  it("has one janitor, which lets songs of all go by size and age, and another once that is killed", async () => {
+    const small = { SVC_AUDIO_MAX_TOTAL_MB: "4" };
+    const [near, far] = await Promise.all([
+      start("gateway", 0, small),
+      start("gateway", 0, small),
+      start("worker"),
+    ]);
+    await untilWorkers(near, 1);
+    await untilWorkers(far, 1);
+    /** Of 1.9 MB each. */
+    const makeThree = async ({ client }: ServedProcess) => {
+      for (let count = 0; count < 3; count++) await client.makeOne({ ...shortSong, audio_format: "wav" });
+    };
+    const expired = ({ log }: ServedProcess) => log.split('"task expired"').length - 1;
+    /** As when its time has passed and all look whether it is theirs. */
+    const sweep = async (gateways: readonly ServedProcess[]) => {
+      await redis.forget("carillon:office:janitor");
+      for (const gateway of gateways) gateway.tell("SIGHUP");
+    };
+    const untilExpired = async (count: number, ...gateways: ServedProcess[]) => {
+      const total = () => gateways.reduce((sum, gateway) => sum + expired(gateway), 0);
+      while (total() < count) await sleep(20);
+      expect(total()).to.equal(count);
+    };
+
+    await makeThree(near);
+    await sweep([near, far]);
+    await untilExpired(1, near, far);
+    const janitor = expired(near) === 1 ? near : far;
+    const successor = janitor === near ? far : near;
+    await janitor.end("SIGKILL");
+
+    await makeThree(successor);
+    await sweep([successor]);
+    await untilExpired(3, successor);
+    const { tasks } = (await successor.client.get("/v1/tasks")).body.data;
+    await successor.client.patch(`/v1/tasks/${tasks[0].task_id}`, { favorite: true });
+
+    // A new one is to let go what is a few milliseconds old, and has not the office yet.
+    const strict = await start("gateway", 0, { SVC_AUDIO_MAX_AGE_HOURS: "0.000001" });
+    await sweep([strict]);
+    await untilExpired(1, strict);
+    await untilExpired(5, near, far, strict);
+    expect(readdirSync(join(storage, "api_audio"))).to.have.length(1);
+    expect((await successor.client.get("/v1/stats")).body.data.jobs.total).to.equal(1);
+  });
+
   async function ran(args: readonly string[], settings: Record<string, string>) {
     const child = spawnCli(args, settings);
     let stderr = "";

@@ -144,6 +144,10 @@ export class ServedProcess {
     return Number(id);
   }
 
+  tell(signal: NodeJS.Signals): void {
+    this.child.kill(signal);
+  }
+
   /** Sends the signal; resolves with the exit code, or null where the signal ended it. */
   async end(signal: NodeJS.Signals): Promise<number | null> {
     const ended = this.ended();

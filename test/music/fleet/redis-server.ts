@@ -85,6 +85,12 @@ export class RedisServer {
     await ended;
   }
 
+  async forget(key: string): Promise<void> {
+    const redis = new Redis(this.url);
+    await redis.del(key);
+    redis.disconnect();
+  }
+
   /** Forgets everything. */
   async clear(): Promise<void> {
     const redis = new Redis(this.url);
