@@ -13,13 +13,13 @@ import {
   type QueueStatistics,
 } from "../queue/job-queue.js";
 import { retryAfterSeconds } from "../queue/rules.js";
-import { BEGUN, named } from "../queue/running-job.js";
+import { acceptedTask, BEGUN, named } from "../queue/running-job.js";
 import type { Task } from "../queue/store.js";
 import type { GenerationRequest } from "../request/schema.js";
 import type { Fleet, FleetEvent } from "./fleet.js";
 import { taskAdapterIn } from "./fleet-adapters.js";
 import type { FleetWorker } from "./fleet-worker.js";
-import { keyOf, piped, reached } from "./redis.js";
+import { keyOf, piped, reached, timeMs } from "./redis.js";
 import { underAdapters } from "./workers.js";
 
 /** How often the end of a task is looked up that was told to stop: what is told may be lost. */
@@ -84,36 +84,16 @@ export class FleetQueue implements JobQueue {
     return new QueueFullError(retryAfterSeconds(await this.#averageJobSeconds(), Math.max(places, 1)));
   }
 
-  async submit(
-    asked: GenerationRequest,
-    { submission = null, requestId, share = "" }: Origin = {},
-  ): Promise<{ task: Task; position: number }> {
+  async submit(asked: GenerationRequest, origin: Origin = {}): Promise<{ task: Task; position: number }> {
     const { fleet } = this;
     const { request, model, route: plainRoute } = await fleet.workers.route(asked);
     const id = uuid();
-    const place = await fleet.store.reserve(id, share, this.options.capacity, model);
+    const place = await fleet.store.reserve(id, origin.share ?? "", this.options.capacity, model);
     if (place === null) throw await this.#full();
-    const { sequence, turn, position } = place;
+    const { position } = place;
     const adapter = taskAdapterIn(place.adapters);
     const route = adapter === null ? plainRoute : underAdapters(plainRoute);
-    const task: Task = {
-      id,
-      sequence,
-      state: "queued",
-      createdAtMs: Date.now(),
-      finishedAtMs: null,
-      interruptions: 0,
-      request,
-      ...(submission && { submission: { ...submission, position } }),
-      ...(requestId && { requestId }),
-      ...(share && { share }),
-      turn,
-      route,
-      ...(adapter && { adapter }),
-      result: null,
-      error: null,
-      progress: 0,
-    };
+    const task = { ...acceptedTask(request, origin, place), id, route, ...(adapter && { adapter }) };
     try {
       await fleet.store.add(task);
     } catch (error) {
@@ -132,9 +112,8 @@ export class FleetQueue implements JobQueue {
 
   async cancel(id: string): Promise<boolean> {
     const { fleet } = this;
-    const finishedAtMs = await fleet.nowMs();
     let wasWaiting = false;
-    const task = await fleet.store.update(id, (current) => {
+    const task = await fleet.store.update(id, (current, finishedAtMs) => {
       wasWaiting = current.state === "queued";
       if (hasEnded(current.state)) return current;
       if (!wasWaiting) return { ...current, isCancelled: true };
@@ -258,7 +237,7 @@ export class FleetQueue implements JobQueue {
   }
 
   async asJanitor(work: (nowMs: number) => Promise<void>): Promise<void> {
-    if (await this.fleet.takesOffice("janitor", JANITOR_MS)) await work(await this.fleet.nowMs());
+    if (await this.fleet.takesOffice("janitor", JANITOR_MS)) await work(await timeMs(this.fleet.redis));
   }
 
   async #hear(event: FleetEvent): Promise<void> {

@@ -4,7 +4,7 @@ import { type CatalogFilter, hasEnded, pageOf, summaryOf, type TaskSummary } fro
 import { SubmissionTakenError } from "../queue/job-queue.js";
 import { decodeTask, encodeTask } from "../queue/lmdb-store.js";
 import type { Task, TaskState } from "../queue/store.js";
-import { FleetUnreachableError, keyOf, PREFIX, piped, reached } from "./redis.js";
+import { FleetUnreachableError, keyOf, PREFIX, piped, reached, timeMs } from "./redis.js";
 import { NOTE_CHANGE, readSummaries, SummaryMirror } from "./summary-mirror.js";
 
 const STATES: readonly TaskState[] = ["queued", "running", "succeeded", "failed"];
@@ -45,6 +45,7 @@ if head == '' then
     redis.call('ZREM', p .. ':state:queued', id)
     return 0
   end
+  redis.call('SADD', p .. ':queues', route)
 elseif redis.call('GETRANGE', key, 0, #head - 1) ~= head then
   return 0
 end
@@ -114,12 +115,13 @@ export class FleetStore {
   }
 
   /** Resolves with the task as it then is; `change` may return its argument, and may be called several times. */
-  async update(id: string, change: (task: Task) => Task): Promise<Task | undefined> {
+  async update(id: string, change: (task: Task, nowMs: number) => Task): Promise<Task | undefined> {
     for (;;) {
-      const record = await reached(() => this.redis.getBuffer(keyOf("task", id)));
+      const read = reached(() => this.redis.getBuffer(keyOf("task", id)));
+      const [record, nowMs] = await Promise.all([read, timeMs(this.redis)]);
       if (record === null) return undefined;
       const current = decodeTask(id, record);
-      const next = change(current);
+      const next = change(current, nowMs);
       if (next === current) return current;
       const head = record.subarray(0, record.indexOf("\n")).toString("latin1");
       if ((await this.#write(next, head)) === 1) return this.#remember(next);

@@ -50,6 +50,8 @@ interface Held {
   bull: FleetJob;
   token: string;
   route: string;
+  /** The ends of those that this worker held before. */
+  company: Promise<void>[];
   ended: Promise<void>;
   /** Its task is another worker's, or was given back: whatever it still does is no longer heard. */
   isAbandoned: boolean;
@@ -161,7 +163,7 @@ export class FleetWorker {
       isAnyTaken = false;
       for (const { route, isWarm } of this.#routes) {
         if (!isWarm && !isCold) continue;
-        if (this.#isDraining || this.#held.size >= this.options.places) return;
+        if (this.#isDraining || this.#held.size >= this.options.places || this.#isSuspectHeld) return;
         if (await this.#take(route)) isAnyTaken = true;
       }
     }
@@ -178,7 +180,17 @@ export class FleetWorker {
       return true;
     }
     const job = new RunningJob();
-    const work: Held = { task, job, bull, token, route, ended: Promise.resolve(), isAbandoned: false };
+    const company = [...this.#held.values()].map((other) => other.ended);
+    const work: Held = {
+      task,
+      job,
+      bull,
+      token,
+      route,
+      company,
+      ended: Promise.resolve(),
+      isAbandoned: false,
+    };
     this.#held.set(task.id, work);
     work.ended = this.#work(work).finally(() => {
       this.#held.delete(task.id);
@@ -207,9 +219,8 @@ export class FleetWorker {
 
   /** The task as this worker's own, or as it is where it has ended, was cancelled, or was a worker's death too often. */
   async #claim(bull: FleetJob, claim: string): Promise<{ task: Task | undefined; isEndedHere: boolean }> {
-    const finishedAtMs = await this.fleet.nowMs();
     let isEndedHere = false;
-    const task = await this.fleet.store.update(bull.id as string, (current) => {
+    const task = await this.fleet.store.update(bull.id as string, (current, finishedAtMs) => {
       isEndedHere = false;
       if (hasEnded(current.state)) return current;
       const interruptions = current.interruptions + (current.state === "running" ? 1 : 0);
@@ -239,7 +250,8 @@ export class FleetWorker {
     ).unref();
     try {
       this.log.info({ ...named(task), interruptions: task.interruptions }, "task begins");
-      await this.fleet.store.began(task.turn ?? 0).catch(() => {});
+      void this.fleet.store.began(task.turn ?? 0).catch(() => {});
+      await this.#untilAlone(work);
       const outcome = await job.run(task, this.jobs, {
         timeoutSeconds: this.options.jobTimeoutSeconds,
         onProgress: this.#reporter(task),
@@ -254,6 +266,17 @@ export class FleetWorker {
     } finally {
       clearInterval(renewing);
     }
+  }
+
+  /** A task that was interrupted runs alone: the next interruption is then not another's doing. */
+  async #untilAlone({ task, job, company }: Held): Promise<void> {
+    if (task.interruptions === 0) return;
+    const { signal } = job.controller;
+    await Promise.race([Promise.all(company), signal.aborted || once(signal, "abort")]);
+  }
+
+  get #isSuspectHeld(): boolean {
+    return [...this.#held.values()].some(({ task }) => task.interruptions > 0);
   }
 
   /** Holds on to the task; finds out where it is no longer this worker's. */
@@ -313,21 +336,19 @@ export class FleetWorker {
   }
 
   async #settle({ task, job, bull, token }: Held, outcome: Outcome): Promise<void> {
-    const finishedAtMs = await this.fleet.nowMs();
     const isDiskFull = outcome.state === "queued" && outcome.why === "disk-full";
     const diskFailures = (task.diskFailures ?? 0) + (isDiskFull ? 1 : 0);
     const isGivenUp = isDiskFull && diskFailures >= MAX_DISK_FAILURES;
     const end = isGivenUp ? job.failed(outcome.cause) : outcome;
-    const settled = await this.fleet.store.update(task.id, (current) => {
+    const settled = await this.fleet.store.update(task.id, (current, finishedAtMs) => {
       if (current.claim !== token) return current;
       if (end.state === "queued") return { ...current, claim: undefined, state: "queued", diskFailures };
       return { ...current, ...end, claim: undefined, finishedAtMs, endedAtMs: Date.now() };
     });
     if (settled === undefined || settled.claim !== undefined || settled.state !== end.state) return;
     if (end.state !== "queued") {
-      await this.#complete(bull, token);
-      if (job.seconds !== null) await this.#count(job.seconds);
-      await this.#tellEnd(settled);
+      const counted = job.seconds === null ? null : this.#count(job.seconds);
+      await Promise.all([this.#complete(bull, token), counted, this.#tellEnd(settled)]);
       return;
     }
     if (isDiskFull) await bull.moveToDelayed(Date.now() + holdMs(diskFailures - 1), token);

@@ -100,12 +100,6 @@ export class Fleet {
     listener.on("ready", () => this.told.emit("back"));
   }
 
-  /** Milliseconds of Redis' own clock, the only one that all processes see. */
-  async nowMs(): Promise<number> {
-    const [seconds, microseconds] = await reached(() => this.redis.time());
-    return Math.floor(Number(seconds) * 1000 + Number(microseconds) / 1000);
-  }
-
   async tell(event: FleetEvent): Promise<void> {
     await reached(() => this.redis.publish(EVENTS_CHANNEL, JSON.stringify(event)));
   }
@@ -128,15 +122,8 @@ export class Fleet {
 
   /** Lets the task wait for a worker. Once only, however often it is called. */
   async enqueue({ id, route = "", turn = 0 }: Task): Promise<void> {
-    const done = { removeOnComplete: true, removeOnFail: true };
-    await reached(async () => {
-      await this.redis.sadd(keyOf("queues"), route);
-      await this.queueOf(route).add(
-        "song",
-        { version: PAYLOAD_VERSION },
-        { jobId: id, priority: turn, ...done },
-      );
-    });
+    const options = { jobId: id, priority: turn, removeOnComplete: true, removeOnFail: true };
+    await reached(() => this.queueOf(route).add("song", { version: PAYLOAD_VERSION }, options));
   }
 
   /** The key of the job of a task, with what BullMQ keeps beside it under `suffix`. */

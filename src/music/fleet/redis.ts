@@ -67,6 +67,12 @@ function isRedisFault(error: unknown): boolean {
   return error instanceof Error && !(error instanceof StoreError) && REDIS_FAULTS.test(error.message);
 }
 
+/** Milliseconds of Redis' own clock, the only one that all processes see. */
+export async function timeMs(redis: Redis): Promise<number> {
+  const [seconds, microseconds] = await reached(() => redis.time());
+  return Math.floor(Number(seconds) * 1000 + Number(microseconds) / 1000);
+}
+
 /** The results of a pipeline, in order. @throws the first error among them */
 export async function piped(pipeline: ReturnType<Redis["pipeline"]>): Promise<unknown[]> {
   const results = (await pipeline.exec()) ?? [];

@@ -1,7 +1,6 @@
 import { EventEmitter } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import { v4 as uuid } from "uuid";
 import { StoreError } from "../errors.js";
 import type { GenerationRequest } from "../request/schema.js";
 import { CatalogedStore, type CatalogFilter, hasEnded, type TaskSummary } from "./catalog.js";
@@ -16,7 +15,7 @@ import {
   type QueueStatistics,
 } from "./job-queue.js";
 import { deathsMessage, holdMs, MAX_DEATHS, MAX_DISK_FAILURES, retryAfterSeconds, Turns } from "./rules.js";
-import { named, type Outcome, RunningJob, retryDelayMs } from "./running-job.js";
+import { acceptedTask, named, type Outcome, RunningJob, retryDelayMs } from "./running-job.js";
 import { JobStatistics } from "./statistics.js";
 import type { StoredTask, Task, TaskState, TaskStore } from "./store.js";
 
@@ -184,38 +183,20 @@ export class TaskQueue implements JobQueue {
     }
   }
 
-  async submit(
-    request: GenerationRequest,
-    { submission = null, requestId, share = "" }: Origin = {},
-  ): Promise<{ task: Task; position: number }> {
+  async submit(request: GenerationRequest, origin: Origin = {}): Promise<{ task: Task; position: number }> {
     this.#assertRoom();
     this.#admitting++;
     const sequence = this.#nextSequence++;
-    const turn = this.#turns.next(share);
+    const turn = this.#turns.next(origin.share ?? "");
     const position = this.#waiting.filter((task) => task.turn <= turn).length + this.#admitting;
-    const task: Task = {
-      id: uuid(),
-      sequence,
-      state: "queued",
-      createdAtMs: Date.now(),
-      finishedAtMs: null,
-      interruptions: 0,
-      request,
-      ...(submission && { submission: { ...submission, position } }),
-      ...(requestId && { requestId }),
-      ...(share && { share }),
-      turn,
-      result: null,
-      error: null,
-      progress: 0,
-    };
+    const task = acceptedTask(request, origin, { sequence, turn, position });
     try {
       await this.#store.add(task);
     } finally {
       this.#admitting--;
     }
     this.#takeUp(task);
-    this.log.info({ task: task.id, request: requestId, position }, "task accepted");
+    this.log.info({ ...named(task), position }, "task accepted");
     this.events.emit("queued", task.id, this.#positionOf(task.id));
     if (this.#waiting.at(-1)?.id !== task.id) this.events.emit("moved");
     this.#startNext();

@@ -1,7 +1,9 @@
-/** One run of a task, whatever queue it came from: its time limit, its progress, and how it ended. */
+/** A task's record, and one run of it, whatever queue it is in: its time limit, its progress, and how it ended. */
 import type { Logger } from "pino";
+import { v4 as uuid } from "uuid";
+import type { GenerationRequest } from "../request/schema.js";
 import type { TaskProgress } from "../song/progress.js";
-import { JobAborted, type Jobs } from "./job-queue.js";
+import { JobAborted, type Jobs, type Origin } from "./job-queue.js";
 import type { SongResult, Task } from "./store.js";
 
 /** What setTimeout can count. */
@@ -83,6 +85,31 @@ export class RunningJob {
   failed(cause: unknown): Outcome {
     return { state: "failed", error: oneLine(cause), progress: this.progress.value };
   }
+}
+
+/** The record of a task that was accepted for this place in the queue. */
+export function acceptedTask(
+  request: GenerationRequest,
+  { submission, requestId, share }: Origin,
+  place: { sequence: number; turn: number; position: number },
+): Task {
+  const { sequence, turn, position } = place;
+  return {
+    id: uuid(),
+    sequence,
+    state: "queued",
+    createdAtMs: Date.now(),
+    finishedAtMs: null,
+    interruptions: 0,
+    request,
+    ...(submission && { submission: { ...submission, position } }),
+    ...(requestId && { requestId }),
+    ...(share && { share }),
+    turn,
+    result: null,
+    error: null,
+    progress: 0,
+  };
 }
 
 /** A task as log lines name it. */

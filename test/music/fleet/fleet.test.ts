@@ -27,10 +27,13 @@ describe("a fleet", () => {
   let server: RedisServer;
   const members: Member[] = [];
 
-  async function join(worker: Partial<ReturnType<typeof announced>> | null = null): Promise<Member> {
+  async function join(
+    worker: Partial<ReturnType<typeof announced>> | null = null,
+    places = 1,
+  ): Promise<Member> {
     const fleet = await Fleet.open(server.url, "", log, LEASE_MS);
     const bench = new Bench();
-    const limits = { places: 1, jobTimeoutSeconds: 0, averageWindow: 3 };
+    const limits = { places, jobTimeoutSeconds: 0, averageWindow: 3 };
     const description = announced(worker ?? {});
     const name = `worker ${members.length}`;
     const options = { ...limits, name, describe: async () => description };
@@ -184,6 +187,27 @@ describe("a fleet", () => {
     expect(failed).to.include({ state: "failed", interruptions: 3 });
     expect(failed.error).to.include("stopped 3 times");
     expect(last.bench.started).to.deep.equal([]);
+  });
+
+  it("runs a task alone that was interrupted", async () => {
+    const doomed = await join({});
+    const { queue } = await join();
+    const suspect = (await queue.submit(request)).task;
+    await doomed.bench.startedAtLeast(1);
+    const { bench } = await join({}, 2);
+    await queue.submit(request);
+    const company = await bench.startedAtLeast(1);
+    await die(doomed);
+    while ((await queue.get(suspect.id))?.interruptions !== 1) await sleep(10);
+    const late = (await queue.submit(request)).task;
+    expect(bench.started).to.have.length(1);
+    company.succeed();
+    const alone = await bench.startedAtLeast(2);
+    expect(alone.task.id).to.equal(suspect.id);
+    expect(await queue.live(late.id)).to.include({ position: 1 });
+    alone.succeed();
+    expect((await bench.startedAtLeast(3)).task.id).to.equal(late.id);
+    bench.started[2]?.succeed();
   });
 
   it("finds an accepted task that never came into its queue", async () => {
