@@ -62,7 +62,7 @@ class Call {
   /// `options` is the CallOptions object of src/engine/addon.ts. Rejects with an Error whose `code` names the
   /// failure; a signal that already fired rejects before any work.
   static Napi::Promise start(Napi::Env env, Lane& lane, const Napi::Value& options, Work work);
-  /// `options` is the TrainingCall object.
+  /// `options` is the RenderCall or the TrainingCall object.
   static Napi::Promise start(Napi::Env env, Lane& lane, const Napi::Value& options, TellingWork work);
 
  private:

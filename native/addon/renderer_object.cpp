@@ -194,6 +194,15 @@ Napi::Value to_js(Napi::Env env, const RenderResult& result) {
   return object;
 }
 
+/// DecodedAudio.
+Napi::Value part_to_js(Napi::Env env, int64_t item, int64_t begin, const at::Tensor& audio) {
+  auto object = Napi::Object::New(env);
+  object.Set("item", static_cast<double>(item));
+  object.Set("begin", static_cast<double>(begin));
+  object.Set("audio", float_array(env, audio));
+  return object;
+}
+
 Napi::Value info_of(Napi::Env env, const RendererInfo& info) {
   auto object = Napi::Object::New(env);
   object.Set("device", info.placement.device.str());
@@ -237,11 +246,19 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
  private:
   Napi::Value render(const Napi::CallbackInfo& info) {
     const auto job = render_job(info[0].As<Napi::Object>());
-    return Call::start(info.Env(), *lane_, info[1], [renderer = renderer_, job](const Control& control) {
-      require_open(renderer);
-      const auto result = renderer->render(job, control);
-      return [result](Napi::Env env) { return to_js(env, result); };
-    });
+    const bool is_heard = info[1].As<Napi::Object>().Get("onEvent").IsFunction();
+    return Call::start(info.Env(), *lane_, info[1],
+                       [renderer = renderer_, job, is_heard](const Control& control, const Call::Tell& tell) {
+                         require_open(renderer);
+                         std::vector<int64_t> heard(job.seeds.size());
+                         const Vae::Listener listener = [&](int64_t item, const at::Tensor& audio) {
+                           int64_t& begin = heard[static_cast<size_t>(item)];
+                           tell([=, from = begin](Napi::Env env) { return part_to_js(env, item, from, audio); });
+                           begin += audio.size(0);
+                         };
+                         const auto result = renderer->render(job, control, is_heard ? listener : nullptr);
+                         return [result](Napi::Env env) { return to_js(env, result); };
+                       });
   }
 
   Napi::Value prepare_sample(const Napi::CallbackInfo& info) {

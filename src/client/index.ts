@@ -253,10 +253,30 @@ export class Carillon {
     return response.blob();
   }
 
+  /**
+   * The first song of a task while it is decoded: a wav file of unknown length, from when there is sound until the song is
+   * whole, the task has failed or is cancelled, at most four minutes of it. Of a task that has succeeded it is its song.
+   * @throws CarillonError 404 where there is nothing to hear, 501 of a fleet
+   */
+  async preview(id: string, { signal }: CallOptions = {}): Promise<ReadableStream<Uint8Array>> {
+    const url = `${this.#url}/v1/tasks/${encodeURIComponent(id)}/preview`;
+    const response = await fetch(url, { headers: this.#headers, ...(signal && { signal }) });
+    if (!response.ok) throw await errorOf(response);
+    return response.body as ReadableStream<Uint8Array>;
+  }
+
   /** Where an audio element finds a song; it holds the key. */
   audioUrl(song: Pick<Song, "file">): string {
-    const key = this.#key === undefined ? "" : `&ai_token=${encodeURIComponent(this.#key)}`;
-    return this.#url + song.file + key;
+    return this.#url + song.file + this.#keyIn("&");
+  }
+
+  /** As `preview`, for an audio element; it holds the key. */
+  previewUrl(id: string): string {
+    return `${this.#url}/v1/tasks/${encodeURIComponent(id)}/preview${this.#keyIn("?")}`;
+  }
+
+  #keyIn(separator: string): string {
+    return this.#key === undefined ? "" : `${separator}ai_token=${encodeURIComponent(this.#key)}`;
   }
 
   async #call<Data>(

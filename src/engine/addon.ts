@@ -120,6 +120,24 @@ export interface RenderJob extends RenderParameters {
   seeds: number[];
 }
 
+/** A part of an item's audio, as it is decoded: in order and without gaps. */
+export interface DecodedAudio {
+  /** Of the job's seeds. */
+  item: number;
+  /** Samples of one channel that were told before. */
+  begin: number;
+  /**
+   * Interleaved stereo at 48 kHz, at the level that the decoder gives it, without what a window leaves of the source;
+   * else what the result will hold.
+   */
+  audio: Float32Array;
+}
+
+export interface RenderCall extends CallOptions {
+  /** Called for every part, before the promise settles. */
+  onEvent?: ((audio: DecodedAudio) => void) | undefined;
+}
+
 export interface RenderResult {
   /**
    * Per item: planar stereo at 48 kHz, left channel then right, normalised to -1 dB peak, except where a window
@@ -167,7 +185,7 @@ export interface NativeAdapter {
 
 export interface NativeRenderer {
   readonly info: RendererInfo;
-  render(job: RenderJob, call: CallOptions): Promise<RenderResult>;
+  render(job: RenderJob, call: RenderCall): Promise<RenderResult>;
   /** Audio codes of planar stereo at the checkpoint's sample rate, five a second. */
   encodeCodes(audio: Float32Array, call: CallOptions): Promise<Int32Array>;
   /** Writes the tensors of one sample to `path` (.pt). Rejects with STORAGE where the disk refuses. */

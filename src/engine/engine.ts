@@ -6,6 +6,7 @@ import type {
   CallOptions,
   NativeAddon,
   NativeErrorCode,
+  RenderCall,
   RuntimeInfo,
   SampleInfo,
   TrainingCall,
@@ -204,7 +205,7 @@ export class Engine implements MusicEngine {
     return this.#withLanguageModel(request, call, (lm) => planner.understand(lm, request, call, this.#log));
   }
 
-  async render(request: RenderRequest, call: CallOptions): Promise<Rendering> {
+  async render(request: RenderRequest, call: RenderCall): Promise<Rendering> {
     return this.#withRenderer(request.slot, call, (renderer) => renderer.render(request, call));
   }
 

@@ -1,6 +1,13 @@
 /** A loaded DiT with the tokenizer of its text encoder: songs in musical terms in, audio out. */
 import { AdapterSet } from "./adapters.js";
-import type { CallOptions, NativeAddon, NativeRenderer, PlacementOptions, RenderJob } from "./addon.js";
+import type {
+  CallOptions,
+  NativeAddon,
+  NativeRenderer,
+  PlacementOptions,
+  RenderCall,
+  RenderJob,
+} from "./addon.js";
 import type { Checkpoint, RendererCheckpoint } from "./checkpoints.js";
 import {
   encodeLyricPrompt,
@@ -69,11 +76,11 @@ export class Renderer {
     return this.#native.info.codebookSize;
   }
 
-  render(request: RenderRequest, call: CallOptions): Promise<Rendering> {
+  render(request: RenderRequest, call: RenderCall): Promise<Rendering> {
     return this.#underWay(this.#render(request, call));
   }
 
-  async #render(request: RenderRequest, call: CallOptions): Promise<Rendering> {
+  async #render(request: RenderRequest, call: RenderCall): Promise<Rendering> {
     const { task, source, referenceAudio, seeds, denoise, guidance, edit } = request;
     const warnings: string[] = [];
     const job: RenderJob = {

@@ -7,6 +7,7 @@ import type {
   AdapterInfo,
   CallOptions,
   Quantization,
+  RenderCall,
   RenderResult,
   RenderSource,
   RuntimeInfo,
@@ -295,7 +296,8 @@ export interface MusicEngine {
   formatInput(request: FormatRequest, call: CallOptions): Promise<SongSheet>;
   plan(request: PlanRequest, call: CallOptions): Promise<Plan>;
   understand(request: UnderstandRequest, call: CallOptions): Promise<SongSheet>;
-  render(request: RenderRequest, call: CallOptions): Promise<Rendering>;
+  /** Its `onEvent` hears a song from the beginning again where memory ran out and it is made once more. */
+  render(request: RenderRequest, call: RenderCall): Promise<Rendering>;
   /** Audio codes of a recording, five a second, by the model of the slot. */
   encodeCodes(slot: number, audio: PlanarAudio, call: CallOptions): Promise<Int32Array>;
   /** Writes the tensors of one sample to `path`, by the model of slot 1. */

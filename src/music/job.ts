@@ -1,5 +1,6 @@
 /** The way of one task: read recordings, compose, render, encode, record. Each step takes the output of the one before. */
 import { rm } from "node:fs/promises";
+import type { DecodedAudio } from "../engine/addon.js";
 import { TEXT_TO_MUSIC_INSTRUCTION } from "../engine/conditioning.js";
 import { renderParametersOf } from "../engine/render-parameters.js";
 import {
@@ -25,6 +26,7 @@ import {
   readySlot,
   withinModelLimits,
 } from "./song/job-context.js";
+import type { Preview } from "./song/preview.js";
 import { JobProgress, type TaskProgress } from "./song/progress.js";
 import { type Making, metasOf, summary } from "./song/song-record.js";
 
@@ -44,6 +46,8 @@ export interface JobOptions {
   adapter?: SongAdapter | null | undefined;
   signal: AbortSignal;
   report(progress: TaskProgress): void;
+  /** Where the first song can be heard as it is decoded. */
+  preview?: Preview;
 }
 
 /**
@@ -55,7 +59,7 @@ export interface JobOptions {
 export async function makeSongs(
   engine: MusicEngine,
   request: GenerationRequest,
-  { destination, maxSourceSeconds, plansUnasked = false, adapter, signal, report }: JobOptions,
+  { destination, maxSourceSeconds, plansUnasked = false, adapter, signal, report, preview }: JobOptions,
 ): Promise<SongResult> {
   const startedMs = performance.now();
   const progress = new JobProgress(request.batchSize, report);
@@ -73,7 +77,8 @@ export async function makeSongs(
     for (const item of request.seeds.keys()) {
       progress.beginSong(item);
       const own = { ...context, request: ofItem(allowed, item) };
-      songs.push(await makeSong(own, { lm, recordings, slot, ...destination(item) }));
+      const parts = { lm, recordings, slot, ...destination(item) };
+      songs.push(await makeSong(own, item === 0 && preview ? { ...parts, preview } : parts));
     }
   } catch (error) {
     for (const { path } of songs) await rm(path, { force: true });
@@ -120,12 +125,15 @@ interface SongParts {
   slot: number;
   name: string;
   path: string;
+  preview?: Preview;
 }
 
-async function makeSong(context: JobContext, { lm, recordings, slot, name, path }: SongParts): Promise<Song> {
+async function makeSong(context: JobContext, parts: SongParts): Promise<Song> {
   const { request, progress, signal, warnings } = context;
+  const { lm, recordings, name, path, preview } = parts;
   const song = await compose(context, lm, secondsOf(recordings));
-  const rendered = await render(context, song, recordings, slot);
+  const rendered = await render(context, song, parts);
+  preview?.complete();
   warnings.push(...rendered.warnings);
   progress.enter("encode");
   const { model, samplesPerChannel } = rendered;
@@ -169,12 +177,15 @@ function describe(
 function render(
   context: JobContext,
   song: PlannedComposition,
-  recordings: Recordings,
-  slot: number,
+  { recordings, slot, preview }: SongParts,
 ): Promise<Rendering> {
   const { engine, request, signal, progress } = context;
   const { source: audio, reference } = recordings;
   const sourceSeconds = secondsOf(recordings);
+  const hear = (part: DecodedAudio) => {
+    preview?.add(part);
+    progress.heard(preview?.seconds ?? 0);
+  };
   const durationSeconds =
     sourceSeconds ?? codesSeconds(song) ?? song.metadata.durationSeconds ?? DEFAULT_DURATION_SECONDS;
   return engine.render(
@@ -196,7 +207,7 @@ function render(
       adapter: slot === 1 ? context.adapter : undefined,
       ...renderParametersOf(request),
     },
-    { signal, onProgress: progress.enter("render") },
+    { signal, onProgress: progress.enter("render"), ...(preview && { onEvent: hear }) },
   );
 }
 

@@ -28,6 +28,7 @@ import type { SubmissionKey } from "./request/idempotency.js";
 import type { GenerationRequest } from "./request/schema.js";
 import type { FormatInput, SampleWish } from "./request/service-bodies.js";
 import { checkWords } from "./song/job-context.js";
+import type { Preview } from "./song/preview.js";
 import type { SongJobs } from "./song-jobs.js";
 import { Telemetry } from "./telemetry.js";
 import { AdapterTrainer } from "./training/trainer.js";
@@ -336,6 +337,22 @@ export class MusicService {
     this.#events.forget(id);
     if (task === undefined) throw noSuchTask(id);
     return { log, number: 0 };
+  }
+
+  /**
+   * What can be heard of a task until the signal fires; null of one that has ended.
+   * @throws HttpError 404
+   */
+  async preview(id: string, signal: AbortSignal): Promise<Preview | null> {
+    const { previews } = this.jobs;
+    // An end that comes while the task is read ends it too.
+    const preview = previews.of(id);
+    preview.hold(signal);
+    const task = await this.#read(id);
+    if (task !== undefined && !hasEnded(task.state)) return preview;
+    previews.end(id);
+    if (task === undefined) throw noSuchTask(id);
+    return null;
   }
 
   /**

@@ -13,6 +13,7 @@ import type { JobControl, Jobs } from "./queue/job-queue.js";
 import { retryDelayMs } from "./queue/running-job.js";
 import type { SongResult, Task } from "./queue/store.js";
 import { plansUnasked } from "./song/job-context.js";
+import { Previews } from "./song/preview.js";
 import { AdapterShelf } from "./storage/adapter-shelf.js";
 import type { ObjectStore } from "./storage/object-store.js";
 import { Shelf } from "./storage/shelf.js";
@@ -23,6 +24,7 @@ export class SongJobs implements Jobs {
   readonly adapters: AdapterShelf;
   /** Files that came with tasks that have not ended. */
   readonly uploads: Shelf;
+  readonly previews = new Previews();
   /** Settled once: what is loaded meanwhile does not change what a request means. */
   readonly plansUnasked: boolean;
   readonly #adapterFiles: Shelf;
@@ -100,8 +102,9 @@ export class SongJobs implements Jobs {
     const request = await this.inputs.locate(task.request);
     const maxSourceSeconds = this.config.sourceMaxSeconds;
     const { plansUnasked } = this;
-    const options = { destination, maxSourceSeconds, plansUnasked, adapter, signal, report };
-    const result = await makeSongs(this.engine, request, options);
+    const preview = this.previews.of(task.id);
+    const options = { destination, maxSourceSeconds, plansUnasked, adapter, signal, report, preview };
+    const result = await makeSongs(this.engine, request, options).finally(() => this.previews.end(task.id));
     for (const { name } of result.audioFiles) await this.#publish(this.audioFiles.pathOf(name), signal);
     await this.tidy();
     return result;
@@ -135,6 +138,7 @@ export class SongJobs implements Jobs {
 
   /** Nothing stays of a failed task but its record, however late it failed. */
   async ended(task: Task): Promise<void> {
+    this.previews.end(task.id);
     await this.inputs.release(task.request);
     if (task.state === "failed") await this.audioFiles.remove(this.audioFiles.namesOf(task));
   }

@@ -108,7 +108,7 @@ void Renderer::apply_adapter(std::shared_ptr<const Adapter> adapter, double stre
   adapter_strength_ = strength;
 }
 
-RenderResult Renderer::render(const RenderJob& job, const Control& control) {
+RenderResult Renderer::render(const RenderJob& job, const Control& control, const Vae::Listener& listener) {
   const c10::InferenceMode inference;
   check_render_job(job, info_);
   RenderResult result;
@@ -132,7 +132,7 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control) {
   model.reset();  // before the VAE arrives, where the two do not fit together
   result.timings.denoise = stopwatch.lap();
 
-  result.audio = decode(latents.narrow(1, 0, frames), control);
+  result.audio = decode(latents.narrow(1, 0, frames), control, listener);
   for (at::Tensor& audio : result.audio) finish(audio, job, recordings.source);
   result.samples_per_channel = frames * info_.samples_per_frame;
   result.timings.decode = stopwatch.lap();
@@ -158,13 +158,15 @@ DenoiseJob Renderer::prepare(const AceStep& model, const RenderJob& job, const R
                      static_cast<int64_t>(job.seeds.size()));
 }
 
-std::vector<at::Tensor> Renderer::decode(const at::Tensor& latents, const Control& control) {
+std::vector<at::Tensor> Renderer::decode(const at::Tensor& latents, const Control& control,
+                                         const Vae::Listener& listener) {
   const auto vae = vae_.acquire(control);
   const int64_t items = latents.size(0);
   std::vector<at::Tensor> audio;
   for (int64_t item = 0; item < items; ++item) {
     const at::Tensor one = latents.narrow(0, item, 1).transpose(1, 2);
-    audio.push_back(vae->decode(one, control.part(Stage::kDecode, item, items))[0]);
+    const Vae::Listener of_item = [&](int64_t, const at::Tensor& part) { listener(item, part); };
+    audio.push_back(vae->decode(one, control.part(Stage::kDecode, item, items), listener ? of_item : nullptr)[0]);
   }
   return audio;
 }

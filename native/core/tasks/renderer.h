@@ -37,9 +37,10 @@ class Renderer {
   const RendererInfo& info() const { return info_; }
 
   /// Renders all items as one batch; the VAE decodes one after the other. Reports Stage::kConditions, kDenoise and
-  /// kDecode and checks for cancellation between their parts. The result's buffers are the caller's.
+  /// kDecode and checks for cancellation between their parts. The result's buffers are the caller's. The listener hears
+  /// each item as it is decoded: before its level is settled, and before samples of a source take their places again.
   /// Throws kBadArgument, kSongTooLong, kNotFinite, kCancelled.
-  RenderResult render(const RenderJob& job, const Control& control);
+  RenderResult render(const RenderJob& job, const Control& control, const Vae::Listener& listener = {});
 
   /// Audio codes of a recording [channels, samples] float32, one for every frames_per_code frames, the last perhaps
   /// for fewer. Reports Stage::kConditions; throws kBadArgument as check_recording does.
@@ -75,7 +76,7 @@ class Renderer {
   JobPrompts read_prompts(const RenderJob& job, const Control& control);
   DenoiseJob prepare(const AceStep& model, const RenderJob& job, const Recordings& recordings,
                      const JobPrompts& prompts);
-  std::vector<at::Tensor> decode(const at::Tensor& latents, const Control& control);
+  std::vector<at::Tensor> decode(const at::Tensor& latents, const Control& control, const Vae::Listener& listener);
   void finish(at::Tensor& audio, const RenderJob& job, const std::optional<Source>& source) const;
 
   // Before the models: loading one looks at the adapter.

@@ -196,17 +196,18 @@ int64_t tile_overlap_frames(const VaeConfig& config) {
   return static_cast<int64_t>(std::ceil(reach + kEndReach / samples_per_frame)) + 1;
 }
 
-std::vector<Tile> plan_tiles(int64_t frames, int64_t window, int64_t overlap, bool whole_windows) {
-  if (frames <= window) return {{0, frames, 0, frames}};
-  if (window <= 2 * overlap) {
-    fail(ErrorCode::kBadArgument, "a tile of " + std::to_string(window) + " frames is not wider than its overlaps");
+std::vector<Tile> plan_tiles(int64_t frames, int64_t overlap, const TileWidths& widths) {
+  int64_t width = widths.first;
+  if (frames <= width) return {{0, frames, 0, frames}};
+  if (width <= 2 * overlap) {
+    fail(ErrorCode::kBadArgument, "a tile of " + std::to_string(width) + " frames is not wider than its overlaps");
   }
   std::vector<Tile> tiles;
-  for (int64_t begin = 0; begin < frames;) {
+  for (int64_t begin = 0; begin < frames; width = std::min(2 * width, widths.window)) {
     const int64_t from = std::max<int64_t>(0, begin - overlap);
-    const int64_t window_end = std::min(from + window, frames);
+    const int64_t window_end = std::min(from + width, frames);
     const int64_t end = window_end == frames ? frames : window_end - overlap;
-    tiles.push_back({begin, end, whole_windows ? window_end - window : from, window_end});
+    tiles.push_back({begin, end, widths.is_whole ? window_end - width : from, window_end});
     begin = end;
   }
   return tiles;
@@ -228,14 +229,22 @@ int64_t group_size(const Oobleck& network, int64_t batch, int64_t frames, int64_
   return !network.time_major && batch * frames <= window ? batch : 1;
 }
 
+/// Only where tiles do not show in the result may they differ in width.
+int64_t first_window(const Oobleck& network, int64_t window) {
+  constexpr int64_t kHeardSoon = 128;
+  return network.time_major ? std::min(kHeardSoon, window) : window;
+}
+
 }  // namespace
 
 at::Tensor decode_tiled(const Oobleck& decoder, const at::Tensor& latents, const VaeConfig& config, int64_t window,
-                        const Control& control) {
+                        const Control& control, const OnTile& on_tile) {
   const int64_t batch = latents.size(0), frames = latents.size(2), hop = config.samples_per_frame();
   const bool on_cpu = latents.is_cpu();
   const at::Tensor audio = at::empty({batch, config.audio_channels, frames * hop}, latents.options().dtype(at::kFloat));
-  const std::vector<Tile> tiles = plan_tiles(frames, window, tile_overlap_frames(config), /*whole_windows=*/!on_cpu);
+  const std::vector<Tile> tiles = plan_tiles(
+      frames, tile_overlap_frames(config),
+      {.window = window, .first = first_window(decoder, window), .is_whole = !on_cpu});
   const int64_t group = group_size(decoder, batch, frames, window);
   const int64_t total = batch / group * static_cast<int64_t>(tiles.size());
   int64_t done = 0;
@@ -246,6 +255,7 @@ at::Tensor decode_tiled(const Oobleck& decoder, const at::Tensor& latents, const
       const at::Tensor input = latents.narrow(0, item, group).slice(2, tile.window_begin, tile.window_end);
       const int64_t first = tile.begin - tile.window_begin, count = tile.end - tile.begin;
       const at::Tensor kept = decoder.decode(input, pool).narrow(2, first * hop, count * hop);
+      if (on_tile) on_tile(item, tile.begin * hop, kept);
       audio.narrow(0, item, group).narrow(2, tile.begin * hop, count * hop).copy_(kept);
     }
   }
@@ -260,7 +270,7 @@ at::Tensor encode_tiled(const Oobleck& encoder, const at::Tensor& audio, const V
   const int64_t frames = samples / hop;
   const at::Tensor moments = at::empty({batch, config.encoder_hidden_size, frames}, at::kFloat);
   // The last window ends with the samples of an incomplete frame: none is like the others anyhow.
-  const std::vector<Tile> tiles = plan_tiles(frames, window, tile_overlap_frames(config), /*whole_windows=*/false);
+  const std::vector<Tile> tiles = plan_tiles(frames, tile_overlap_frames(config), {.window = window});
   const int64_t group = group_size(encoder, batch, frames, window);
   const int64_t total = batch / group * static_cast<int64_t>(tiles.size());
   int64_t done = 0;

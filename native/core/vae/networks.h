@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "core/checkpoint/config.h"
@@ -67,18 +68,31 @@ struct Tile {
   int64_t window_begin, window_end;
 };
 
-/// Cuts `frames` into tiles whose windows have at most `window` frames; a single one where all fit. `whole_windows`: the
-/// last has as many as the others and reaches back, as a GPU plans each shape anew.
-/// Throws kBadArgument unless window > 2 * overlap.
-std::vector<Tile> plan_tiles(int64_t frames, int64_t window, int64_t overlap, bool whole_windows);
+/// How wide the windows of tiles are, in frames.
+struct TileWidths {
+  int64_t window;  // at most
+  /// Of the first tile; each further one is twice as wide, up to `window`. What is decoded first is heard soon then.
+  int64_t first = window;
+  /// The last has as many as the others and reaches back, as a GPU plans each shape anew.
+  bool is_whole = false;
+};
+
+/// Cuts `frames` into tiles; a single one where all fit the first window.
+/// Throws kBadArgument unless the windows are wider than two overlaps.
+std::vector<Tile> plan_tiles(int64_t frames, int64_t overlap, const TileWidths& widths);
 
 /// The window that suits a placement's memory: the last stage holds three tensors of 128 channels at the sampling
 /// rate, in all about 4.4 MB a frame in bfloat16. Fixed per machine, so that a song's bytes do not depend on its load.
 int64_t window_frames(const Placement& placement);
 
+/// Takes the audio that continues some items, [items, audio channels, samples] float32 on their device, from `item` and
+/// from `sample` on. It may be changed in place.
+using OnTile = std::function<void(int64_t item, int64_t sample, const at::Tensor& audio)>;
+
 /// latents [B, C, T] -> float32 [B, audio channels, samples_per_frame * T] on the CPU; a GPU gives it at once at the end.
+/// `on_tile` gets each part before it is joined to the others.
 at::Tensor decode_tiled(const Oobleck& decoder, const at::Tensor& latents, const VaeConfig& config, int64_t window,
-                        const Control& control);
+                        const Control& control, const OnTile& on_tile = {});
 
 /// audio [B, audio channels, samples] -> mean and scale stacked, float32 [B, 2 C, frames] on the CPU.
 at::Tensor encode_tiled(const Oobleck& encoder, const at::Tensor& audio, const VaeConfig& config, int64_t window,

@@ -60,13 +60,20 @@ int64_t Vae::parameter_count() const {
 
 const std::vector<std::string>& Vae::unused_tensors() const { return networks_->unused_tensors; }
 
-at::Tensor Vae::decode(const at::Tensor& latents, const Control& control) const {
+at::Tensor Vae::decode(const at::Tensor& latents, const Control& control, const Listener& listener) const {
   const c10::InferenceMode inference;
   check_shape("latents", latents, config().decoder_input_channels);
-  at::Tensor audio =
-      decode_tiled(networks_->decoder, latents.to(placement().device), config(), networks_->window, control);
-  if (!config().oscillators.mean.empty()) audio += play_oscillators(latents, config());
-  return audio;
+  at::Tensor low_band;
+  if (!config().oscillators.mean.empty()) low_band = play_oscillators(latents, config()).to(placement().device);
+  const OnTile complete = [&](int64_t item, int64_t sample, const at::Tensor& audio) {
+    if (low_band.defined()) audio.add_(low_band.narrow(0, item, audio.size(0)).narrow(2, sample, audio.size(2)));
+    for (int64_t i = 0; listener && i < audio.size(0); ++i) {
+      // The CPU's kernels leave it interleaved: nothing is copied then.
+      listener(item + i, audio[i].t().contiguous().to(at::kCPU));
+    }
+  };
+  return decode_tiled(networks_->decoder, latents.to(placement().device), config(), networks_->window, control,
+                      complete);
 }
 
 Vae::Posterior Vae::encode(const at::Tensor& audio, const Control& control) const {

@@ -1,6 +1,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,9 +29,13 @@ class Vae {
   int64_t parameter_count() const;
   const std::vector<std::string>& unused_tensors() const;  // Checkpoint::unused
 
+  /// Hears an item from its first sample on, part after part: interleaved, [samples, audio_channels] float32 on the CPU,
+  /// contiguous, and the listener's to keep.
+  using Listener = std::function<void(int64_t item, const at::Tensor& audio)>;
+
   /// latents [B, C, T] -> audio [B, audio_channels, samples_per_frame * T], float32 on the CPU.
-  /// Reports Stage::kDecode per tile; throws kBadArgument for another shape.
-  at::Tensor decode(const at::Tensor& latents, const Control& control) const;
+  /// Reports Stage::kDecode per tile, each of which the listener hears; throws kBadArgument for another shape.
+  at::Tensor decode(const at::Tensor& latents, const Control& control, const Listener& listener = {}) const;
 
   /// The Gaussian over latents, [B, C, frames] each, float32 on the CPU. Its mean is what tasks use.
   struct Posterior {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <limits>
+#include <vector>
 
 #include "core/tasks/postprocess.h"
 #include "test/tiny_renderer.h"
@@ -39,6 +40,19 @@ TEST("renderer: a song is stereo, as long as asked for, at -1 dB, and the same e
   EXPECT_NEAR(audio.abs().max().item<double>(), kPeakAmplitude, 1e-6);
   EXPECT(first_song(renderer, plain_job()).equal(audio));
   EXPECT(distance(first_song(renderer, plain_job({4})), audio) > 1e-2);
+}
+
+TEST("renderer: a listener hears each song of a batch, but for its level") {
+  Renderer renderer = load(write_checkpoints());
+  std::vector<std::vector<at::Tensor>> parts(2);
+  const RenderResult result = renderer.render(
+      plain_job({3, 4}), Control(),
+      [&](int64_t item, const at::Tensor& audio) { parts.at(static_cast<size_t>(item)).push_back(audio); });
+  for (const size_t item : {0, 1}) {
+    at::Tensor heard = at::cat(parts[item]).t().contiguous();
+    normalize_peak(heard);
+    EXPECT(heard.equal(result.audio[item]));
+  }
 }
 
 TEST("renderer: prompt and lyrics change the song") {

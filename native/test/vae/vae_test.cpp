@@ -3,9 +3,11 @@
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "core/checkpoint/checkpoint.h"
 #include "core/runtime/error.h"
@@ -39,6 +41,25 @@ Loaded load(const std::string& directory, at::ScalarType dtype, bool time_major 
           Oobleck::load_decoder(weights.sub("decoder"), config, time_major)};
 }
 
+/// What a listener gets of a decoding, and its result.
+struct Heard {
+  std::vector<std::vector<at::Tensor>> parts;
+  at::Tensor result;
+
+  /// [channels, samples]
+  at::Tensor joined(int64_t item) const { return at::cat(parts.at(static_cast<size_t>(item))).t(); }
+};
+
+Heard hear(const Vae& vae, const at::Tensor& latents) {
+  Heard heard;
+  heard.parts.resize(static_cast<size_t>(latents.size(0)));
+  heard.result = vae.decode(latents, Control(), [&](int64_t item, const at::Tensor& audio) {
+    EXPECT(audio.is_contiguous());
+    heard.parts.at(static_cast<size_t>(item)).push_back(audio);
+  });
+  return heard;
+}
+
 }  // namespace
 
 TEST("vae: the three spellings of a weight decode alike") {
@@ -55,23 +76,25 @@ TEST("vae: the three spellings of a weight decode alike") {
 
 TEST("vae: tiles cover every frame once and never reach past the ends") {
   constexpr int64_t kOverlap = 16;
-  for (const bool whole_windows : {false, true}) {
+  for (const TileWidths& widths : {TileWidths{.window = 128}, TileWidths{.window = 128, .is_whole = true},
+                                   TileWidths{.window = 128, .first = 40}}) {
     for (const int64_t frames : {129, 234, 235, 500}) {
-      int64_t next = 0;
-      for (const Tile& tile : plan_tiles(frames, 128, kOverlap, whole_windows)) {
+      int64_t next = 0, width = widths.first;
+      for (const Tile& tile : plan_tiles(frames, kOverlap, widths)) {
         EXPECT_EQ(tile.begin, next);
         next = tile.end;
-        const int64_t width = tile.window_end - tile.window_begin;
+        const int64_t computed = tile.window_end - tile.window_begin;
         EXPECT(tile.begin < tile.end && tile.window_begin >= 0 && tile.window_end <= frames);
-        EXPECT(whole_windows ? width == 128 : width <= 128);
+        EXPECT(widths.is_whole || tile.window_end < frames ? computed == width : computed <= width);
         EXPECT(tile.begin - tile.window_begin >= kOverlap || tile.window_begin == 0);
         EXPECT(tile.window_end - tile.end == kOverlap || tile.window_end == frames);
+        width = std::min(2 * width, widths.window);
       }
       EXPECT_EQ(next, frames);
     }
   }
-  EXPECT_EQ(plan_tiles(128, 128, kOverlap, false).size(), size_t{1});
-  EXPECT_THROWS(plan_tiles(100, 32, kOverlap, false), "not wider than its overlaps");
+  EXPECT_EQ(plan_tiles(128, kOverlap, {.window = 128}).size(), size_t{1});
+  EXPECT_THROWS(plan_tiles(100, kOverlap, {.window = 128, .first = 32}), "not wider than its overlaps");
 }
 
 TEST("vae: tiles overlap by as much as a frame reaches") {
@@ -137,6 +160,31 @@ TEST("vae: the network that is trained in bfloat16 follows float32") {
   EXPECT(relative_error(decode(at::kBFloat16), decode(at::kFloat)) < 0.1);
 }
 
+TEST("vae: a listener hears all that the result holds, its beginning before the rest is decoded") {
+  const std::string directory = write_tiny_vae(Spelling::kWeightNorm);
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const Vae vae = Vae::load(directory, {at::kCPU, dtype}, Control());
+    for (const int64_t frames : {3, 150}) {
+      const at::Tensor latents = noise({2, 4, frames});
+      const Heard heard = hear(vae, latents);
+      EXPECT(at::equal(heard.result, vae.decode(latents, Control())));
+      for (const int64_t item : {0, 1}) EXPECT(at::equal(heard.joined(item), heard.result[item]));
+      const bool is_early = frames > 128 && can_run_time_major(vae.placement(), vae.config());
+      EXPECT_EQ(heard.parts[0].size(), size_t{is_early ? 2u : 1u});
+    }
+  }
+  std::atomic<bool> cancelled{false};
+  const Control control(&cancelled, {});
+  int64_t parts = 0;
+  EXPECT_THROWS(Vae::load(directory, {at::kCPU, at::kFloat}, Control()).decode(noise({1, 4, 150}), control,
+                                         [&](int64_t, const at::Tensor&) {
+                                           ++parts;
+                                           cancelled = true;
+                                         }),
+                "cancelled");
+  EXPECT_EQ(parts, 1);
+}
+
 TEST("vae: a batch is its items") {
   const Vae vae = Vae::load(write_tiny_vae(Spelling::kWeightNorm), {at::kCPU, at::kBFloat16}, Control());
   const at::Tensor latents = noise({2, 4, 6});
@@ -191,7 +239,11 @@ TEST("vae: oscillators play their semitones beside the decoder, from the first s
   latents.narrow(1, 0, 2).copy_(at::tensor({0.5f, -1.0f}).view({1, 2, 1}).expand({2, 2, kFrames}));
   const at::Tensor played = play_oscillators(latents, vae.config());
   EXPECT((played.sizes() == at::IntArrayRef{2, 1, kFrames * kHop}));
-  EXPECT(at::equal(vae.decode(latents, Control()), plain.decode(latents, Control()) + played));
+  const at::Tensor whole = vae.decode(latents, Control());
+  EXPECT(at::equal(whole, plain.decode(latents, Control()) + played));
+  const Heard heard = hear(vae, latents);
+  EXPECT(at::equal(heard.result, whole));
+  for (const int64_t item : {0, 1}) EXPECT(at::equal(heard.joined(item), whole[item]));
 
   const at::Tensor time = at::arange(kFrames * kHop, at::kDouble) / 48000;
   const auto wave = [&](double hertz, double turns) { return ((time * hertz + turns) * (2 * M_PI)).cos(); };

@@ -178,10 +178,17 @@ function isFullDisk(code: string | undefined, complaint: string): boolean {
 const WAV_HEADER_BYTES = 44;
 const WAV_TAGS = { int16: 1, float32: 3 };
 
-/** The RIFF header and the samples: https://www.mmsp.ece.mcgill.ca/Documents/AudioFormats/WAVE/WAVE.html */
-function* wavOf(job: EncodeJob, sample: "int16" | "float32"): Generator<Uint8Array> {
+/**
+ * The RIFF header of stereo: https://www.mmsp.ece.mcgill.ca/Documents/AudioFormats/WAVE/WAVE.html. A length that is not
+ * known, as infinity, is the greatest there is: players read such files to their end.
+ */
+export function wavHeader(
+  sample: "int16" | "float32",
+  sampleRate: number,
+  samplesPerChannel: number,
+): Uint8Array {
   const frameBytes = sample === "int16" ? 4 : 8;
-  const dataBytes = job.samplesPerChannel * frameBytes;
+  const dataBytes = Math.min(samplesPerChannel * frameBytes, 2 ** 32 - WAV_HEADER_BYTES);
   const header = Buffer.alloc(WAV_HEADER_BYTES);
   header.write("RIFF", 0);
   header.writeUInt32LE(WAV_HEADER_BYTES - 8 + dataBytes, 4);
@@ -189,20 +196,30 @@ function* wavOf(job: EncodeJob, sample: "int16" | "float32"): Generator<Uint8Arr
   header.writeUInt32LE(16, 16);
   header.writeUInt16LE(WAV_TAGS[sample], 20);
   header.writeUInt16LE(2, 22);
-  header.writeUInt32LE(job.sampleRate, 24);
-  header.writeUInt32LE(job.sampleRate * frameBytes, 28);
+  header.writeUInt32LE(sampleRate, 24);
+  header.writeUInt32LE(sampleRate * frameBytes, 28);
   header.writeUInt16LE(frameBytes, 32);
   header.writeUInt16LE(frameBytes * 4, 34);
   header.write("data", 36);
   header.writeUInt32LE(dataBytes, 40);
-  yield header;
+  return header;
+}
+
+function* wavOf(job: EncodeJob, sample: "int16" | "float32"): Generator<Uint8Array> {
+  yield wavHeader(sample, job.sampleRate, job.samplesPerChannel);
   for (const piece of interleave(job.audio, job.samplesPerChannel)) {
     yield sample === "float32" ? piece : int16Of(new Float32Array(piece.buffer));
   }
 }
 
-function int16Of(samples: Float32Array): Uint8Array {
-  const clipped = Int16Array.from(samples, (x) => Math.max(-32768, Math.min(32767, Math.round(x * 32768))));
+/** Rounded and clipped, under a gain that goes evenly from one to the other. */
+export function int16Of(samples: Float32Array, from = 1, to = from): Uint8Array {
+  const clipped = new Int16Array(samples.length);
+  const step = (to - from) / samples.length;
+  for (let index = 0; index < samples.length; index++) {
+    const scaled = Math.round((samples[index] as number) * (from + step * (index + 1)) * 32768);
+    clipped[index] = Math.max(-32768, Math.min(32767, scaled));
+  }
   return new Uint8Array(clipped.buffer);
 }
 

@@ -307,7 +307,9 @@ export class FleetWorker {
       await reached(() => this.fleet.redis.set(key, JSON.stringify(progress), "PX", PROGRESS_EXPIRY_MS));
       await this.fleet.tell({ type: "progress", id, progress, request: requestId });
     };
-    return (progress) => {
+    return (told) => {
+      // Gateways have no way to what a worker holds in memory.
+      const progress = { ...told, previewSeconds: 0 };
       const nowMs = performance.now();
       if (progress.stage === stage && nowMs - toldMs < PROGRESS_MS) return;
       toldMs = nowMs;

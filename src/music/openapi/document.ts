@@ -20,6 +20,7 @@ const ERRORS: Readonly<Record<number, string>> = {
   422: "The Idempotency-Key was used for another body",
   429: "The queue is full, or too much of this client waits; `Retry-After` says how long",
   500: "The server is at fault; its log says why",
+  501: "A fleet does not do this",
   503: "Short of something that comes back; `Retry-After` says when",
   507: "The server's disk is full",
 };

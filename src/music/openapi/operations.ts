@@ -156,6 +156,17 @@ const TASKS: Record<string, Operation> = {
     errors: [404],
     takesKeyInQuery: true,
   },
+  "GET /v1/tasks/:id/preview": {
+    tag: "Tasks",
+    summary: "The first song of a task, to be heard while it is decoded",
+    answer: {
+      media: "audio/wav",
+      description:
+        "16-bit stereo at 48 kHz, of unknown length, from the beginning on: it answers once there is sound, and ends with the song, after four minutes, or with the task. The level is the decoder's, lowered where it would exceed -1 dB. A task that has ended redirects (307) to its first song.",
+    },
+    errors: [404, 501],
+    takesKeyInQuery: true,
+  },
   "GET /v1/audio": {
     tag: "Tasks",
     summary: "The audio of a song, whole or by ranges",

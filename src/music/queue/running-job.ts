@@ -27,7 +27,7 @@ export interface RunOptions {
 }
 
 /** Of a task that has begun and told nothing yet. */
-export const BEGUN: TaskProgress = { value: 0.01, stage: "running", text: "" };
+export const BEGUN: TaskProgress = { value: 0.01, stage: "running", text: "", previewSeconds: 0 };
 
 export class RunningJob {
   readonly controller = new AbortController();

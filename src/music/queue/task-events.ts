@@ -8,7 +8,7 @@ export interface TaskEventData {
   queued: { task_id: string; position: number };
   position: { task_id: string; position: number };
   stage: { task_id: string; stage: string };
-  progress: { task_id: string; progress: number; stage: string; text: string };
+  progress: { task_id: string; progress: number; stage: string; text: string; preview_seconds: number };
   done: TaskRow;
   failed: TaskRow;
 }
@@ -140,9 +140,10 @@ export class TaskEvents {
     if (position !== undefined && position !== told) this.#add(log, "position", { task_id: id, position });
   }
 
-  #tellProgress(log: TaskLog, id: string, { value, stage, text }: TaskProgress): void {
+  #tellProgress(log: TaskLog, id: string, { value, stage, text, previewSeconds }: TaskProgress): void {
     if (log.latest("stage")?.stage !== stage) this.#add(log, "stage", { task_id: id, stage });
-    this.#add(log, "progress", { task_id: id, progress: value, stage, text });
+    const preview_seconds = previewSeconds;
+    this.#add(log, "progress", { task_id: id, progress: value, stage, text, preview_seconds });
   }
 
   #add<Name extends keyof TaskEventData>(log: TaskLog, event: Name, data: TaskEventData[Name]): void {

@@ -37,6 +37,9 @@ export const taskRowSchema = z
     stage: z.string(),
     progress: z.number().min(0).max(1),
     progress_text: z.string(),
+    preview_seconds: z.number().min(0).meta({
+      description: "what GET /v1/tasks/{id}/preview plays of the first song by now; 0 for an ended task",
+    }),
     queue_position: z
       .int()
       .nullable()
@@ -82,6 +85,7 @@ export function taskRow(task: Task, live: LiveState, audioFiles: AudioFiles): Ta
     stage,
     progress,
     progress_text: hasEnded ? "" : (live.progress?.text ?? ""),
+    preview_seconds: hasEnded ? 0 : (live.progress?.previewSeconds ?? 0),
     queue_position: live.position ?? null,
     create_time: task.createdAtMs / 1000,
     start_time: secondsOf(task.startedAtMs),

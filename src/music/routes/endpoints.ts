@@ -7,6 +7,7 @@ import { audio } from "./audio.js";
 import { chatCompletions } from "./chat-completions.js";
 import { DESCRIPTION_ENDPOINTS } from "./description-endpoints.js";
 import { chatModels, MODEL_ENDPOINTS } from "./model-endpoints.js";
+import { preview } from "./preview.js";
 import { command, type Endpoints, type RouteContext, reading } from "./route.js";
 import { TASK_ENDPOINTS } from "./task-endpoints.js";
 import { taskEvents } from "./task-events.js";
@@ -14,6 +15,7 @@ import { taskEvents } from "./task-events.js";
 export const ENDPOINTS: Endpoints = {
   ...TASK_ENDPOINTS,
   "GET /v1/tasks/:id/events": taskEvents,
+  "GET /v1/tasks/:id/preview": preview,
   "GET /v1/audio": audio,
   "POST /v1/chat/completions": chatCompletions,
   ...MODEL_ENDPOINTS,

@@ -7,6 +7,8 @@ export interface TaskProgress {
   stage: string;
   /** A progress line in the form of tqdm, which clients scrape. */
   text: string;
+  /** What can be heard of the first song by now. */
+  previewSeconds: number;
 }
 
 /** The steps of a job, in order. */
@@ -79,6 +81,7 @@ export class JobProgress {
   #song = 0;
   #stageName = "running";
   #stageStartedMs = performance.now();
+  #latest: TaskProgress = { value: 0.01, stage: "running", text: "", previewSeconds: 0 };
 
   constructor(
     private readonly batchSize: number,
@@ -107,7 +110,17 @@ export class JobProgress {
     this.#value = Math.min(Math.max(this.#value, value), 0.99);
     const elapsedSeconds = (performance.now() - this.#stageStartedMs) / 1000;
     const text = total > 0 ? progressLine(stage.label, done, total, elapsedSeconds) : stage.label;
-    this.report({ value: Math.round(this.#value * 1e4) / 1e4, stage: stage.name, text });
+    this.#tell({ value: Math.round(this.#value * 1e4) / 1e4, stage: stage.name, text });
+  }
+
+  /** More of the first song can be heard. */
+  heard(previewSeconds: number): void {
+    this.#tell({ previewSeconds });
+  }
+
+  #tell(change: Partial<TaskProgress>): void {
+    this.#latest = { ...this.#latest, ...change };
+    this.report(this.#latest);
   }
 
   /** The way of one song, as part of the way of all. */

@@ -187,7 +187,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
     it("records a failure in one line, with how far it came, and goes on", async () => {
       const id = await submit();
       const job = await bench.startedAtLeast(1);
-      job.context.report({ value: 0.6, stage: "Generating music", text: "DiT diffusion" });
+      job.context.report({ value: 0.6, stage: "Generating music", text: "DiT diffusion", previewSeconds: 0 });
       while ((await queue.live(id)).progress?.value !== 0.6) await sleep(5);
       job.fail(new Error("out of memory\n    at secret.ts:1"));
       expect(await untilEnded(id)).to.include({ state: "failed", error: "out of memory", progress: 0.6 });
@@ -225,7 +225,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
         await submit(),
       ];
       const first = await bench.startedAtLeast(1);
-      first.context.report({ value: 0.5, stage: "Generating music", text: "" });
+      first.context.report({ value: 0.5, stage: "Generating music", text: "", previewSeconds: 0 });
       first.succeed();
       (await bench.startedAtLeast(2)).fail(new Error("broken"));
       await bench.startedAtLeast(3);
