@@ -1,5 +1,10 @@
 import { expect } from "chai";
-import { advance, fingerprint, newCity, place, smallTown, zone } from "./towns.js";
+import fc from "fast-check";
+import { restoreSnapshot } from "../../../src/city/simulation/saves/snapshot.js";
+import { FRAMES_PER_WEEK } from "../../../src/city/simulation/state/calendar.js";
+import { advance, cityOf, fingerprint, newCity, place, smallTown, zone } from "./towns.js";
+
+const TEN_YEARS_WEEKS = 522;
 
 describe("the embedded city", () => {
   const play = (seed: number) => {
@@ -15,6 +20,25 @@ describe("the embedded city", () => {
   it("is the same for the same seed and commands, state for state", () => {
     expect(fingerprint(play(5))).to.equal(fingerprint(play(5)));
   });
+
+  it("is the same after ten years, for any seed, and whenever it was saved and loaded between", () => {
+    const seeds = fc.integer({ min: 0, max: 0x7fff_ffff });
+    const weeks = fc.integer({ min: 1, max: TEN_YEARS_WEEKS });
+    const property = fc.property(seeds, weeks, (seed, savedAfter) => {
+      const town = newCity("highway", seed);
+      smallTown(town);
+      advance(town, TEN_YEARS_WEEKS * FRAMES_PER_WEEK);
+      const saved = newCity("highway", seed);
+      smallTown(saved);
+      advance(saved, savedAfter * FRAMES_PER_WEEK);
+      const loaded = cityOf(restoreSnapshot(JSON.parse(fingerprint(saved))));
+      loaded.world.unlimitedMoney = true;
+      advance(loaded, (TEN_YEARS_WEEKS - savedAfter) * FRAMES_PER_WEEK);
+      expect(Math.max(...loaded.statistics().map(({ citizens }) => citizens))).to.be.greaterThan(10);
+      expect(fingerprint(loaded)).to.equal(fingerprint(town));
+    });
+    fc.assert(property, { numRuns: 2 });
+  }).timeout(300_000);
 
   it("differs for another seed, in its land and its people", () => {
     const [one, other] = [play(5), play(6)];
