@@ -55,6 +55,8 @@ async function complete(
     onBytes(chunk.length);
   };
   if ((await handle.stat()).size > file.sizeBytes) await handle.truncate();
+  // A stream that is made with a signal that has fired fails where nobody listens yet.
+  source.signal.throwIfAborted();
   const present = handle.createReadStream({ start: 0, autoClose: false, signal: source.signal });
   for await (const chunk of present) take(chunk as Uint8Array);
   if (sizeBytes < file.sizeBytes) {

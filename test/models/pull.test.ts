@@ -127,6 +127,15 @@ describe("pulling a model", () => {
     expect(await pull("acestep-5Hz-lm-0.6B", { url: await unusedUrl() })).to.deep.equal([]);
   });
 
+  it("can be cancelled just before a file", async () => {
+    serveModel();
+    const cancelling = new AbortController();
+    const options = { signal: cancelling.signal, onProgress: () => cancelling.abort() };
+    const failure = await pull("someone/small", options).catch((error: unknown) => error);
+    expect(failure).to.have.property("name", "AbortError");
+    expect(visible()).to.deep.equal([]);
+  });
+
   it("tells how far it is", async () => {
     const weights = serveModel();
     const reports: PullProgress[] = [];
