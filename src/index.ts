@@ -152,7 +152,7 @@ export function createWorker(parts: MusicServerParts): Promise<Pick<MusicServer,
 /** The service as a part of another server: `app.use("/music", router({ config, engine }))`. */
 export interface MusicRouter {
   (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void): void;
-  /** Resolves once the models are loaded, which requests wait for; rejects as createMusicServer does. */
+  /** Resolves once the models are loaded, which songs wait for and /health does not; rejects as createMusicServer does. */
   ready: Promise<void>;
   close(graceSeconds?: number): Promise<void>;
 }
@@ -163,7 +163,18 @@ export interface MusicRouter {
  * checked as `config` says; limits on connections are the host's.
  */
 export function router(parts: MusicServerParts): MusicRouter {
-  const started = startOnStore(parts, startMusicApplication);
+  const opened = startOnStore(parts, startMusicApplication);
+  const started = opened.then(async (application) => {
+    await application.started.catch(async (error) => {
+      await application.close(0);
+      throw error;
+    });
+    return application;
+  });
+  let failure: { error: unknown } | undefined;
+  started.catch((error: unknown) => {
+    failure = { error };
+  });
   const handle = (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => {
     if (request.readableDidRead) {
       next(
@@ -171,7 +182,8 @@ export function router(parts: MusicServerParts): MusicRouter {
       );
       return;
     }
-    started.then(({ handle }) => handle(request, response), next);
+    if (failure !== undefined) next(failure.error);
+    else opened.then(({ handle }) => handle(request, response), next);
   };
   return Object.assign(handle, {
     ready: started.then(() => {}),

@@ -98,6 +98,8 @@ export async function startMusicServer(options: MusicServerOptions): Promise<Mus
 /** The service as a part of another's HTTP server: a handler of what the host leaves of the path. */
 export interface MusicApplication extends Pick<MusicServer, "service" | "close"> {
   handle(request: IncomingMessage, response: ServerResponse): void;
+  /** Resolves once the models are loaded and jobs run; requests may come before. */
+  started: Promise<void>;
 }
 
 /** As startMusicServer, without an address of its own. The connections and their limits are the host's. */
@@ -106,14 +108,14 @@ export async function startMusicApplication(options: MusicServerOptions): Promis
   requireProtection(config);
   const service = new MusicService(config, engine, queue, jobs, log);
   const app = buildApp(service, config, log);
-  try {
-    await start(service, service.open(), options);
-  } catch (error) {
+  const opened = service.open();
+  await opened.catch(async (error) => {
     await service.stop(0);
     throw error;
-  }
+  });
   return {
     service,
+    started: start(service, opened, options),
     handle: (request, response) => app(request, response),
     close: (graceSeconds = config.graceSeconds) => service.stop(graceSeconds),
   };

@@ -47,10 +47,46 @@ describe("router", () => {
     const audio = await client.download((tasks[0] as (typeof tasks)[0]).songs[0] as Song);
     expect((await audio.arrayBuffer()).byteLength).to.be.above(100_000);
     expect(await (await fetch(`${url}/health`)).text()).to.equal("the application's own");
+    const health = await fetch(`${url}/quiet/health`);
+    expect(await health.json()).to.have.nested.property("data.loaded_model", "carillon-nano");
     const refused = await fetch(`${url}/loud/nowhere`);
     expect(refused.status).to.equal(404);
     expect(await refused.json()).to.have.property("detail");
     await Promise.all([quiet.close(), loud.close()]);
+  });
+
+  it("answers for its health while the models load, as a server of its own does", async () => {
+    const music = routerAt("loading");
+    let isReady = false;
+    void music.ready.then(() => {
+      isReady = true;
+    });
+    const { url } = await listen(express().use("/music", music));
+    const health = await fetch(`${url}/music/health`);
+    expect(health.status).to.equal(200);
+    expect(await health.json()).to.have.nested.property("data.models_initialized", false);
+    expect(isReady).to.equal(false);
+    await music.ready;
+    await music.close();
+  });
+
+  it("hands the reason on where the model cannot be loaded, and leaves its directory", async () => {
+    const config = loadConfig({
+      SVC_HOME: join(directory, "broken"),
+      SVC_DEVICE: "cpu",
+      SVC_CONFIG_PATH: "no-such-model",
+    });
+    for (let attempt = 0; attempt < 2; attempt++) {
+      const engine = createEngine(config);
+      engines.push(engine);
+      const broken = router({ config, engine });
+      // Express prints errors but in tests.
+      const { url } = await listen(express().set("env", "test").use("/music", broken));
+      const failure = await broken.ready.catch((error: Error) => error);
+      expect(failure).to.be.instanceOf(Error).and.have.property("message").that.includes("no-such-model");
+      expect((await fetch(`${url}/music/health`)).status).to.equal(500);
+      await broken.close();
+    }
   });
 
   it("says what is wrong: a body that was read before, a directory in use", async () => {
