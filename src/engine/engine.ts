@@ -517,5 +517,10 @@ function hasCode(error: unknown, code: NativeErrorCode): error is Error {
 
 function stateOf({ renderer, resting }: Slot, slotNumber: number): SlotState {
   const model = renderer ?? resting;
-  return { slot: slotNumber, model: model?.name ?? null, isTurbo: model?.isTurbo ?? false };
+  return {
+    slot: slotNumber,
+    model: model?.name ?? null,
+    isLoaded: renderer !== null,
+    isTurbo: model?.isTurbo ?? false,
+  };
 }

@@ -239,6 +239,8 @@ export interface SlotState {
   slot: number;
   /** The loaded model's name, or null before a load and after a failed first one. */
   model: string | null;
+  /** False also for a model that nobody used for long: it rests until its next use. */
+  isLoaded: boolean;
   isTurbo: boolean;
 }
 

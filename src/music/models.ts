@@ -82,7 +82,7 @@ export function modelInventory(engine: MusicEngine) {
       supported_task_types: supportedTaskTypes(engine, model.name),
     })),
     default_model: defaultModelName(engine),
-    slots: engine.slots().map(({ slot, model }) => ({ slot, model })),
+    slots: engine.slots().map(({ slot, model, isLoaded }) => ({ slot, model, is_loaded: isLoaded })),
     lm_models: languageModels(engine),
     loaded_lm_model: engine.loadedLanguageModel(),
     llm_initialized: engine.loadedLanguageModel() !== null,
@@ -103,7 +103,7 @@ export async function switchModels(engine: MusicEngine, request: ModelSwitch) {
     );
   }
   const model = request.model === null ? null : installedModel(namesOf(engine.models()), request.model);
-  if (slot.model === null || (model !== null && model !== slot.model)) {
+  if (!slot.isLoaded || (model !== null && model !== slot.model)) {
     const what = `DiT init failed for slot ${slot.slot}`;
     await loadOrRefuse(what, model, () => engine.loadSlot(slot.slot, model));
   }
@@ -124,13 +124,13 @@ export async function switchModels(engine: MusicEngine, request: ModelSwitch) {
 }
 
 /**
- * Loads the models of slots that have none. Training and preparation unload nothing here, so there is seldom any:
+ * Loads the models of slots that have none, and those that rest. Training and preparation unload nothing here, so there is seldom any:
  * clients call it after them because other servers need it.
  * @throws HttpError 500 where loading fails
  */
 export async function reloadModels(engine: MusicEngine) {
   const reloaded: string[] = [];
-  for (const { slot } of engine.slots().filter(({ model }) => model === null)) {
+  for (const { slot } of engine.slots().filter(({ isLoaded }) => !isLoaded)) {
     await loadOrRefuse(`DiT init failed for slot ${slot}`, null, () => engine.loadSlot(slot, null));
     reloaded.push(slot === 1 ? "DiT/VAE/Text Encoder" : `DiT/VAE/Text Encoder of slot ${slot}`);
   }

@@ -79,10 +79,15 @@ describe("engine on the embedded model", () => {
   it("stands in for the absent default, and says so", async () => {
     expect(engine.usesEmbeddedModel).to.equal(true);
     expect(engine.slots()).to.deep.equal([
-      { slot: 1, model: null, isTurbo: false },
-      { slot: 2, model: null, isTurbo: false },
+      { slot: 1, model: null, isLoaded: false, isTurbo: false },
+      { slot: 2, model: null, isLoaded: false, isTurbo: false },
     ]);
-    expect(await engine.loadSlot(1, null)).to.deep.equal({ slot: 1, model: "carillon-nano", isTurbo: true });
+    expect(await engine.loadSlot(1, null)).to.deep.equal({
+      slot: 1,
+      model: "carillon-nano",
+      isLoaded: true,
+      isTurbo: true,
+    });
     expect(messages.join("\n")).to.match(/acestep-v15-turbo .*embedded model carillon-nano/);
     const supportedTasks = ["text2music", "cover", "repaint", "lego", "extract", "complete"];
     expect(engine.models()).to.deep.equal([
@@ -269,7 +274,12 @@ describe("engine on the embedded model", () => {
   it("swaps a slot's model", async () => {
     const { directory: nano } = new Checkpoints(directory).renderer("carillon-nano");
     await cp(nano, join(directory, "mine"), { recursive: true });
-    expect(await engine.loadSlot(2, "mine")).to.deep.equal({ slot: 2, model: "mine", isTurbo: true });
+    expect(await engine.loadSlot(2, "mine")).to.deep.equal({
+      slot: 2,
+      model: "mine",
+      isLoaded: true,
+      isTurbo: true,
+    });
     expect(
       engine
         .models()
@@ -313,7 +323,7 @@ describe("engine on the embedded model", () => {
     const hasSaid = (name: string) =>
       messages.some((line) => line.startsWith("nobody used") && line.includes(name));
     while (loaded().length > 0 || !hasSaid("mine") || !hasSaid("carillon-nano/lm")) await sleep(20);
-    expect(idle.slots()[0]).to.deep.equal({ slot: 1, model: "mine", isTurbo: true });
+    expect(idle.slots()[0]).to.deep.equal({ slot: 1, model: "mine", isLoaded: false, isTurbo: true });
     expect(idle.loadedLanguageModel()).to.equal("carillon-nano/lm");
     expect((await idle.render(plainSong, {})).model).to.equal("mine");
     expect((await idle.plan(planRequest, {})).audioCodes).to.have.length(2);

@@ -90,8 +90,8 @@ describe("pulls of models by clients", () => {
     expect(switched.status).to.equal(200);
     const { slots } = (await client.get("/v1/model_inventory")).body.data;
     expect(slots).to.deep.equal([
-      { slot: 1, model: "carillon-nano" },
-      { slot: 2, model: "acestep-v15-turbo" },
+      { slot: 1, model: "carillon-nano", is_loaded: true },
+      { slot: 2, model: "acestep-v15-turbo", is_loaded: true },
     ]);
     const song = await client.makeOne({ ...shortSong, model: "acestep-v15-turbo" });
     expect(song.dit_model).to.equal("acestep-v15-turbo");

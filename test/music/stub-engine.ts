@@ -6,7 +6,7 @@ const SAMPLE_RATE = 48_000;
 
 /** `renderMs`: what a song takes; `model`: what it is called. Only what text2music without a language model needs is there. */
 export function stubEngine(renderMs: () => number, model = "stub"): MusicEngine {
-  const SLOT = { slot: 1, model, isTurbo: true };
+  const SLOT = { slot: 1, model, isLoaded: true, isTurbo: true };
   const engine: Partial<MusicEngine> = {
     usesEmbeddedModel: false,
     runtimeInfo: () => ({ libtorchVersion: "", devices: [], cpuDtype: "float32" }),

@@ -57,12 +57,13 @@ export class FleetEngine implements MusicEngine {
 
   /** One for each model of the fleet; one without a model while there is no worker. */
   slots(): SlotState[] {
-    const slots = this.workers.models.map(({ name, is_turbo }, index) => ({
+    const slots = this.workers.models.map(({ name, is_turbo, is_loaded }, index) => ({
       slot: index + 1,
       model: name,
+      isLoaded: is_loaded,
       isTurbo: is_turbo,
     }));
-    return slots.length > 0 ? slots : [{ slot: 1, model: null, isTurbo: false }];
+    return slots.length > 0 ? slots : [{ slot: 1, model: null, isLoaded: false, isTurbo: false }];
   }
 
   models(): ModelEntry[] {

@@ -97,6 +97,7 @@ export const modelInventory = z.object({
     z.object({
       slot: z.int(),
       model: text.nullable().meta({ description: "null until one was loaded" }),
+      is_loaded: z.boolean().meta({ description: "false: it rests until its next use" }),
     }),
   ),
   lm_models: z.array(languageModel),

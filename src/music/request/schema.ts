@@ -39,11 +39,12 @@ const MAX_TEXTS = 64;
 /** Characters. */
 const MAX_LISTED_TEXT = 256;
 
-/** `42`, `"42,123"` or `[42, 123]`: a seed per item; -1 and blanks are random. */
+/** `42`, `"42,123"` or `[42, 123]`: a seed per item; -1, blanks and what is absent are random. */
 export const seedPositions = z
   .unknown()
   .transform((value, context): SeedPositions => {
     const elements = elementsOf(value)?.slice(0, MAX_SEEDS);
+    if (elements?.length === 0) return [];
     if (elements?.some(isSeed) !== true) {
       return refuse(context, "must be an integer or a list of integers", value);
     }

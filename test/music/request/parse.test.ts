@@ -237,6 +237,12 @@ describe("generation requests", () => {
       ).to.deep.equal(parse({}));
     });
 
+    it("draws all seeds where the list of them is empty", () => {
+      for (const seed of [[], ""]) {
+        expect(parse({ use_random_seed: false, seed }).seeds).to.deep.equal([DRAWN, DRAWN]);
+      }
+    });
+
     it("reads only the first metadata object that is not empty", () => {
       expect(parse({ metas: {}, metadata: { bpm: 90 }, user_metadata: { bpm: 80 } }).bpm).to.equal(90);
       expect(parse({ metas: "not json", metadata: { bpm: 90 } }).bpm).to.equal(null);

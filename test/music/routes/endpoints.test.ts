@@ -1,5 +1,6 @@
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { loadConfig } from "../../../src/config.js";
 import { Checkpoints } from "../../../src/engine/checkpoints.js";
@@ -122,6 +123,30 @@ describe("the service endpoints", () => {
       .to.have.property("detail")
       .that.includes("Malformed JSON");
   });
+});
+
+describe("a server whose models rest where nobody uses them", () => {
+  let server: LiveServer;
+  before(async () => {
+    server = await startLiveServer(temporaryDirectory(), { SVC_MODEL_IDLE_MINUTES: "0.01" });
+  });
+  after(() => server.close());
+
+  const isLoaded = async () => (await server.client.get("/v1/model_inventory")).body.data.slots[0].is_loaded;
+
+  for (const [path, body] of [
+    ["/v1/init", {}],
+    ["/v1/init", { model: "carillon-nano" }],
+    ["/v1/reinitialize", {}],
+  ] as const) {
+    it(`loads them at once where POST ${path} of ${JSON.stringify(body)} asks for it`, async () => {
+      while (await isLoaded()) await sleep(50);
+      expect((await server.client.get("/health")).body.data.loaded_model).to.equal("carillon-nano");
+      const { data } = (await server.client.post(path, body)).body;
+      if (path === "/v1/init") expect(data.models[0]).to.include({ name: "carillon-nano", is_loaded: true });
+      else expect(data.reloaded).to.deep.equal(["DiT/VAE/Text Encoder"]);
+    });
+  }
 });
 
 describe("a server with several models", () => {

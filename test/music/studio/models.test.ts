@@ -39,7 +39,7 @@ describe("models in the studio", function () {
     await page.getByText("acestep-v15-turbo is loaded.").waitFor();
     expect(await page.getByLabel("Slot 2").inputValue()).to.equal("acestep-v15-turbo");
     const { slots } = (await studio.server.client.get("/v1/model_inventory")).body.data;
-    expect(slots[1]).to.deep.equal({ slot: 2, model: "acestep-v15-turbo" });
+    expect(slots[1]).to.deep.equal({ slot: 2, model: "acestep-v15-turbo", is_loaded: true });
   });
 
   it("that are none are refused in words", async () => {
