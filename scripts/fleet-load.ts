@@ -1,11 +1,11 @@
 /**
  * What a fleet on this machine carries, and what it keeps while its processes are killed:
  *
- *     node --import tsx scripts/fleet-load.ts [--tasks 100] [--queued 10000] [--kill-minutes 2] [--kill-every 20]
+ *     node --import tsx scripts/fleet-load.ts [--songs 20] [--tasks 100] [--queued 10000] [--kill-minutes 2] [--kill-every 20]
  *
- * A stand-in makes the songs. Prints tasks a second of the embedded queue and of 1, 2 and 3 workers, the latency that a
- * fleet adds to a task, how fast many waiting tasks are listed and cancelled, and of the kills what became of all tasks.
- * 0 leaves a part out.
+ * Prints the latency that a fleet adds to a task; for the embedded queue and 1, 2 and 3 workers, songs of carillon-nano a
+ * minute and tasks a second; how fast many waiting tasks are listed and cancelled; and of the kills what became of all
+ * tasks. A stand-in makes the songs but for the first. 0 leaves a part out.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -42,6 +42,7 @@ const CLIENTS = 8;
 
 const { values } = parseArgs({
   options: {
+    songs: { type: "string", default: "20" },
     tasks: { type: "string", default: "100" },
     queued: { type: "string", default: "10000" },
     "kill-minutes": { type: "string", default: "2" },
@@ -50,6 +51,7 @@ const { values } = parseArgs({
 });
 const root = mkdtempSync(join(tmpdir(), "carillon-fleet-"));
 const stub = fileURLToPath(new URL("../test/e2e/stub-server.ts", import.meta.url));
+const cli = fileURLToPath(new URL("../src/cli.ts", import.meta.url));
 const children = new Set<ChildProcess>();
 process.on("exit", () => {
   for (const child of children) child.kill("SIGKILL");
@@ -60,7 +62,7 @@ interface Server {
   url: string;
   child: ChildProcess;
   role: string;
-  renderMs: number;
+  renderMs: number | null;
   /** How often the end of each task was told here. */
   ends: Map<string, number>;
 }
@@ -82,9 +84,10 @@ async function stop(child: ChildProcess): Promise<void> {
 }
 
 let redisPort = 0;
-async function startRedis(): Promise<ChildProcess> {
+async function startRedis(directory = mkdtempSync(join(root, "redis-"))): Promise<ChildProcess> {
   if (redisPort === 0) redisPort = await freePort();
-  const child = launch("redis-server", ["--port", String(redisPort), "--dir", root, "--appendonly", "yes"]);
+  const options = ["--port", String(redisPort), "--dir", directory, "--appendonly", "yes"];
+  const child = launch("redis-server", options);
   for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
     if (line.includes("Ready to accept connections")) break;
   }
@@ -100,11 +103,18 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** @param role "alone": a server with a queue of its own */
-async function start(role: string, renderMs = 0): Promise<Server> {
+/**
+ * @param role "alone": a server with a queue of its own
+ * @param renderMs what a song takes; null: as long as carillon-nano needs
+ */
+async function start(role: string, renderMs: number | null = 0): Promise<Server> {
   const fleet = { SVC_ROLE: role, SVC_REDIS_URL: `redis://127.0.0.1:${redisPort}` };
-  const child = launch(process.execPath, ["--import", "tsx", stub, String(renderMs)], {
+  const real = role === "alone" ? [cli, "serve", "--music"] : [cli, role];
+  const command = renderMs === null ? real : [stub, String(renderMs)];
+  const child = launch(process.execPath, ["--import", "tsx", ...command], {
     SVC_TMPDIR: mkdtempSync(join(root, "server-")),
+    SVC_DEVICE: "cpu",
+    SVC_INIT_LLM: "false",
     SVC_API_PORT: "0",
     SVC_QUEUE_MAXSIZE: "0",
     ...(role === "alone" ? {} : { ...fleet, SVC_STORAGE: `file://${root}` }),
@@ -116,7 +126,7 @@ async function start(role: string, renderMs = 0): Promise<Server> {
     ends.set(task, (ends.get(task) ?? 0) + 1);
   });
   for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
-    const [, url] = /^music on (\S+)$/.exec(line) ?? [];
+    const [, url] = /^\w+ on (http\S+)$/.exec(line) ?? [];
     if (url !== undefined) return { url, child, role, renderMs, ends };
   }
   throw new Error(`a ${role} ended before it served`);
@@ -213,8 +223,19 @@ async function compare(): Promise<void> {
 const exact = (sorted: readonly number[]) =>
   `p50 ${sorted[Math.floor(sorted.length / 2)]?.toFixed(1)} ms, p90 ${sorted[Math.floor(sorted.length * 0.9)]?.toFixed(1)} ms`;
 
+/** Songs of carillon-nano; all workers share the cores of this machine. */
+async function sing(count: number): Promise<void> {
+  await eachSize(null, async (what, url) => {
+    await ended(url, await submit(url));
+    const startedMs = performance.now();
+    await times(count, async () => ended(url, await submit(url)));
+    const minutes = (performance.now() - startedMs) / 60_000;
+    console.log(`${what}: ${(count / minutes).toFixed(1)} songs of 10 s a minute by carillon-nano`);
+  });
+}
+
 async function carry(count: number): Promise<void> {
-  const measure = async (what: string, url: string) => {
+  await eachSize(100, async (what, url) => {
     await times(5, async () => ended(url, await submit(url)), 1);
     const single = await times(Math.min(count, 50), async () => ended(url, await submit(url)), 1);
     const startedMs = performance.now();
@@ -225,15 +246,22 @@ async function carry(count: number): Promise<void> {
     console.log(
       `${what}: ${rate.toFixed(1)} tasks a second; one alone from request to its end: ${spread(single)}`,
     );
-  };
-  const alone = await start("alone", 100);
+  });
+}
+
+/** Measures a server that works alone, then a gateway with 1, 2 and 3 workers. */
+async function eachSize(
+  renderMs: number | null,
+  measure: (what: string, url: string) => Promise<void>,
+): Promise<void> {
+  const alone = await start("alone", renderMs);
   await measure("embedded queue, one worker", alone.url);
   await stop(alone.child);
   const redis = await startRedis();
   const gateway = await start("gateway");
   const workers: Server[] = [];
   for (const number of [1, 2, 3]) {
-    workers.push(await start("worker", 100));
+    workers.push(await start("worker", renderMs));
     await untilWorkers(gateway.url, number);
     await measure(`${number} worker${number > 1 ? "s" : ""}`, gateway.url);
   }
@@ -262,13 +290,15 @@ async function queue(count: number): Promise<void> {
 }
 
 async function kill(minutes: number, everySeconds: number): Promise<void> {
-  let redis = await startRedis();
+  const directory = mkdtempSync(join(root, "redis-"));
+  let redis = await startRedis(directory);
   const starting = ["gateway", "gateway", "worker", "worker", "worker"];
   const servers = await Promise.all(starting.map((role) => start(role, KILLED_SONG_MS)));
   const gone: Server[] = [];
   const counts = { accepted: 0, kills: 0, doubled: 0 };
   const ids = new Set<string>();
-  const endMs = performance.now() + minutes * 60_000;
+  const startedMs = performance.now();
+  const endMs = startedMs + minutes * 60_000;
   const gateways = () => servers.filter(({ role }) => role === "gateway");
   const any = <T>(list: readonly T[]) => list[Math.floor(Math.random() * list.length)] as T;
 
@@ -292,13 +322,15 @@ async function kill(minutes: number, everySeconds: number): Promise<void> {
     }
   };
   const clients = [0, 1, 2].map(client);
-  while (performance.now() + everySeconds * 1000 < endMs) {
-    await sleep(everySeconds * 1000);
+  for (;;) {
+    const nextMs = startedMs + (counts.kills + 1) * everySeconds * 1000;
+    if (nextMs >= endMs) break;
+    await sleep(Math.max(nextMs - performance.now(), 0));
     const index = counts.kills++ % (servers.length + 1);
     const victim = servers[index];
     if (victim === undefined) {
       await stop(redis);
-      redis = await startRedis();
+      redis = await startRedis(directory);
     } else {
       await stop(victim.child);
       gone.push(victim);
@@ -330,6 +362,7 @@ async function kill(minutes: number, everySeconds: number): Promise<void> {
 }
 
 await compare();
+if (Number(values.songs) > 0) await sing(Number(values.songs));
 if (Number(values.tasks) > 0) await carry(Number(values.tasks));
 if (Number(values.queued) > 0) await queue(Number(values.queued));
 if (Number(values["kill-minutes"]) > 0)
