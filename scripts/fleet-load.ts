@@ -209,7 +209,7 @@ async function compare(): Promise<void> {
   await store.close();
   const redis = await startRedis();
   const fleet = await Fleet.open(`redis://127.0.0.1:${redisPort}`, "", log);
-  const models = [{ name: "stub", slot: 1, is_loaded: true, is_turbo: true, tasks: null }];
+  const models = [{ name: "stub", slot: 1, is_loaded: true, is_turbo: true, tasks: null, fingerprint: "" }];
   const described = { version: "", device: "", free_memory_bytes: 0, models, lm_models: [] };
   const describe = async () => ({ ...described, payload_versions: [PAYLOAD_VERSION] });
   const worker = new FleetWorker(fleet, jobs, { ...limits, name: "worker", places: 1, describe }, log);

@@ -1,5 +1,7 @@
 /** Finds checkpoints by name and the parts that belong to them. */
+import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { open, readdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { EngineError } from "./errors.js";
@@ -163,6 +165,32 @@ export class Checkpoints {
       .filter((name) => name !== EMBEDDED_MODEL && isDirectory(join(this.#root, name)))
       .sort();
   }
+}
+
+/** What is read of each end of a file of weights. */
+const SAMPLED_BYTES = 2 ** 20;
+
+/**
+ * Tells checkpoints of one name apart, without reading them: a hash of the configuration, and of the size, the first and
+ * the last MiB of each file of weights.
+ */
+export async function fingerprintOf(directory: string): Promise<string> {
+  const hash = createHash("sha256");
+  for (const name of (await readdir(directory)).sort()) {
+    if (!/^config\.json$|\.(safetensors|gguf|bin|pt)$/.test(name)) continue;
+    const file = await open(join(directory, name));
+    try {
+      const { size } = await file.stat();
+      hash.update(`${name} ${size}\n`);
+      for (const position of [0, Math.max(size - SAMPLED_BYTES, 0)]) {
+        const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(SAMPLED_BYTES), position });
+        hash.update(buffer.subarray(0, bytesRead));
+      }
+    } finally {
+      await file.close();
+    }
+  }
+  return hash.digest("hex");
 }
 
 function firstExisting(what: string, candidates: string[], advice = ""): string {

@@ -12,7 +12,7 @@ import type {
   TrainingCall,
   TrainingResult,
 } from "./addon.js";
-import { type Checkpoint, Checkpoints } from "./checkpoints.js";
+import { type Checkpoint, Checkpoints, fingerprintOf } from "./checkpoints.js";
 import { EngineError } from "./errors.js";
 import { chooseDevices, defaultIdleSeconds, type Gpu, listGpus, readGpus } from "./gpus.js";
 import { LanguageModel, TextContext } from "./language-model.js";
@@ -239,6 +239,10 @@ export class Engine implements MusicEngine {
 
   scaleAdapter(name: string | null, scale: number, call: CallOptions = {}): Promise<AdapterState> {
     return this.#changeAdapters(call, (adapters) => adapters.scale(name, scale, call));
+  }
+
+  fingerprint(model: string): Promise<string> {
+    return fingerprintOf(this.#checkpoints.renderer(model).directory);
   }
 
   async inspectAdapter(adapter: SongAdapter, call: CallOptions = {}): Promise<AdapterInfo> {

@@ -283,6 +283,8 @@ export interface MusicEngine {
   slots(): SlotState[];
   /** Loaded slots first, then what the checkpoint directory holds. */
   models(): ModelEntry[];
+  /** Of the files of a model: equal on machines that make the same songs by it. */
+  fingerprint(model: string): Promise<string>;
   languageModels(): { name: string; isLoaded: boolean }[];
   /** Name of the language model, also where it left memory until it is next used; null where none was loaded. */
   loadedLanguageModel(): string | null;

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { Checkpoints } from "../../src/engine/checkpoints.js";
+import { Checkpoints, fingerprintOf } from "../../src/engine/checkpoints.js";
 
 describe("checkpoints", () => {
   let root: string;
@@ -28,6 +28,25 @@ describe("checkpoints", () => {
     }
     throw new Error("nothing was refused");
   }
+
+  it("are told apart by their configuration and by either end of their weights, not by where they lie", async () => {
+    const weights = Buffer.alloc(3 * 2 ** 20);
+    const make = async (name: string, config: object, change: (weights: Buffer) => void = () => {}) => {
+      await write(`${name}/config.json`, config);
+      const own = Buffer.from(weights);
+      change(own);
+      await writeFile(join(root, name, "model.safetensors"), own);
+      return fingerprintOf(join(root, name));
+    };
+    const first = await make("a", {});
+    expect(await make("b", {})).to.equal(first);
+    const others = [
+      await make("c", { is_turbo: true }),
+      await make("d", {}, (own) => own.writeUInt8(1, 0)),
+      await make("e", {}, (own) => own.writeUInt8(1, own.length - 1)),
+    ];
+    expect(new Set([first, ...others]).size).to.equal(4);
+  });
 
   it("finds the parts of a model beside it, as they are published", async () => {
     await write("acestep-v15-turbo/config.json", { is_turbo: true });

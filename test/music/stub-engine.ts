@@ -13,6 +13,7 @@ export function stubEngine(renderMs: () => number, model = "stub"): MusicEngine 
     gpus: async () => [{ device: "cuda:0", name: "stub", freeBytes: 3e9, totalBytes: 4e9 }],
     slots: () => [SLOT],
     models: () => [],
+    fingerprint: async () => "stub",
     languageModels: () => [],
     loadedLanguageModel: () => null,
     adapters: async () => ({ adapters: [], active: null, enabled: true }),

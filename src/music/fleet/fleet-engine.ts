@@ -38,6 +38,7 @@ export class FleetEngine implements MusicEngine {
   readonly loadSlot = refuse;
   readonly loadLanguageModel = refuse;
   readonly inspectAdapter = refuse;
+  readonly fingerprint = refuse;
   readonly inspectSamples = refuse;
   readonly train = refuse;
 

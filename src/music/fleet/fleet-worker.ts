@@ -61,6 +61,8 @@ export class FleetWorker {
   readonly #held = new Map<string, Held>();
   readonly #queues = new Map<string, Worker<FleetJobData, null, string>>();
   #routes: { route: string; isWarm: boolean }[] = [];
+  /** Models that the fleet means others by. */
+  #different: string[] = [];
   #timers: NodeJS.Timeout[] = [];
   #isTaking = false;
   #shallTakeAgain = false;
@@ -113,8 +115,11 @@ export class FleetWorker {
     const { name, places, describe } = this.options;
     try {
       const described = await describe();
+      const models = await this.fleet.workers.agreed(described.models);
+      this.#complain(described.models.filter((model) => !models.includes(model)).map(({ name }) => name));
       const announcement = {
         ...described,
+        models,
         name,
         places,
         running: this.running,
@@ -127,6 +132,16 @@ export class FleetWorker {
     } catch (err) {
       this.log.debug({ err }, "this worker could not be announced");
     }
+  }
+
+  /** Once for each time that it is so. */
+  #complain(different: string[]): void {
+    for (const name of different) {
+      if (this.#different.includes(name)) continue;
+      const what = `the files of ${name} are not those of the fleet's other workers`;
+      this.log.error(`${what}: this one gets no task for it while they are there`);
+    }
+    this.#different = different;
   }
 
   #hear(event: FleetEvent): void {

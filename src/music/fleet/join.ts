@@ -90,6 +90,7 @@ function answerCalls(calls: Calls, engine: MusicEngine, shelf: AdapterShelf): vo
 
 /** What the engine has now, in the words of an announcement. */
 function describer(engine: MusicEngine, { devices }: Config) {
+  const fingerprints = new Map<string, string>();
   let freeBytes = 0;
   let askedMs = Number.NEGATIVE_INFINITY;
   return async (): Promise<Omit<Announcement, "name" | "places" | "running" | "is_draining">> => {
@@ -99,8 +100,13 @@ function describer(engine: MusicEngine, { devices }: Config) {
       askedMs = performance.now();
     }
     const installed = engine.models();
-    const models = engine.slots().flatMap(({ slot, model, isTurbo }) => {
-      if (model === null) return [];
+    const slots = engine
+      .slots()
+      .flatMap((slot) => (slot.model === null ? [] : { ...slot, model: slot.model }));
+    for (const { model } of slots) {
+      if (!fingerprints.has(model)) fingerprints.set(model, await engine.fingerprint(model));
+    }
+    const models = slots.map(({ slot, model, isTurbo }) => {
       const entry = installed.find(({ name }) => name === model);
       return {
         name: model,
@@ -108,6 +114,7 @@ function describer(engine: MusicEngine, { devices }: Config) {
         is_loaded: entry?.isLoaded ?? true,
         is_turbo: isTurbo,
         tasks: entry?.supportedTasks ?? null,
+        fingerprint: fingerprints.get(model) as string,
       };
     });
     return {

@@ -27,6 +27,8 @@ export interface Announcement extends WorkerStatus {
     is_loaded: boolean;
     is_turbo: boolean;
     tasks: readonly string[] | null;
+    /** See MusicEngine.fingerprint. */
+    fingerprint: string;
   }[];
   payload_versions: number[];
 }
@@ -87,6 +89,24 @@ export class Workers {
       .set(keyOf("worker", name), JSON.stringify(announcement), "PX", EXPIRY_MS)
       .sadd(keyOf("workers"), name);
     await reached(() => piped(told));
+  }
+
+  /**
+   * Those of a worker's models that are what the fleet means by their names: the files of whoever had the name first, and
+   * for as long as such workers are there.
+   */
+  async agreed(models: Announcement["models"]): Promise<Announcement["models"]> {
+    const asked = this.redis.pipeline();
+    for (const { name, fingerprint } of models) {
+      const key = keyOf("checkpoint", name);
+      asked.set(key, fingerprint, "PX", EXPIRY_MS, "NX").get(key);
+    }
+    const answers = await reached(() => piped(asked));
+    const same = models.filter(({ fingerprint }, index) => answers[2 * index + 1] === fingerprint);
+    const kept = this.redis.pipeline();
+    for (const { name } of same) kept.pexpire(keyOf("checkpoint", name), EXPIRY_MS);
+    await reached(() => piped(kept));
+    return same;
   }
 
   async withdraw(name: string): Promise<void> {

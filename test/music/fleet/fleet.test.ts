@@ -66,6 +66,7 @@ describe("a fleet", () => {
     is_loaded: isLoaded,
     is_turbo: true,
     tasks: null,
+    fingerprint: "files",
   });
 
   /** As if its process had been killed: it says no more, and hears nothing. */
@@ -119,6 +120,19 @@ describe("a fleet", () => {
     const noLanguageModel = await refusal(submit({ model: "a", lmModelPath: "lm-2" }));
     expect((noLanguageModel as Error).message).to.include('has "lm-2"; there is lm-1');
     expect((await gateway.queue.statistics()).counts.total).to.equal(2);
+  });
+
+  it("gives no task to a worker whose files of the model are others, until those who have the first are gone", async () => {
+    const first = await join({});
+    const other = await join({ models: [{ ...model("stub"), fingerprint: "other files" }] });
+    const tasks = [await other.queue.submit(request), await other.queue.submit(request)];
+    expect((await first.bench.startedAtLeast(1)).task.id).to.equal(tasks[0]?.task.id);
+    const { workers } = await first.queue.statistics();
+    expect(workers?.map(({ models }) => models.length)).to.deep.equal([1, 0]);
+    await die(first);
+    // As it does by itself once nobody renews it.
+    await server.forget("carillon:checkpoint:stub");
+    expect((await other.bench.startedAtLeast(1)).task.id).to.be.oneOf(tasks.map(({ task }) => task.id));
   });
 
   it("prefers the worker that has the model in memory", async () => {

@@ -55,7 +55,7 @@ function redis(): Kind {
     end: async () => server?.kill(),
     open: async (bench, { capacity, workers, jobTimeoutSeconds }) => {
       const fleet = await Fleet.open((server as RedisServer).url, "", log);
-      const model = { name: "stub", slot: 1, is_loaded: true, is_turbo: true, tasks: null };
+      const model = { name: "stub", slot: 1, is_loaded: true, is_turbo: true, tasks: null, fingerprint: "" };
       const described = { version: "0.0.0", device: "cpu", free_memory_bytes: 1, models: [model] };
       const worker = new FleetWorker(
         fleet,
