@@ -17,6 +17,8 @@ import { RoadIndex } from "../src/city/anomalies/road-index.js";
 import { findDeadEnds, findRoadPairs, findShortStubs } from "../src/city/anomalies/road-network.js";
 import { findTerrainMismatches } from "../src/city/anomalies/road-terrain.js";
 import { findMottledZones } from "../src/city/anomalies/zone-mottling.js";
+import { paint } from "../src/city/capture/scene.js";
+import type { BuildGrid } from "../src/city/composites.js";
 import { READ_ROUTES } from "../src/city/embedded-routes.js";
 import type { City, Command, Game } from "../src/city/game.js";
 import { FRAMES_PER_SECOND } from "../src/city/simulation/embedded-game.js";
@@ -131,6 +133,7 @@ function readProcessorTimes(city: City): Record<string, unknown> {
 /** Of the commands that touch the most, of a frame, and of what a save takes on the event loop. */
 function workProcessorTimes(city: SimulatedCity): Record<string, unknown> {
   const apply = (command: Command) => processorTimes(COMMAND_ROUNDS, () => city.apply(command));
+  let grids = 0;
   const clusters = { includePatchy: true, fillUnzoned: true, preferGrowableZone: true, gridSize: 80 };
   return {
     "repair-zones-to-growables": apply({ type: "repair-zones-to-growables", dryRun: false }),
@@ -143,7 +146,18 @@ function workProcessorTimes(city: SimulatedCity): Record<string, unknown> {
     }),
     frame: processorTimes(FRAMES, () => tick(city.world)),
     "capture for a save": processorTimes(COMMAND_ROUNDS, () => captureCity(city.world)),
+    "capture as a picture, first piece": processorTimes(COMMAND_ROUNDS, () => paint(city, VIEW, null).next()),
+    "build-grid of 400 blocks": processorTimes(COMMAND_ROUNDS, () => city.apply(gridAt(++grids))),
   };
+}
+
+const VIEW = { center: { x: 0, z: 0 }, sizeMeters: 9_000, pixels: 1024 };
+
+/** On land that is still free. */
+function gridAt(index: number): BuildGrid {
+  const shape = { columns: 20, rows: 20, spacing: 64, rotationDegrees: 0, snapDistance: 2 };
+  const origin = { x: -8_000 + 1_400 * index, z: 3_000 };
+  return { type: "build-grid", dryRun: false, prefab: "Basic Road", name: "", origin, ...shape };
 }
 
 function processorTimes(rounds: number, work: () => unknown) {

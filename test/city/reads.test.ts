@@ -202,6 +202,21 @@ describe("reading a town", () => {
     );
   });
 
+  it("lists growables as they are now, however often they were listed before", async () => {
+    const { client } = bridge;
+    const before = await client.state("/state/growables");
+    const { id } = before.growables[0];
+    expect((await client.state("/state/growables")).growables).to.deep.equal(before.growables);
+    await client.run("set-building-active", { id, active: false });
+    const [off, ...others] = (await client.state("/state/growables")).growables;
+    expect(off).to.deep.include({ id, active: false });
+    expect(off.flags).to.not.include("Active");
+    expect(off.problems).to.include("TurnedOff");
+    expect(others).to.deep.equal(before.growables.slice(1));
+    await client.run("bulldoze", { entityType: "building", id });
+    expect((await client.state("/state/growables")).growables).to.deep.equal(others);
+  });
+
   it("lists facilities by the rules of service and map objects", async () => {
     const { client } = bridge;
     const { countsByService, countsBySubService, facilities } = await client.state("/state/facilities");
