@@ -13,6 +13,22 @@ interface Filling {
 /** Works out some fillings later, from copies: the city may have changed by then. */
 type Work = () => readonly Filling[];
 
+const THINGS_PER_WORK = 64;
+
+/** @param fillingsOf looks at nothing that the city may change */
+function inWorks<T>(
+  things: readonly T[],
+  fillingsOf: (thing: T, index: number) => readonly Filling[],
+): Work[] {
+  return Array.from({ length: Math.ceil(things.length / THINGS_PER_WORK) }, (_, i) => {
+    const first = i * THINGS_PER_WORK;
+    return () =>
+      things
+        .slice(first, first + THINGS_PER_WORK)
+        .flatMap((thing, offset) => fillingsOf(thing, first + offset));
+  });
+}
+
 /** How far beyond the picture something may stand and still show. */
 const MARGIN_METERS = 80;
 
@@ -77,21 +93,25 @@ const ZONE_THINGS: readonly (Thing | null)[] = ZONES.map((zone): Thing | null =>
 /** The older block owns the ground where blocks overlap, so it is painted last. */
 function zoneWorks(city: City, frame: Frame): Work[] {
   const view = viewOf(frame);
-  const blocks = city.zoneBlocks().filter(({ position: { x, z } }) => {
-    return x >= view.minX && x <= view.maxX && z >= view.minZ && z <= view.maxZ;
-  });
+  const blocks = city
+    .zoneBlocks()
+    .filter(({ position: { x, z } }) => {
+      return x >= view.minX && x <= view.maxX && z >= view.minZ && z <= view.maxZ;
+    })
+    .reverse();
   // One copy of all cells, because tens of thousands of small ones take longer than the rest.
   const copies = new Uint8Array(blocks.reduce((sum, { cells }) => sum + cells.length, 0));
+  const starts = new Int32Array(blocks.length);
   let end = 0;
-  const works = blocks.map(({ position, angleRadians, rows, cells }): Work => {
-    const start = end;
-    copies.set(cells, start);
+  blocks.forEach(({ cells }, i) => {
+    copies.set(cells, end);
+    starts[i] = end;
     end += cells.length;
-    const { length } = cells;
-    return () =>
-      zoneFillings({ position, angleRadians, rows, cells: copies.subarray(start, start + length) });
   });
-  return works.reverse();
+  return inWorks(blocks, ({ position, angleRadians, rows, cells: { length } }, i) => {
+    const start = starts[i] as number;
+    return zoneFillings({ position, angleRadians, rows, cells: copies.subarray(start, start + length) });
+  });
 }
 
 /** One shape for a block of one zone, else one for each cell. */
@@ -130,17 +150,19 @@ function zoneFillings({
 function layerWorks(city: City, frame: Frame, layer: Layer): Work[] {
   const { cellMeters, isGood, values } = city.layer(layer);
   const view = viewOf(frame);
-  return values.flatMap(({ x, z, value }): Work[] => {
-    if (!boxesTouch(squareAround({ x, z }, cellMeters / 2), view)) return [];
-    const half = cellMeters / 2;
-    const shape = [
-      { x: x - half, z: z - half },
-      { x: x + half, z: z - half },
-      { x: x + half, z: z + half },
-      { x: x - half, z: z + half },
-    ];
-    return [() => [{ shape, color: scaleColor(isGood ? value / 100 : 1 - value / 100) }]];
-  });
+  const half = cellMeters / 2;
+  return inWorks(
+    values.filter((place) => boxesTouch(squareAround(place, half), view)),
+    ({ x, z, value }) => {
+      const shape = [
+        { x: x - half, z: z - half },
+        { x: x + half, z: z - half },
+        { x: x + half, z: z + half },
+        { x: x - half, z: z + half },
+      ];
+      return [{ shape, color: scaleColor(isGood ? value / 100 : 1 - value / 100) }];
+    },
+  );
 }
 
 function networkWorks(city: City, raster: Raster): Work[] {
@@ -148,10 +170,10 @@ function networkWorks(city: City, raster: Raster): Work[] {
   const visible = city.segments().filter((segment) => boxesTouch(boxAround(segment, 0), view));
   const below = visible.filter(({ prefab }) => prefab.service === "Road");
   const above = visible.filter(({ prefab }) => prefab.service !== "Road");
-  return [...below, ...above].map(({ prefab, start, end }): Work => {
+  return inWorks([...below, ...above], ({ prefab, start, end }) => {
     const least = raster.metersPerPixel * (prefab.service === "Road" ? 1.2 : 1.5);
     const width = prefab.service === "Road" ? prefab.widthMeters * 0.75 : 3;
-    return () => [{ shape: stripe(start, end, Math.max(width, least)), color: colorOf(thingOf(prefab)) }];
+    return [{ shape: stripe(start, end, Math.max(width, least)), color: colorOf(thingOf(prefab)) }];
   });
 }
 
@@ -167,14 +189,13 @@ function thingOf({ name, service }: NetworkPrefab): Thing {
 
 function buildingWorks(city: City, frame: Frame, isPlain: boolean): Work[] {
   const view = viewOf(frame);
-  return city
+  const visible = city
     .buildings()
-    .filter(({ position, prefab }) => !prefab.helper && boxesTouch(squareAround(position, 0), view))
-    .map((building): Work => {
-      const { position, angleDegrees, prefab } = building;
-      const color = colorOf(isPlain ? "plain" : kindOf(building));
-      return () => [{ shape: cornersOf({ position, angleDegrees, prefab }), color }];
-    });
+    .filter(({ position, prefab }) => !prefab.helper && boxesTouch(squareAround(position, 0), view));
+  const colors = visible.map((building) => colorOf(isPlain ? "plain" : kindOf(building)));
+  return inWorks(visible, ({ position, angleDegrees, prefab }, i) => {
+    return [{ shape: cornersOf({ position, angleDegrees, prefab }), color: colors[i] as number }];
+  });
 }
 
 function kindOf({ prefab, flags }: Building): Thing {
