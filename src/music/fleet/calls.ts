@@ -2,18 +2,17 @@
  * What a gateway asks of a worker while a client waits: it is no task, as nobody wants the answer later. BullMQ gives each
  * question to one worker, to another one where that dies, and brings the answer back.
  */
-import { setTimeout as sleep } from "node:timers/promises";
+import { once } from "node:events";
 import { type Job, Queue, QueueEvents, Worker } from "bullmq";
 import type { Redis } from "ioredis";
+import { v4 as uuid } from "uuid";
 import { EngineError, type EngineErrorCode } from "../../engine/errors.js";
-import { HttpError } from "../errors.js";
 import type { Fleet } from "./fleet.js";
 import { reached } from "./redis.js";
+import { noWorker } from "./workers.js";
 
 /** A language model writes for seconds, and others may come first. */
 const ANSWER_MS = 120_000;
-/** Whoever asked reads the answer within this. */
-const KEPT = { age: 60 };
 
 type Answer = { value: unknown } | { code: unknown; message: string };
 
@@ -39,22 +38,30 @@ export class Calls {
    * @throws HttpError 503 where nobody answers, FleetUnreachableError, the signal's reason, or what the worker threw: an
    * EngineError with its code and message
    */
-  async ask<T>(whom: string, question: string, data: object, signal: AbortSignal | undefined): Promise<T> {
+  async ask<T>(
+    whom: string,
+    question: string,
+    data: object,
+    signal = new AbortController().signal,
+  ): Promise<T> {
     const { queue, answers } = this.#asked(whom);
-    const options = { removeOnComplete: KEPT, removeOnFail: KEPT };
-    const job = (await reached(() => queue.add(question, data, options))) as Job<object, Answer>;
-    const over = new AbortController();
-    const gone = sleep(ANSWER_MS, undefined, { signal: anyOf(over.signal, signal), ref: false });
+    const jobId = uuid();
+    const over = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]);
+    const answered = once(answers, `completed:${jobId}`, { signal: over }).catch(() => {
+      signal.throwIfAborted();
+      throw noWorker("answer in time");
+    });
     try {
-      const answer = await Promise.race([job.waitUntilFinished(answers), gone.catch(() => undefined)]);
-      signal?.throwIfAborted();
-      if (answer === undefined) throw unanswered(`within ${ANSWER_MS / 1000} seconds`);
+      const options = { jobId, removeOnComplete: true, removeOnFail: true };
+      const [[{ returnvalue: answer }]] = (await Promise.all([
+        answered,
+        reached(() => queue.add(question, data, options)),
+      ])) as [[{ returnvalue: Answer }], unknown];
       if ("value" in answer) return answer.value as T;
       throw new EngineError(answer.code as EngineErrorCode, answer.message);
     } finally {
-      over.abort();
       // Nobody has begun it, or it ends in vain.
-      await job.remove().catch(() => {});
+      await queue.remove(jobId).catch(() => {});
     }
   }
 
@@ -95,7 +102,8 @@ export class Calls {
     if (known !== undefined) return known;
     const asked = {
       queue: new Queue(nameOf(whom), { ...this.fleet.bullOptions(), skipMetasUpdate: true }),
-      answers: new QueueEvents(nameOf(whom), this.#options()),
+      // From the first answer that Redis still knows, as the next one may come before this listens.
+      answers: new QueueEvents(nameOf(whom), { ...this.#options(), lastEventId: "0" }),
     };
     const unheard = (err: Error) => this.fleet.log.debug({ err }, "answers cannot be heard");
     asked.queue.on("error", unheard);
@@ -117,12 +125,4 @@ export class Calls {
 
 function nameOf(whom: string): string {
   return `ask~${whom}`;
-}
-
-function anyOf(over: AbortSignal, signal: AbortSignal | undefined): AbortSignal {
-  return signal === undefined ? over : AbortSignal.any([over, signal]);
-}
-
-function unanswered(reason: string): HttpError {
-  return new HttpError(503, `No worker of the fleet answered ${reason}`, { "Retry-After": "10" });
 }

@@ -19,7 +19,7 @@ type FleetAdapter = LoadedAdapter & TaskAdapter;
 type FleetAdapterState = AdapterState<FleetAdapter>;
 
 /** The states by model. */
-export const ADAPTERS_KEY = keyOf("adapters");
+const ADAPTERS_KEY = keyOf("adapters");
 
 /** Where the state still is what it was. */
 const CHANGE = `
@@ -42,7 +42,7 @@ export class FleetAdapters {
   async load(model: string, { path, name, doraEpsilon }: AdapterSource): Promise<AdapterState> {
     assertFree(await this.state(model), name);
     const adapter = { ...(await this.shelf.publish(path)), name, doraEpsilon, scale: 1 };
-    const info = await this.calls.ask<AdapterInfo>(aboutAdaptersOf(model), "inspect", adapter, undefined);
+    const info = await this.calls.ask<AdapterInfo>(aboutAdaptersOf(model), "inspect", adapter);
     return this.#change(model, (state) => withLoaded(state, { ...adapter, ...info }));
   }
 

@@ -36,6 +36,12 @@ export class AdapterShelf {
   async publish(path: string): Promise<StoredAdapter> {
     const found = await stat(path).catch(() => null);
     if (found === null) throw new EngineError("ADAPTER", `${path}: there is no such file or folder`);
+    if (found.isFile() && extname(path) !== WEIGHTS_EXTENSION) {
+      throw new EngineError(
+        "ADAPTER",
+        `${path}: adapters are read from ${WEIGHTS_EXTENSION} files and folders`,
+      );
+    }
     const entry = found.isFile() ? basename(path) : "";
     const folder = found.isFile() ? dirname(path) : path;
     const names = found.isFile() ? [entry, CONFIG_NAME] : await adapterFilesIn(folder);

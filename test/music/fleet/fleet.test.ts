@@ -2,7 +2,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { pino } from "pino";
+import { EngineError } from "../../../src/engine/errors.js";
 import { HttpError, RequestError } from "../../../src/music/errors.js";
+import { Calls, WORDS } from "../../../src/music/fleet/calls.js";
 import { Fleet } from "../../../src/music/fleet/fleet.js";
 import { FleetQueue } from "../../../src/music/fleet/fleet-queue.js";
 import { FleetWorker } from "../../../src/music/fleet/fleet-worker.js";
@@ -267,6 +269,42 @@ describe("a fleet", () => {
     expect(await gateway.queue.get(task.id)).to.include({ state: "succeeded", interruptions: 0 });
     expect(worker.bench.started).to.have.length(2);
     expect(ends).to.deep.equal([task.id]);
+  });
+
+  it("gives a question to another worker where one dies, and brings back what became of it", async () => {
+    const fleets: Fleet[] = [];
+    const open = async () => {
+      const fleet = await Fleet.open(server.url, "", log, LEASE_MS);
+      fleets.push(fleet);
+      return new Calls(fleet);
+    };
+    const [asking, first, second] = await Promise.all([open(), open(), open()]);
+    try {
+      let begin = () => {};
+      const begun = new Promise<void>((resolve) => {
+        begin = resolve;
+      });
+      first.answer(WORDS, () => {
+        begin();
+        return new Promise(() => {});
+      });
+      const answer = asking.ask(WORDS, "double", { value: 21 });
+      await begun;
+      await first.close();
+      second.answer(WORDS, async (question, data) => {
+        const { value } = data as { value: number };
+        if (question !== "double") throw new EngineError("PROMPT_TOO_LONG", "too long");
+        return 2 * value;
+      });
+      expect(await answer).to.equal(42);
+      const refused = await refusal(asking.ask(WORDS, "read", { value: 1 }));
+      expect(refused).to.deep.include({ code: "PROMPT_TOO_LONG", message: "too long" });
+      const hungUp = asking.ask(WORDS, "double", { value: 1 }, AbortSignal.abort(new Error("hung up")));
+      expect(await refusal(hungUp)).to.have.property("message", "hung up");
+    } finally {
+      for (const calls of [asking, first, second]) await calls.close();
+      for (const fleet of fleets) await fleet.close();
+    }
   });
 
   it("tells nothing of a task in the names of jobs", async () => {
