@@ -196,9 +196,13 @@ export function largeCity(citizens = 100_000): SimulatedCity {
     for (let x = -3440; x < 560; x += 800) city.apply(road(x, z, x + 800, z, "Water Pipe"));
     if (z < 2400) city.apply(road(-3440, z, -3440, z + 80, "Water Pipe"));
     place(city, "Water Tower", -3470, z);
-    place(city, "Inland Water Treatment Plant 01", -3520, z + 40);
+    place(city, "Inland Water Treatment Plant 01", -3480, z + 40);
   }
-  place(city, "Fusion Power Plant", -3500, -2072);
+  place(city, "Fusion Power Plant", -3300, -2072);
+  for (let x = -3400; x < 300; x += 320) {
+    place(city, "Combustion Plant", x, 440);
+    place(city, "Crematory", x + 160, 440);
+  }
   serveBlocks(city);
   const zones = CITY_ZONES.trim().split(" ").concat("Industrial", "Office");
   for (const block of world.blocks.all()) {
