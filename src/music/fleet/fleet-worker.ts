@@ -1,6 +1,5 @@
 /** A worker of a fleet: takes tasks that its models can serve, holds them by a lease, and records how they ended. */
 import { once } from "node:events";
-import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "bullmq";
 import { v4 as uuid } from "uuid";
 import type { Logger } from "../../log.js";
@@ -8,7 +7,7 @@ import { StoreError } from "../errors.js";
 import { hasEnded } from "../queue/catalog.js";
 import { JobAborted, type Jobs } from "../queue/job-queue.js";
 import { deathsMessage, holdMs, MAX_DEATHS, MAX_DISK_FAILURES } from "../queue/rules.js";
-import { named, type Outcome, RunningJob, retryDelayMs } from "../queue/running-job.js";
+import { named, type Outcome, RunningJob, retryDelayMs, stopJobs } from "../queue/running-job.js";
 import type { Task } from "../queue/store.js";
 import type { TaskProgress } from "../song/progress.js";
 import type { Fleet, FleetEvent, FleetJob, FleetJobData } from "./fleet.js";
@@ -25,8 +24,6 @@ const HEAD_START_MS = 300;
 const PROGRESS_MS = 100;
 /** A worker that died told this much of its tasks at last. */
 const PROGRESS_EXPIRY_MS = 60_000;
-/** What jobs that were told to stop get to clean up after themselves. */
-const ABORT_MS = 1_000;
 
 export interface FleetWorkerOptions {
   /** Unique in the fleet. */
@@ -94,18 +91,7 @@ export class FleetWorker {
   async stop(graceSeconds: number): Promise<void> {
     this.#isDraining = true;
     await this.#beat();
-    const held = [...this.#held.values()];
-    const ended = Promise.all(held.map((work) => work.ended));
-    await Promise.race([ended, sleep(graceSeconds * 1000, undefined, { ref: false })]);
-    for (const { job } of held) job.controller.abort(new JobAborted("shutdown", "the worker is stopping"));
-    await Promise.race([ended, sleep(ABORT_MS, undefined, { ref: false })]);
-    this.#stopping.abort();
-    for (const work of this.#held.values()) {
-      work.isAbandoned = true;
-      await this.#settle(work, work.job.aborted(work.job.controller.signal.reason)).catch((err: unknown) => {
-        this.log.error({ ...named(work.task), err }, "a task could not be given back; its lease will end");
-      });
-    }
+    await stopJobs(this.#held, graceSeconds, this.#stopping, this.#settle.bind(this), this.log);
     for (const timer of this.#timers) clearInterval(timer);
     await this.fleet.workers.withdraw(this.options.name).catch(() => {});
     for (const queue of this.#queues.values()) await queue.close(true).catch(() => {});

@@ -15,12 +15,10 @@ import {
   type QueueStatistics,
 } from "./job-queue.js";
 import { deathsMessage, holdMs, MAX_DEATHS, MAX_DISK_FAILURES, retryAfterSeconds, Turns } from "./rules.js";
-import { acceptedTask, named, type Outcome, RunningJob, retryDelayMs } from "./running-job.js";
+import { acceptedTask, named, type Outcome, RunningJob, retryDelayMs, stopJobs } from "./running-job.js";
 import { JobStatistics } from "./statistics.js";
 import type { StoredTask, Task, TaskState, TaskStore } from "./store.js";
 
-/** What aborted jobs get to clean up after themselves. One in a native call needs longer, and is left to itself. */
-const ABORT_SECONDS = 1;
 export interface QueueOptions {
   /** Tasks that may wait, running ones not counted; 0: no limit. */
   capacity: number;
@@ -273,21 +271,7 @@ export class TaskQueue implements JobQueue {
   async stop(graceSeconds: number): Promise<void> {
     this.#started = false;
     clearTimeout(this.#pauseTimer);
-    const running = [...this.#running.values()];
-    const ended = Promise.all(running.map((work) => work.ended));
-    await within(graceSeconds, ended);
-    for (const { job } of running) {
-      job.controller.abort(new JobAborted("shutdown", "the server is stopping"));
-    }
-    this.#stopping.abort();
-    await within(ABORT_SECONDS, ended);
-    for (const work of this.#running.values()) {
-      work.isAbandoned = true;
-      const { controller } = work.job;
-      await this.#settle(work, work.job.aborted(controller.signal.reason)).catch((err: unknown) => {
-        this.log.error({ ...named(work.task), err }, "the end of a task could not be recorded");
-      });
-    }
+    await stopJobs(this.#running, graceSeconds, this.#stopping, this.#settle.bind(this), this.log);
     await this.options.clock.save();
   }
 
@@ -455,12 +439,4 @@ async function endOrFailure(work: Work): Promise<void> {
   });
   await Promise.race([ended, failed]);
   if (!hasEnded && work.failure !== null) throw work.failure;
-}
-
-/** Waits for the promise, but no longer than this. */
-async function within(seconds: number, promise: Promise<unknown>): Promise<void> {
-  const over = new AbortController();
-  const timeout = sleep(seconds * 1000, undefined, { signal: over.signal }).catch(() => {});
-  await Promise.race([promise, timeout]);
-  over.abort();
 }

@@ -1,4 +1,5 @@
 /** A task's record, and one run of it, whatever queue it is in: its time limit, its progress, and how it ended. */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { v4 as uuid } from "uuid";
 import type { GenerationRequest } from "../request/schema.js";
@@ -11,6 +12,9 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 /** Between attempts to write to a store that refuses: the first one, doubled up to the last one. */
 const FIRST_RETRY_MS = 500;
 const MAX_RETRY_MS = 30_000;
+
+/** What aborted jobs get to clean up after themselves. One in a native call needs longer, and is left to itself. */
+const ABORT_SECONDS = 1;
 
 /** How a run ended, in terms of its task. */
 export type Outcome =
@@ -85,6 +89,47 @@ export class RunningJob {
   failed(cause: unknown): Outcome {
     return { state: "failed", error: oneLine(cause), progress: this.progress.value };
   }
+}
+
+/** A run under way, as queues keep it. */
+interface Work {
+  task: { id: string; requestId?: string | undefined };
+  job: RunningJob;
+  ended: Promise<void>;
+  /** Its task was given back without it: whatever it still does is no longer heard. */
+  isAbandoned: boolean;
+}
+
+/** Lets jobs finish for so long, then tells the rest to stop; `stopping` fires then. What is deaf is abandoned. */
+export async function stopJobs<W extends Work>(
+  running: ReadonlyMap<string, W>,
+  graceSeconds: number,
+  stopping: AbortController,
+  settle: (work: W, outcome: Outcome) => Promise<void>,
+  log: Logger,
+): Promise<void> {
+  const works = [...running.values()];
+  const ended = Promise.all(works.map((work) => work.ended));
+  await within(graceSeconds, ended);
+  for (const { job } of works) {
+    job.controller.abort(new JobAborted("shutdown", "the server is stopping"));
+  }
+  stopping.abort();
+  await within(ABORT_SECONDS, ended);
+  for (const work of running.values()) {
+    work.isAbandoned = true;
+    await settle(work, work.job.aborted(work.job.controller.signal.reason)).catch((err: unknown) => {
+      log.error({ ...named(work.task), err }, "a task could not be given back");
+    });
+  }
+}
+
+/** Waits for the promise, but no longer than this. */
+async function within(seconds: number, promise: Promise<unknown>): Promise<void> {
+  const over = new AbortController();
+  const timeout = sleep(seconds * 1000, undefined, { signal: over.signal }).catch(() => {});
+  await Promise.race([promise, timeout]);
+  over.abort();
 }
 
 /** The record of a task that was accepted for this place in the queue. */
