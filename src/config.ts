@@ -133,7 +133,7 @@ const SETTINGS = {
       .nullable()
       .default(null),
     EMPTY,
-    "where the servers of a fleet keep songs and uploaded files: `s3://bucket/prefix`, with the AWS SDK's usual environment (`AWS_ACCESS_KEY_ID`, `AWS_REGION`, `AWS_ENDPOINT_URL_S3`), or `file:///directory` that all of them mount at the same path; empty: SVC_TMPDIR. With SVC_REDIS_URL it must be set",
+    "where the servers of a fleet keep songs, uploaded files and adapters: `s3://bucket/prefix`, with the AWS SDK's usual environment (`AWS_ACCESS_KEY_ID`, `AWS_REGION`, `AWS_ENDPOINT_URL_S3`), or `file:///directory` that all of them mount at the same path; empty: SVC_TMPDIR. With SVC_REDIS_URL it must be set",
   ),
   storageUrls: setting(
     "SVC_STORAGE_URLS",
