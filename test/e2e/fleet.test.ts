@@ -83,6 +83,7 @@ describe("a fleet of processes", function () {
     expect(refused).to.deep.include({ status: 400 });
     expect(refused.body.detail).to.include("there is stub");
     expect((await near.client.post("/v1/init", {})).status).to.equal(501);
+    expect((await near.client.get(`/v1/tasks/${ids[1]}/preview`)).status).to.equal(501);
     const wordless = await near.client.post("/format_input", { prompt: "slow waltz" });
     expect(wordless.status, wordless.body.detail).to.equal(503);
     expect(wordless.body.detail).to.include("No worker of the fleet is there to write words");

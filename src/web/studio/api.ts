@@ -27,6 +27,8 @@ export interface Task {
   stage: string;
   progress: number;
   progress_text: string;
+  /** What can be heard of the first song while it is made. */
+  preview_seconds: number;
   queue_position: number | null;
   create_time: number;
   start_time: number | null;

@@ -111,8 +111,8 @@ function useFollow(
         told.current.change(id, { stage, state: "running", start_time: Date.now() / 1000 });
         void told.current.refresh();
       });
-      on("progress", ({ progress, stage, text }) =>
-        told.current.change(id, { progress, stage, progress_text: text, state: "running" }),
+      on("progress", ({ progress, stage, text, preview_seconds }) =>
+        told.current.change(id, { progress, stage, progress_text: text, preview_seconds, state: "running" }),
       );
       for (const name of ["done", "failed"]) {
         on(name, () => {

@@ -79,7 +79,13 @@ function Studio() {
           attempt={attempt}
         />
         <div class="made">
-          <Queue live={live} onRemove={remove} onAgain={again} />
+          <Queue
+            live={live}
+            playing={track?.task}
+            onListen={(task) => setTrack({ task, index: 0 })}
+            onRemove={remove}
+            onAgain={again}
+          />
           <Library
             live={live}
             query={query}

@@ -7,11 +7,14 @@ import { roughly } from "./words.js";
 
 interface QueueProps {
   live: Live;
+  /** The task that plays. */
+  playing: Task | undefined;
+  onListen: (task: Task) => void;
   onRemove: (task: Task) => void;
   onAgain: (task: Task) => void;
 }
 
-export function Queue({ live, onRemove, onAgain }: QueueProps) {
+export function Queue({ live, playing, onListen, onRemove, onAgain }: QueueProps) {
   const { active, failed } = live;
   if (active.length + failed.length === 0) return null;
   return (
@@ -22,9 +25,20 @@ export function Queue({ live, onRemove, onAgain }: QueueProps) {
           <li key={task.task_id} class={task.state}>
             <span class="name">{nameOf(task)}</span>
             {task.state === "running" ? <Progress task={task} /> : <Waiting task={task} />}
-            <button type="button" onClick={() => onRemove(task)} aria-label={`Cancel ${nameOf(task)}`}>
-              Cancel
-            </button>
+            <span class="row">
+              {task.preview_seconds > 0 && task.task_id !== playing?.task_id && (
+                <button
+                  type="button"
+                  onClick={() => onListen(task)}
+                  aria-label={`Listen to ${nameOf(task)} while it is made`}
+                >
+                  ▶ Listen
+                </button>
+              )}
+              <button type="button" onClick={() => onRemove(task)} aria-label={`Cancel ${nameOf(task)}`}>
+                Cancel
+              </button>
+            </span>
           </li>
         ))}
         {failed.map((task) => (

@@ -1,0 +1,50 @@
+/** What is heard of a song in the studio before it is finished. */
+import { expect } from "chai";
+import type { Page } from "playwright-core";
+import { Studio } from "./studio-fixture.js";
+
+/** Its first song lasts longer than all of them take to be made. */
+const LONG = { prompt: "a long waltz", audio_duration: 120, inference_steps: 1, batch_size: 2 };
+
+describe("the studio, of a song that is still being made", function () {
+  this.timeout(180_000);
+  const studio = new Studio();
+
+  /** Seconds of what plays. */
+  async function heard(page: Page): Promise<number> {
+    const facts = await page.locator(".player .facts").textContent();
+    const [, minutes, seconds] = /^(\d+):(\d\d)/.exec(facts ?? "") ?? [];
+    return Number(minutes) * 60 + Number(seconds);
+  }
+
+  const until = async (isSo: () => Promise<boolean>) => {
+    while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 50));
+  };
+
+  it("plays its beginning by keyboard, and goes on with the song once that is finished", async () => {
+    const page = await studio.open();
+    const id = await studio.server.client.submit(LONG);
+    const listen = page.getByRole("button", { name: "Listen to a long waltz while it is made" });
+    await listen.focus();
+    await page.keyboard.press("Enter");
+    await page.getByText("still being made").waitFor();
+    await until(async () => (await heard(page)) >= 1);
+    expect((await studio.server.client.get(`/v1/tasks/${id}`)).body.data.state).to.equal("running");
+
+    await page.getByRole("button", { name: "Version A", exact: true }).waitFor({ timeout: 150_000 });
+    const before = await heard(page);
+    await page.getByText("/ 2:00").waitFor();
+    expect(await heard(page)).to.be.at.least(before);
+    await page.getByRole("button", { name: "Pause", exact: true }).waitFor();
+  });
+
+  it("ends with a song that is cancelled", async () => {
+    const page = await studio.open();
+    await studio.server.client.submit({ ...LONG, prompt: "another waltz" });
+    await page.getByRole("button", { name: "Listen to another waltz while it is made" }).click();
+    await until(async () => (await heard(page)) >= 1);
+    await page.getByRole("button", { name: "Cancel another waltz" }).click();
+    await page.getByText("Cancelled by user").waitFor();
+    await page.getByRole("region", { name: "Player" }).waitFor({ state: "hidden" });
+  });
+});
