@@ -98,6 +98,7 @@ export function empty(world: World, building: SimBuilding): void {
   for (const id of [...building.householdIds]) moveOut(world, world.households.at(id));
   for (const id of building.workerIds) world.citizens.at(id).workId = 0;
   building.workerIds.length = 0;
+  world.noteJobs(building);
   building.visitors = 0;
 }
 
@@ -107,6 +108,7 @@ export function upgrade(world: World, building: SimBuilding, prefab: SimBuilding
   building.prefab = prefab;
   building.homes = Math.max(building.homes, drawn.homes);
   building.jobs = Math.max(building.jobs, drawn.jobs);
+  world.noteJobs(building);
   building.visitorPlaces = Math.max(building.visitorPlaces, drawn.visitorPlaces);
 }
 

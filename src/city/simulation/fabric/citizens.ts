@@ -85,16 +85,18 @@ export function die(world: World, citizen: Citizen): void {
   if (household.memberIds.length === 0) dissolve(world, household);
 }
 
-export function takeJob(citizen: Citizen, workplace: SimBuilding): void {
+export function takeJob(world: World, citizen: Citizen, workplace: SimBuilding): void {
   citizen.workId = workplace.id;
   workplace.workerIds.push(citizen.id);
+  world.noteJobs(workplace);
 }
 
 export function quitJob(world: World, citizen: Citizen): void {
   if (citizen.workId === 0) return;
-  const { workerIds } = world.buildings.at(citizen.workId);
-  workerIds.splice(workerIds.indexOf(citizen.id), 1);
+  const workplace = world.buildings.at(citizen.workId);
+  workplace.workerIds.splice(workplace.workerIds.indexOf(citizen.id), 1);
   citizen.workId = 0;
+  world.noteJobs(workplace);
 }
 
 /** Mean education of some citizens in percent of the best; 0 for none. */

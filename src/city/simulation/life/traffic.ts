@@ -27,6 +27,7 @@ const LORRIES_PER_WORKER = 0.06;
 const SHOPS_PER_STREET = 6;
 /** Places that the people of a street ask for work in one count. */
 const OFFERS_PER_STREET = 64;
+const FEW_VACANCIES = 512;
 /** Work farther away is taken by nobody, and given up when it has become as far as this. */
 const LONGEST_COMMUTE_SECONDS = 2_700;
 const LONGEST_SHOPPING_SECONDS = 900;
@@ -142,7 +143,7 @@ function commute(ways: Ways, homes: readonly SimBuilding[], drive: (workplace: S
         if (isTooFar) quitJob(world, citizen);
       }
       if (citizen.workId === 0) {
-        openings ??= nearest(ways, hasOpening, LONGEST_COMMUTE_SECONDS, OFFERS_PER_STREET);
+        openings ??= openingsFrom(ways);
         seekJob(world, citizen, openings);
       }
       if (citizen.workId === 0) continue;
@@ -157,11 +158,26 @@ function commute(ways: Ways, homes: readonly SimBuilding[], drive: (workplace: S
   return cars;
 }
 
+/** Few are measured one by one: to look for them from road to road would lead through the whole city. */
+function openingsFrom(ways: Ways): Reached[] {
+  const { vacancies } = ways.world;
+  if (vacancies.size > FEW_VACANCIES) {
+    return nearest(ways, hasOpening, LONGEST_COMMUTE_SECONDS, OFFERS_PER_STREET);
+  }
+  const found: Reached[] = [];
+  for (const place of vacancies) {
+    if (!hasOpening(place)) continue;
+    const seconds = secondsTo(ways, place);
+    if (seconds <= LONGEST_COMMUTE_SECONDS) keepNearest(found, { place, seconds }, OFFERS_PER_STREET);
+  }
+  return found;
+}
+
 /** Of those that have an opening, mostly the nearest. */
 function seekJob(world: World, citizen: Citizen, openings: readonly Reached[]): void {
   for (const { place } of openings) {
     if (!hasOpening(place) || !world.random.percent(TAKING_PERCENT)) continue;
-    takeJob(citizen, place);
+    takeJob(world, citizen, place);
     return;
   }
 }

@@ -99,6 +99,8 @@ export class World {
     COVERAGES.map((kind) => [kind, new SortedById<SimBuilding>()]),
   );
   readonly workplaces = new SortedById<SimBuilding>();
+  /** Derived: those that have fewer workers than jobs, active or not. */
+  readonly vacancies = new Set<SimBuilding>();
   readonly #homesByRoad = new ByRoad();
   readonly #workplacesByRoad = new ByRoad();
 
@@ -124,14 +126,22 @@ export class World {
   putBuilding(building: SimBuilding): void {
     this.buildings.put(building);
     for (const list of this.#listsOf(building)) list.add(building);
+    this.noteJobs(building);
     if (isNuisance(building)) this.nuisanceGrid.insert(building.id, squareAround(building.position, 0));
   }
 
   dropBuilding(building: SimBuilding): void {
     for (const list of this.#listsOf(building)) list.remove(building);
     for (const places of this.#roadsidesOf(building)) places.remove(building);
+    this.vacancies.delete(building);
     if (isNuisance(building)) this.nuisanceGrid.remove(building.id, squareAround(building.position, 0));
     this.buildings.remove(building.id);
+  }
+
+  /** After the jobs or the workers of a building changed. */
+  noteJobs(building: SimBuilding): void {
+    if (building.workerIds.length < building.jobs) this.vacancies.add(building);
+    else this.vacancies.delete(building);
   }
 
   /** In ascending id order. */
