@@ -101,12 +101,11 @@ function distribute(
     building.supply[substance] = served;
   };
   const circuits = new Map<number, Circuit>();
-  const networksOf = (building: SimBuilding) =>
-    pipeIds(building).map((id) => network[world.segments.at(id).startNodeId] as number);
+  const networkAt = (pipeId: number) => network[world.segments.at(pipeId).startNodeId] as number;
   for (const building of buildings) {
     const amount = plantOutput(world, building, output);
     if (amount === 0) continue;
-    const touched = [...new Set(networksOf(building))];
+    const touched = [...new Set(pipeIds(building).map(networkAt))];
     for (const key of touched) {
       circuitOf(circuits, key).suppliers.push({ building, amount: amount / touched.length });
     }
@@ -114,7 +113,10 @@ function distribute(
   const supply = new Map([...circuits].map(([key, circuit]) => [key, circuit.supply]));
   const bestFor = (building: SimBuilding) => {
     let best = 0;
-    for (const key of networksOf(building)) if ((supply.get(key) ?? 0) > (supply.get(best) ?? 0)) best = key;
+    for (const id of pipeIds(building)) {
+      const key = networkAt(id);
+      if (key !== best && (supply.get(key) ?? 0) > (supply.get(best) ?? 0)) best = key;
+    }
     return best;
   };
   for (const building of buildings) {
