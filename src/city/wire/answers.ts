@@ -38,12 +38,15 @@ export function writeJson(value: Json): string {
 
 /** @param texts gets what has to be printed as it is */
 function printable(part: unknown, texts: string[]): unknown {
-  const asIs = (text: string) => MARK + (texts.push(text) - 1);
-  if (typeof part === "bigint") return asIs(String(part));
-  if (part instanceof JsonText) return asIs(part.text);
+  if (typeof part === "bigint") return asIs(String(part), texts);
+  if (part instanceof JsonText) return asIs(part.text, texts);
   if (typeof part !== "number") return part;
   if (!Number.isFinite(part)) throw new RangeError(`${part} is not a number that JSON can hold`);
-  return Math.abs(part) < EXPONENT_FROM ? Math.round(part * 1000) / 1000 : asIs(String(BigInt(part)));
+  return Math.abs(part) < EXPONENT_FROM ? Math.round(part * 1000) / 1000 : asIs(String(BigInt(part)), texts);
+}
+
+function asIs(text: string, texts: string[]): string {
+  return MARK + (texts.push(text) - 1);
 }
 
 const JSON_TYPE = "application/json; charset=utf-8";
