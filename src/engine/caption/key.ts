@@ -87,7 +87,8 @@ function shortKeyAt(
   // One letter says the mode of many other things: millimetres, "I'm", "GM".
   const isOneLetter = mode.length === 1;
   if (isOneLetter && accidental === "" && mode === "M") return null;
-  if (isOneLetter && (isInProgression(text, start, end) || text.tokens[end]?.kind === "number")) return null;
+  const isChord = text.isGlued(end) && text.tokens[end]?.kind === "number";
+  if (isOneLetter && (isInProgression(text, start, end) || isChord)) return null;
   if (text.isGlued(start) && (text.isWord(start - 1) || text.tokens[start - 1]?.kind === "number"))
     return null;
   const isWord = isOneLetter && accidental === "" && letter === "A";
@@ -180,16 +181,17 @@ function isLabelled(text: TokenText, start: number): boolean {
   return IN_WORDS.before(text, start) !== null;
 }
 
-/** A note alone is major: "key of D", "in Bb", "in C." */
+/** A note alone is major: "key of D", "in Bb", "in C.", "en si bémol". */
 function majorKeyAt(
   text: TokenText,
   start: number,
   isLabelled: boolean,
 ): { keyScale: string; end: number } | null {
   const [first] = notesAt(text, start);
-  if (!isLabelled || first === undefined || !first.namings.includes("letter")) return null;
-  if (!/^[A-G]/.test(text.tokens[start]?.raw ?? "") || isInProgression(text, start, first.end)) return null;
+  if (!isLabelled || first === undefined || isInProgression(text, start, first.end)) return null;
   const hasAccidental = first.note.length > 1;
+  const isLetter = first.namings.includes("letter") && /^[A-G]/.test(text.tokens[start]?.raw ?? "");
+  if (!isLetter && !(hasAccidental && first.namings.includes("syllable"))) return null;
   const isNamed = KEY_LABELS.before(text, start) !== null;
   const isClear =
     text.endsClause(first.end) || (standsBeforeClause(text, first.end) && (isNamed || hasAccidental));

@@ -105,7 +105,7 @@ function countsOtherThings(text: TokenText, end: number): boolean {
   return OTHER_UNITS.at(text, end) !== null && (text.isGlued(end) || text.isWord(end));
 }
 
-/** A bare number is a tempo after "at" where a clause ends, and beside a key. */
+/** A bare number is a tempo after "@", after "at" where a clause ends, beside a key, and beside a genre that it suits. */
 function standsAlone(
   text: TokenText,
   start: number,
@@ -116,19 +116,40 @@ function standsAlone(
   const link = KEY_LINKS.at(text, end);
   const isBeforeKey = text.keyStarts.has(end) || (link !== null && text.keyStarts.has(link.end));
   const at = AT_WORDS.before(text, start) ?? AT_WORDS.before(text, fillerBefore(text, start));
-  if (at !== null) return isBeforeKey || text.endsClause(end);
+  const isClear = isBeforeKey || text.endsClause(end);
+  if (at !== null) return isClear || text.tokens[at.start]?.text === "@";
+  if (isClear && suits(range, usualBefore(text, start))) return true;
+  if (text.beginsClause(start) && suits(range, USUAL.at(text, end))) return true;
   if (!text.beginsClause(start) && !text.keyEnds.has(start)) return false;
   const isBehindKey =
     text.keyEnds.has(start) || (KEY_LINKS.before(text, start) !== null && text.keyEnds.has(start - 1));
   return isBeforeKey || (isBehindKey && text.endsClause(end));
 }
 
+/** The pace or genre before a token, or before a link in between. */
+function usualBefore(text: TokenText, at: number): { value: Usual } | null {
+  const place = USUAL.before(text, at) ?? USUAL.before(text, KEY_LINKS.before(text, at)?.start ?? at);
+  return place && USUAL.at(text, place.start);
+}
+
+/** Further from what is usual, a number counts something else. */
+function suits({ min, max }: TempoRange, usual: { value: Usual } | null): boolean {
+  if (usual === null) return false;
+  const { range } = usual.value;
+  return min >= 0.9 * range.min && max <= 1.1 * range.max;
+}
+
 function fillerBefore(text: TokenText, at: number): number {
   return FILLERS.before(text, at)?.start ?? at;
 }
 
-const rangesOf = (kind: "paces" | "genres", entries: readonly { range: TempoRange; words: string[] }[]) =>
-  entries.flatMap(({ range, words }) => words.map((phrase) => [phrase, { kind, range }] as const));
+interface Usual {
+  kind: "paces" | "genres";
+  range: TempoRange;
+}
+
+const rangesOf = (kind: Usual["kind"], entries: readonly { range: TempoRange; words: string[] }[]) =>
+  entries.flatMap(({ range, words }) => words.map((phrase): [string, Usual] => [phrase, { kind, range }]));
 const USUAL = new Phrases([...rangesOf("paces", lexicon.PACES), ...rangesOf("genres", lexicon.GENRES)]);
 const NO_PACES = Phrases.of(lexicon.NO_PACES);
 

@@ -50,7 +50,7 @@ function tokensOf(text: string): Token[] {
     end = start + raw.length;
     const kind =
       match.groups?.number !== undefined ? "number" : match.groups?.word !== undefined ? "word" : "symbol";
-    return { kind, text: raw.toLowerCase(), raw, start, end, isGlued };
+    return { kind, text: raw.toLowerCase().replace("’", "'"), raw, start, end, isGlued };
   });
 }
 
@@ -126,7 +126,9 @@ export class TokenText {
   /** No word follows that what stands before could belong to. */
   endsClause(at: number): boolean {
     const token = this.tokens[at];
-    return token === undefined || (token.kind === "symbol" && /[.,;:!?()/|–—。、，；！？]/u.test(token.text));
+    return (
+      token === undefined || (token.kind === "symbol" && /[.,;:!?()[\]{}"/|–—。、，；！？]/u.test(token.text))
+    );
   }
 
   beginsClause(at: number): boolean {
@@ -134,7 +136,7 @@ export class TokenText {
   }
 
   private isListItem(at: number): boolean {
-    return /^[,;:|/(，、；]$/u.test(this.tokens[at - 1]?.text ?? "");
+    return /^[,;:|/([{"，、；]$/u.test(this.tokens[at - 1]?.text ?? "");
   }
 }
 

@@ -13,9 +13,9 @@ const words = (text: string): string[] => text.split(/\s*\|\s*/);
 
 /** After a number. */
 export const TEMPO_UNITS = words(
-  "bpm | bpms | b.p.m. | bpm's | beats per minute | beats a minute | beats/minute | beats/min | beats per min | beat per minute | " +
-    "schläge pro minute | schläge in der minute | battements par minute | pulsations par minute | à la noire | pulsaciones por minuto | " +
-    "golpes por minuto | battiti al minuto | battute al minuto | batidas por minuto | pulsos por minuto | уд/мин | ударов в минуту | " +
+  "bpm | bpms | b.p.m. | bpm's | ish bpm | - ish bpm | + bpm | beats per minute | beats a minute | beats/minute | beats/min | beats per min | beat per minute | " +
+    "schläge pro minute | schlägen pro minute | schläge in der minute | beats pro minute | battements par minute | pulsations par minute | à la noire | pulsaciones por minuto | " +
+    "golpes por minuto | ppm | battiti al minuto | battute al minuto | batidas por minuto | pulsos por minuto | уд/мин | ударов в минуту | " +
     "拍每分钟 | 拍/分 | 拍每分 | 拍/分钟 | 비피엠 | 박/분",
 );
 
@@ -28,13 +28,13 @@ export const TEMPO_LABELS = words(
 
 /** What may stand between a label and its number, or before a number that is a tempo alone. */
 export const FILLERS = words(
-  ": | = | - | ~ | ( | of | is | at | around | about | approx | approximately | roughly | near | circa | ca | ca. | c. | the | exactly | steady | " +
+  ': | = | - | ~ | ( | " | of | is | should be | at | around | about | approx | approximately | roughly | near | circa | ca | ca. | c. | the | exactly | steady | ' +
     "set to | von | ist | um | bei | etwa | rund | de | est | à | environ | autour de | es | alrededor de | a | di | è | intorno a | é | " +
     "cerca de | por volta de | は | が | 为 | 為 | 是 | 约 | 約 | 大约 | 은 | 는 | 약 | bpm",
 );
 
 /** A number stands for a tempo after these where nothing follows that it could count. */
-export const AT_WORDS = words("at | @ | at around | at about | at roughly | um | bei | à | 在");
+export const AT_WORDS = words("at | @ | around | at around | at about | at roughly | um | bei | à | 在");
 
 /** Between the ends of a range. */
 export const RANGE_WORDS = words(
@@ -52,12 +52,12 @@ export const OTHER_UNITS = words(
 
 /** Makes what follows it no wish. */
 export const NEGATIONS = words(
-  "not | no | never | without | isn't | don't | nicht | kein | keine | keinen | ohne | pas | pas de | sans | sin | non | senza | não | sem | " +
+  "not | no | never | without | isn't | don't | anything but | except | avoid | nicht | kein | keine | keinen | ohne | pas | pas de | sans | sin | non | senza | não | sem | " +
     "不 | 不要 | 别 | 没有 | 非",
 );
 /** What may stand between a negation and what it denies. */
 export const DEGREES = words(
-  "too | so | very | really | that | at | in | a | an | the | any | trop | très | zu | sehr | so | muy | tan | troppo | molto | muito | 太 | 很",
+  "too | so | very | really | that | make it | be | at | in | a | an | the | any | trop | très | zu | sehr | so | muy | tan | troppo | molto | muito | 太 | 很",
 );
 
 type Mode = "major" | "minor";
@@ -79,6 +79,8 @@ export const MODES: readonly ModeWords[] = [
   { mode: "minor", words: words("moll"), namings: ["german"] },
   { mode: "major", words: words("majeur | maggiore | mayor | maior"), namings: ["syllable", "letter"] },
   { mode: "minor", words: words("mineur | mineure | minore | menor"), namings: ["syllable", "letter"] },
+  { mode: "major", words: words("мажор | мажоре"), namings: ["syllable", "letter"] },
+  { mode: "minor", words: words("минор | миноре"), namings: ["syllable", "letter"] },
   { mode: "major", words: words("大调 | 大調 | メジャー | 메이저"), namings: ["letter"] },
   { mode: "minor", words: words("小调 | 小調 | マイナー | 마이너"), namings: ["letter"] },
   { mode: "major", words: words("長調"), namings: ["kana", "letter"] },
@@ -93,6 +95,7 @@ export const SCALE_WORDS = words("natural | harmonic | melodic | pentatonic | bl
 /** Names of the seven notes; letters are read as they stand. */
 export const NOTES: Readonly<Record<string, { note: string; naming: Naming }>> = {
   ...named("syllable", "do:C dó:C ut:C re:D ré:D mi:E fa:F fá:F sol:G la:A lá:A si:B"),
+  ...named("syllable", "до:C ре:D ми:E фа:F соль:G ля:A си:B"),
   ...named("kana", "ハ:C ニ:D ホ:E ヘ:F ト:G イ:A ロ:B"),
   ...named("hangul", "다:C 라:D 마:E 바:F 사:G 가:A 나:B"),
   ...named("german", "c:C d:D e:E f:F g:G a:A h:B b:Bb cis:C# dis:D# eis:E# fis:F# gis:G# ais:A# his:B#"),
@@ -106,9 +109,11 @@ function named(naming: Naming, notes: string): Record<string, { note: string; na
 
 /** After a note's name. */
 export const SHARPS = words(
-  "# | ♯ | sharp | - sharp | dièse | diese | diesis | sostenido | sustenido | 升 | シャープ | 샤프",
+  "# | ♯ | sharp | - sharp | dièse | diese | diesis | sostenido | sustenido | диез | - диез | 升 | シャープ | 샤프",
 );
-export const FLATS = words("♭ | flat | - flat | bémol | bemol | bemolle | 降 | フラット | 플랫");
+export const FLATS = words(
+  "♭ | flat | - flat | bémol | bemol | bemolle | бемоль | - бемоль | 降 | フラット | 플랫",
+);
 /** Before it. */
 export const SHARPS_BEFORE = words("# | ♯ | 升 | 嬰 | 올림");
 export const FLATS_BEFORE = words("♭ | 降 | 変 | 내림");
@@ -130,12 +135,13 @@ export const METRE_WORDS: Readonly<Record<string, readonly string[]>> = {
   "2": words("polka | cut time | alla breve | two-four time | two four time | 二拍子 | 2拍子"),
   "3": words(
     "waltz | waltzes | waltzing | walzer | valse | vals | valzer | valsa | minuet | menuett | menuet | mazurka | ländler | triple metre | " +
-      "triple meter | triple time | three-four | three four time | three-quarter time | dreivierteltakt | 华尔兹 | 華爾茲 | 圆舞曲 | 圓舞曲 | " +
-      "ワルツ | 三拍子 | 3拍子 | 왈츠 | 四三拍",
+      "triple meter | triple time | three-four | three four time | three-quarter time | dreivierteltakt | tre quarti | compás ternario | " +
+      "compasso ternário | вальс | 华尔兹 | 華爾茲 | 圆舞曲 | 圓舞曲 | " +
+      "ワルツ | 三拍子 | 3拍子 | 왈츠 | 3박자 | 四三拍",
   ),
-  "4": words("common time | four-four | four four time | viervierteltakt | 四拍子 | 4拍子 | 四四拍"),
+  "4": words("common time | four-four | four four time | viervierteltakt | 四拍子 | 4拍子 | 4박자 | 四四拍"),
   "6": words(
-    "six-eight | six eight time | jig | jigs | gigue | tarantella | barcarolle | siciliana | sechsachteltakt | 六八拍",
+    "six-eight | six eight time | jig | jigs | gigue | tarantella | barcarolle | siciliana | sechsachteltakt | 6拍子 | 6박자 | 六八拍",
   ),
 };
 
@@ -160,9 +166,13 @@ export const PACES: readonly { range: TempoRange; words: string[] }[] = [
   pace(
     90,
     115,
-    "mid-tempo | midtempo | mid tempo | medium tempo | moderate tempo | moderately | mäßig | tempo moyen | 中速 | ミディアムテンポ",
+    "mid-tempo | midtempo | mid tempo | medium tempo | moderate tempo | moderately | mäßig | mäßiges | moderado | modéré | tempo moyen | 中速 | ミディアムテンポ",
   ),
-  pace(110, 135, "upbeat | up-beat | lively | brisk | アップテンポ | 업템포"),
+  pace(
+    110,
+    135,
+    "upbeat | up-beat | lively | brisk | lebhaft | lebhafte | lebhafter | lebhaftes | アップテンポ | 업템포",
+  ),
   pace(
     125,
     160,
@@ -246,7 +256,7 @@ export const GENRES: readonly { range: TempoRange; words: string[] }[] = [
   pace(
     104,
     140,
-    "rock | hard rock | classic rock | indie rock | alternative rock | rock and roll | rock'n'roll | 摇滚 | 搖滾 | ロック",
+    "rock | hard rock | classic rock | indie rock | alternative rock | rock and roll | rock'n'roll | 摇滚 | 搖滾 | ロック | 록",
   ),
   pace(150, 190, "punk | pop punk | punk rock | skate punk | thrash | thrash metal | speed metal | ska punk"),
   pace(100, 150, "metal | heavy metal | メタル | 메탈"),

@@ -70,8 +70,8 @@ const around = (statement: fc.Arbitrary<string>) =>
 describe("captions", () => {
   it("state a tempo in any form, at any place", () => {
     const forms = (
-      "# bpm|#bpm|# BPM|BPM: #|bpm=#|tempo #|tempo: #|a tempo of #|# beats per minute|around # beats a minute|♩ = #|(# b.p.m.)|" +
-      "# Schläge pro Minute|# battements par minute|# pulsaciones por minuto|# battiti al minuto|# batidas por minuto|テンポ#|速度#|每分钟#拍|템포 #"
+      '# bpm|#bpm|# BPM|BPM: #|bpm=#|tempo #|tempo: #|a tempo of #|# beats per minute|around # beats a minute|♩ = #|(# b.p.m.)|#ish bpm|#+ bpm|tempo should be #|[BPM: #]|"bpm": #|' +
+      "# Schläge pro Minute|mit # Schlägen pro Minute|# ppm|# battements par minute|# pulsaciones por minuto|# battiti al minuto|# batidas por minuto|テンポ#|速度#|每分钟#拍|템포 #"
     ).split("|");
     const statement = fc.tuple(fc.integer({ min: 30, max: 300 }), fc.constantFrom(...forms));
     fc.assert(
@@ -90,6 +90,10 @@ describe("captions", () => {
     expect(bpmOf("128 Am techno")).to.equal(128);
     expect(bpmOf("C minor, 90")).to.equal(90);
     expect(bpmOf("ein Stück bei 96.")).to.equal(96);
+    expect(bpmOf("Am 124")).to.equal(124);
+    for (const caption of ["deep house 124 Gm", "@124 techno", "124 house", "techno, 124", "fast 124"]) {
+      expect(bpmOf(caption), caption).to.equal(124);
+    }
     for (const caption of [
       "at 90 degrees",
       "at 120 km/h",
@@ -97,6 +101,13 @@ describe("captions", () => {
       "120",
       "tempo at 60 seconds",
       "at 4",
+      "12 bar blues",
+      "blink 182 pop punk",
+      "80s synthpop",
+      "route 66 country",
+      "pop, 120 seconds",
+      "jazz band of 120 people",
+      "808 house",
     ]) {
       expect(bpmOf(caption), caption).to.equal(null);
     }
@@ -114,7 +125,7 @@ describe("captions", () => {
         "C sharp minor = C# minor | C♯ minor = C# minor | key of D = D major | in a minor = A minor | in Eb = Eb major | key: G = G major | " +
         "E harmonic minor = E minor | D dorian = D minor | G mixolydian = G major | a-Moll = A minor | Fis-Moll = F# minor | " +
         "B-Dur = Bb major | H-Moll = B minor | es-Moll = Eb minor | la mineur = A minor | si bémol majeur = Bb major | " +
-        "fa dièse mineur = F# minor | do mayor = C major | re menor = D minor | fa diesis minore = F# minor | " +
+        "fa dièse mineur = F# minor | en si bémol = Bb major | [Key: Am] = A minor | до-диез минор = C# minor | do mayor = C major | re menor = D minor | fa diesis minore = F# minor | " +
         "si bemolle maggiore = Bb major | fá sustenido menor = F# minor | G大调 = G major | 降B大调 = Bb major | 升F小调 = F# minor | " +
         "イ短調 = A minor | 嬰ヘ短調 = F# minor | 変ロ長調 = Bb major | Aマイナー = A minor | 가단조 = A minor | 내림 나장조 = Bb major",
     );
@@ -151,7 +162,7 @@ describe("captions", () => {
   it("state a metre", () => {
     const metres = pairs(
       "a tune in 6/8 = 6 | 3/4-Takt = 3 | 120 BPM, 4/4 = 4 | 2/4 Polka = 2 | a waltz = 3 | Walzer = 3 | une valse = 3 | 圆舞曲 = 3 | " +
-        "ワルツ = 3 | 왈츠 = 3 | an Irish jig = 6",
+        "ワルツ = 3 | 왈츠 = 3 | 4분의 3박자 = 3 | compás ternario = 3 | вальс = 3 | 8分の6拍子 = 6 | 8분의 6박자 = 6 | an Irish jig = 6",
     );
     for (const [caption, beats] of metres) expect(metreOf(caption), caption).to.equal(beats);
     for (const caption of ["3/4 of the people", "24/7", "on 3/4/2020", "no waltz"]) {
@@ -180,6 +191,9 @@ describe("captions", () => {
 
   it("do not mean what they deny", () => {
     expect(bpmOf("not 120 bpm but 90 bpm")).to.equal(90);
+    expect(bpmOf("anything but 120 bpm")).to.equal(null);
+    for (const caption of ["don't make it fast", "don’t make it fast"])
+      expect(usualOf(caption)).to.equal(null);
     expect(keyOf("not in C major")).to.equal(null);
   });
 
