@@ -12,6 +12,12 @@ import type { Duplex } from "node:stream";
 import type { RequestHandler, Response } from "express";
 import type { Logger } from "../log.js";
 
+/**
+ * Longer than the minute for which proxies keep a connection that they may use again: who closes first loses a request that
+ * is on its way.
+ */
+const KEEP_ALIVE_MS = 75_000;
+
 /** An address that is listened on. */
 export interface Listener {
   /** For example http://127.0.0.1:8001 */
@@ -35,7 +41,7 @@ export async function listen(
   log: Logger,
   prepare: (server: Server) => void,
 ): Promise<Listener> {
-  const server = createServer(options);
+  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS, ...options });
   prepare(server);
   const sockets = new Set<Socket>();
   server.on("connection", (socket) => {
