@@ -16,10 +16,9 @@ export class Adapters {
     private readonly isLocal: boolean,
   ) {}
 
-  /** @throws HttpError as all of these: 400 for what the client can mend, 500 before the model is loaded */
+  /** @throws HttpError as all of these: 400 for what the client can mend, 500 before the model is loaded, 503 where a fleet has none */
   async status() {
-    this.#requireModel();
-    const state = await this.engine.adapters();
+    const state = await this.#state();
     const { adapters, active, enabled } = state;
     const shown = activeOf(state);
     return {
@@ -36,7 +35,7 @@ export class Adapters {
   }
 
   async load({ path, name, doraEpsilon }: AdapterLoad) {
-    this.#requireModel();
+    await this.#state();
     const adapterName = name ?? basename(path);
     const state = await attempt("Failed to load LoRA", async () =>
       this.engine.loadAdapter({ path: await this.#resolve(path), name: adapterName, doraEpsilon }),
@@ -45,20 +44,19 @@ export class Adapters {
   }
 
   async unload() {
-    this.#requireModel();
-    if ((await this.engine.adapters()).active === null) return { message: "⚠️ No LoRA adapter loaded." };
+    if ((await this.#state()).active === null) return { message: "⚠️ No LoRA adapter loaded." };
     await attempt("Failed to unload LoRA", () => this.engine.unloadAdapters());
     return { message: "✅ LoRA unloaded, using base model" };
   }
 
   async toggle(enabled: boolean) {
-    this.#requireModel();
+    await this.#state();
     await attempt("Failed to toggle LoRA", () => this.engine.enableAdapter(enabled));
     return { message: `✅ LoRA ${enabled ? "enabled" : "disabled"}`, use_lora: enabled };
   }
 
   async scale({ scale, name }: AdapterScale) {
-    this.#requireModel();
+    await this.#state();
     const state = await attempt("Failed to set LoRA scale", () => this.engine.scaleAdapter(name, scale));
     const adapterName = name ?? state.active;
     const resting = state.enabled ? "" : " (acts once LoRA is enabled)";
@@ -66,8 +64,10 @@ export class Adapters {
     return { message, scale, adapter_name: adapterName };
   }
 
-  #requireModel(): void {
+  async #state(): Promise<AdapterState> {
+    const state = await this.engine.adapters();
     if (this.engine.slots()[0]?.model == null) throw new HttpError(500, "Model not initialized");
+    return state;
   }
 
   #resolve(path: string): Promise<string> {

@@ -147,6 +147,14 @@ describe("a fleet of processes", function () {
     await untilBegun(short, finished);
     expect(await short.end("SIGTERM")).to.equal(0);
     await expectDone(gateway.client, [finished]);
+    const unheld = [
+      await gateway.client.post("/release_task", shortSong),
+      await gateway.client.get("/v1/lora/status"),
+    ];
+    for (const { status, headers, body } of unheld) {
+      expect(status, body.detail).to.equal(503);
+      expect(headers.get("retry-after")).to.equal("10");
+    }
 
     const long = await start("worker", ENDLESS_MS, { SVC_GRACE_SECONDS: "0" });
     await untilWorkers(gateway, 1);

@@ -91,6 +91,7 @@ export class FleetEngine implements MusicEngine {
 
   /** The worker makes it ready that is asked for its words. */
   async prepareLanguageModel(): Promise<LanguageModelInfo> {
+    if (this.languageModels().length === 0) await this.workers.refresh();
     const [first] = this.languageModels();
     if (first === undefined) throw noWorker("write words");
     return { name: first.name, writesText: true };
@@ -104,31 +105,29 @@ export class FleetEngine implements MusicEngine {
     return this.calls.ask(WORDS, "formatInput", request, signal);
   }
 
-  adapters(): Promise<AdapterState> {
-    return this.fleetAdapters.state(this.#model);
+  async adapters(): Promise<AdapterState> {
+    return this.fleetAdapters.state(await this.#model());
   }
 
-  loadAdapter(source: AdapterSource): Promise<AdapterState> {
-    return this.fleetAdapters.load(this.#model, source);
+  async loadAdapter(source: AdapterSource): Promise<AdapterState> {
+    return this.fleetAdapters.load(await this.#model(), source);
   }
 
-  unloadAdapters(): Promise<AdapterState> {
-    return this.fleetAdapters.unload(this.#model);
+  async unloadAdapters(): Promise<AdapterState> {
+    return this.fleetAdapters.unload(await this.#model());
   }
 
-  enableAdapter(enabled: boolean): Promise<AdapterState> {
-    return this.fleetAdapters.enable(this.#model, enabled);
+  async enableAdapter(enabled: boolean): Promise<AdapterState> {
+    return this.fleetAdapters.enable(await this.#model(), enabled);
   }
 
-  scaleAdapter(name: string | null, scale: number): Promise<AdapterState> {
-    return this.fleetAdapters.scale(this.#model, name, scale);
+  async scaleAdapter(name: string | null, scale: number): Promise<AdapterState> {
+    return this.fleetAdapters.scale(await this.#model(), name, scale);
   }
 
-  /** The one that a request without a name gets: adapters are its own. */
-  get #model(): string {
-    const [first] = this.workers.models;
-    if (first === undefined) throw noWorker("take adapters");
-    return first.name;
+  /** Adapters are its own. */
+  #model(): Promise<string> {
+    return this.workers.preferredModel("take adapters");
   }
 
   async close(): Promise<void> {}

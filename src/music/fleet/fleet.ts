@@ -96,7 +96,11 @@ export class Fleet {
     const listener = this.#listener;
     await listener.connect();
     await listener.subscribe(EVENTS_CHANNEL);
-    listener.on("message", (_channel, text) => this.told.emit("event", JSON.parse(text) as FleetEvent));
+    listener.on("message", (_channel, text) => {
+      const event = JSON.parse(text) as FleetEvent | { type: "workers" };
+      if (event.type !== "workers") this.told.emit("event", event);
+      else this.workers.refresh().catch((err: unknown) => this.log.debug({ err }, "workers are not known"));
+    });
     listener.on("ready", () => this.told.emit("back"));
   }
 

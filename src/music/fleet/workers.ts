@@ -5,7 +5,7 @@ import { HttpError, RequestError } from "../errors.js";
 import { namedModel } from "../models.js";
 import type { WorkerStatus } from "../queue/job-queue.js";
 import type { GenerationRequest } from "../request/schema.js";
-import { keyOf, piped, reached } from "./redis.js";
+import { EVENTS_CHANNEL, keyOf, PREFIX, piped, reached } from "./redis.js";
 
 /**
  * Of what a task's record says. It is part of the names of queues: a worker takes from those of versions that it knows,
@@ -18,6 +18,15 @@ const EXPIRY_MS = 8_000;
 /** How old the list may be that a submission is judged by. */
 const MAX_AGE_MS = 1_000;
 const NO_WORKER_RETRY_SECONDS = "10";
+
+/** All announcements that hold; names without one are forgotten. */
+const LIST = `
+local texts = {}
+for _, name in ipairs(redis.call('SMEMBERS', ARGV[1] .. ':workers')) do
+  local text = redis.call('GET', ARGV[1] .. ':worker:' .. name)
+  if text then table.insert(texts, text) else redis.call('SREM', ARGV[1] .. ':workers', name) end
+end
+return texts`;
 
 /** What a worker tells of itself. */
 export interface Announcement extends WorkerStatus {
@@ -61,6 +70,8 @@ export function routesOf({ models, lm_models, payload_versions }: Announcement) 
 export class Workers {
   #known: Announcement[] = [];
   #refreshedAtMs = Number.NEGATIVE_INFINITY;
+  /** The models that this process last announced. */
+  #offered = "";
   #timer: NodeJS.Timeout | undefined;
 
   /** @param preferred the model that a request without a name gets where a worker has it */
@@ -83,12 +94,15 @@ export class Workers {
   }
 
   async announce(announcement: Announcement): Promise<void> {
-    const { name } = announcement;
+    const { name, models } = announcement;
     const told = this.redis
       .pipeline()
       .set(keyOf("worker", name), JSON.stringify(announcement), "PX", EXPIRY_MS)
       .sadd(keyOf("workers"), name);
+    const offered = JSON.stringify(models);
+    if (offered !== this.#offered) told.publish(EVENTS_CHANNEL, JSON.stringify({ type: "workers" }));
     await reached(() => piped(told));
+    this.#offered = offered;
   }
 
   /**
@@ -114,14 +128,8 @@ export class Workers {
   }
 
   async refresh(): Promise<readonly Announcement[]> {
-    const names = await reached(() => this.redis.smembers(keyOf("workers")));
-    const texts =
-      names.length === 0
-        ? []
-        : await reached(() => this.redis.mget(names.map((name) => keyOf("worker", name))));
-    const gone = names.filter((_, index) => texts[index] === null);
-    if (gone.length > 0) await reached(() => this.redis.srem(keyOf("workers"), ...gone));
-    this.#known = texts.flatMap((text) => (text === null ? [] : (JSON.parse(text) as Announcement)));
+    const texts = (await reached(() => this.redis.eval(LIST, 0, PREFIX))) as string[];
+    this.#known = texts.map((text) => JSON.parse(text) as Announcement);
     this.#known.sort((a, b) => a.name.localeCompare(b.name));
     this.#refreshedAtMs = performance.now();
     return this.#known;
@@ -149,6 +157,14 @@ export class Workers {
     return [...models.values()].sort((a, b) => Number(b.name === first) - Number(a.name === first));
   }
 
+  /** The model that a request without a name gets. @throws HttpError 503 where there is no worker to do `what` */
+  async preferredModel(what: string): Promise<string> {
+    if (this.models.length === 0) await this.refresh();
+    const [first] = this.models;
+    if (first === undefined) throw noWorker(what);
+    return first.name;
+  }
+
   /**
    * The request with the model that it gets, and the queue of those who can run it.
    * @throws HttpError 503 where there is no worker, RequestError where none has the model that the request names
@@ -157,11 +173,8 @@ export class Workers {
     request: GenerationRequest,
   ): Promise<{ request: GenerationRequest; model: string; route: string }> {
     if (performance.now() - this.#refreshedAtMs > MAX_AGE_MS) await this.refresh();
+    const first = await this.preferredModel("make songs");
     const names = this.models.map(({ name }) => name);
-    const [first] = names;
-    if (first === undefined) {
-      throw noWorker("make songs");
-    }
     const model = request.model === null ? first : namedModel(names, request.model);
     if (model === undefined) throw unknown("model", request.model, names);
     const workers = this.#able.filter(({ models }) => models.some(({ name }) => name === model));

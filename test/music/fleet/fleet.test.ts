@@ -89,6 +89,11 @@ describe("a fleet", () => {
     }
   }
 
+  /** A gateway hears of workers that come. */
+  async function untilKnown({ fleet }: Member, count: number): Promise<void> {
+    while (fleet.workers.known.length < count) await sleep(5);
+  }
+
   const refusal = (promise: Promise<unknown>) =>
     promise.then(
       () => null,
@@ -108,7 +113,7 @@ describe("a fleet", () => {
     const gateway = await join();
     const a = await join({ models: [model("a")], lm_models: ["lm-1"] });
     const b = await join({ models: [model("b")], lm_models: ["lm-1", "lm-2"] });
-    await gateway.fleet.workers.refresh();
+    await untilKnown(gateway, 2);
     const submit = async (change: object) => (await gateway.queue.submit({ ...request, ...change })).task;
     const forB = await submit({ model: "vendor/b", lmModelPath: "lm-2" });
     expect((await b.bench.startedAtLeast(1)).task.id).to.equal(forB.id);
@@ -153,7 +158,6 @@ describe("a fleet", () => {
       .to.be.instanceOf(HttpError)
       .and.include({ status: 503 });
     await join({ payload_versions: [PAYLOAD_VERSION - 1] });
-    await gateway.fleet.workers.refresh();
     expect(await refusal(gateway.queue.submit(request)))
       .to.be.instanceOf(HttpError)
       .and.include({ status: 503 });
@@ -182,7 +186,6 @@ describe("a fleet", () => {
       return worker;
     };
     const first = await next();
-    await gateway.fleet.workers.refresh();
     const asked = { ...request, seeds: [17] };
     const { task } = await gateway.queue.submit(asked);
     const started = await first.bench.startedAtLeast(1);
@@ -250,7 +253,6 @@ describe("a fleet", () => {
   it("refuses while Redis is gone, shows what has ended, and records what ended meanwhile", async () => {
     const gateway = await join();
     const worker = await join({});
-    await gateway.fleet.workers.refresh();
     const done = (await gateway.queue.submit(request)).task.id;
     (await worker.bench.startedAtLeast(1)).succeed();
     await untilEnded(gateway, done);

@@ -50,6 +50,8 @@ describe("a fleet of real engines", () => {
     await redis.kill();
   });
 
+  beforeEach(() => change("unload", {}));
+
   async function song(change: object = {}): Promise<Buffer> {
     return gateway.download(await gateway.makeOne({ ...seededSong, ...change }));
   }
@@ -108,7 +110,6 @@ describe("a fleet of real engines", () => {
     expect(foreign.body.detail).to.match(/^❌ Failed to load LoRA: /);
     expect((await load(style)).status).to.equal(200);
     expect((await load(style)).body.detail).to.include("is loaded already");
-    await change("unload", {});
   });
 
   it("writes words by a worker's language model", async () => {
