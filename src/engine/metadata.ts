@@ -110,8 +110,11 @@ const TAGS = /\[[^[\]\n]*\]/g;
 
 /** A code of `languages`, or null where the text is too short or too mixed to tell. */
 export async function writtenLanguage(text: string): Promise<string | null> {
-  // The detector's tables take a third of a second to load: only those who need them wait.
+  const sung = text.replace(TAGS, " ").trim();
+  if (sung === "") return null;
+  // The detector's tables take a second of a processor to load, and nothing else happens meanwhile: only those who need
+  // them wait.
   const { eld } = await import("eld/small");
-  const found = eld.detect(text.replace(TAGS, " "));
+  const found = eld.detect(sung);
   return found.isReliable() && LANGUAGES.includes(found.language) ? found.language : null;
 }
