@@ -1,7 +1,7 @@
 /**
  * What becomes of two towns that nobody touches: node --import tsx scripts/city-curves.ts [starter|large] [YEARS]
  *
- * `starter` is the town of the public starter script, with a plant of each kind since it builds none; `large` the city of
+ * `starter` is the town of the public starter script, with plants, pipes and power lines since it builds none; `large` the city of
  * 100,000 that city-load.ts measures, which begins filled by force. A line a quarter.
  */
 import type { City } from "../src/city/game.js";
@@ -40,6 +40,8 @@ function starterTown(): SimulatedCity {
   supply(city, 160, -80, 480);
   for (const z of [0, 80]) city.apply(road(160, z - 80, 160, z, "Water Pipe"));
   for (const z of [0, 80]) city.apply(road(160, z, 480, z, "Water Pipe"));
+  city.apply(road(140, -60, 140, 120, "Power Line"));
+  for (const z of [-120, 40, 120]) city.apply(road(140, z, 480, z, "Power Line"));
   return city;
 }
 

@@ -248,6 +248,36 @@ describe("commands over HTTP", () => {
     }
   });
 
+  it("refuses to stack buildings, and builds nothing off the map", async () => {
+    const { client } = bridge;
+    const { buildingId } = await client.run("place-building", tower);
+    const before = fingerprint(bridge.city);
+    for (const [dx, buildingPrefab] of [
+      [0, "Water Tower"],
+      [6, "Coal Power Plant"],
+    ] as const) {
+      const position = { x: tower.position.x + dx, z: tower.position.z };
+      for (const dryRun of [true, false]) {
+        expect(await client.refusal("place-building", { buildingPrefab, position, dryRun })).to.include(
+          `building ${buildingId}, a Water Tower`,
+        );
+      }
+    }
+    const off = { x: 11_000, z: 0 };
+    for (const [command, body] of [
+      ["place-building", { buildingPrefab: "Wind Turbine", position: off }],
+      ["move-building", { id: buildingId, position: off }],
+      ["build-grid", { origin: off }],
+      ["connect", { from: off }],
+      ["build-neighborhood", { center: off, zoneMix: { Office: 1 } }],
+      ["bulldoze-area", { center: off, radius: 9 }],
+      ["set-zone", { center: off }],
+    ] as const) {
+      expect(await client.refusal(command, body), command).to.include("off the map");
+    }
+    expect(fingerprint(bridge.city)).to.equal(before);
+  });
+
   it("disables the broken assets once", async () => {
     const first = await bridge.client.run("disable-blocked-assets");
     expect(first).to.include({ ok: true, total: 1, disabled: 1 });
