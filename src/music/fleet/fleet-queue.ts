@@ -94,13 +94,12 @@ export class FleetQueue implements JobQueue {
     const adapter = taskAdapterIn(place.adapters);
     const route = adapter === null ? plainRoute : underAdapters(plainRoute);
     const task = { ...acceptedTask(request, origin, place), id, route, ...(adapter && { adapter }) };
-    try {
-      await fleet.store.add(task);
-    } catch (error) {
+    const added = fleet.store.add(task).catch(async (error: unknown) => {
       await fleet.store.release(id).catch(() => {});
       throw error;
-    }
-    await fleet.enqueue(task);
+    });
+    // Redis does one after the other; a job without a record is nothing to who takes it.
+    await Promise.all([added, fleet.enqueue(task)]);
     this.log.info({ ...named(task), position }, "task accepted");
     await fleet.tell({ type: "queued", id, route, position });
     return { task, position };
@@ -131,7 +130,6 @@ export class FleetQueue implements JobQueue {
   async #endWaiting(task: Task): Promise<void> {
     // A worker that has just taken it finds it ended.
     await reached(() => this.fleet.queueOf(task.route ?? "").remove(task.id));
-    await this.fleet.tell({ type: "ended", id: task.id });
     await this.options.ended(task).catch((err: unknown) => {
       this.log.error({ task: task.id, err }, "what belonged to a task could not be removed");
     });

@@ -30,15 +30,15 @@ local sequence = redis.call('INCR', p .. ':sequence')
 redis.call('ZADD', p .. ':state:queued', sequence, id)
 return {sequence, turn, waiting + 1, redis.call('HGET', p .. ':adapters', model)}`;
 
-/** A task has begun: no new one gets a turn before its. */
-const BEGAN = `
-local current = tonumber(redis.call('GET', ARGV[1] .. ':turn') or 0)
-if tonumber(ARGV[2]) > current then redis.call('SET', ARGV[1] .. ':turn', ARGV[2]) end`;
-
-/** Stores a record with all that is known of it, if it still is the one that begins with ARGV[2] ('': if there is none). */
+/**
+ * Stores a record with all that is known of it, if it still is the one that begins with ARGV[2] ('': if there is none).
+ * Once a task has begun no new one gets a turn before its. An end is told in the same step, so that nobody waits in vain
+ * for one whose worker died behind it.
+ */
 const WRITE = `${NOTE_CHANGE}
 local p, head, record, id, sequence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local state, summary, favorite, ended, submission, route = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
+local turn = tonumber(ARGV[12])
 local key = p .. ':task:' .. id
 if head == '' then
   if submission ~= '' and redis.call('HSETNX', p .. ':submissions', submission, id) == 0 then
@@ -59,7 +59,10 @@ redis.call('HSET', p .. ':summaries', id, summary)
 redis.call('HSET', p .. ':routes', id, route)
 if favorite == '1' then redis.call('ZADD', p .. ':favorites', sequence, id)
 else redis.call('ZREM', p .. ':favorites', id) end
-if ended ~= '' then redis.call('ZADD', p .. ':ended', ended, id) end
+if state == 'running' and turn > tonumber(redis.call('GET', p .. ':turn') or 0) then redis.call('SET', p .. ':turn', turn) end
+if ended ~= '' and redis.call('ZADD', p .. ':ended', ended, id) == 1 then
+  redis.call('PUBLISH', p .. ':events', cjson.encode({type = 'ended', id = id}))
+end
 noteChange(p, id)
 return 1`;
 
@@ -137,10 +140,6 @@ export class FleetStore {
     return isRemoved === 1 ? summary : undefined;
   }
 
-  async began(turn: number): Promise<void> {
-    await this.#eval(BEGAN, [turn]);
-  }
-
   submittedAs(key: string): Promise<string | null> {
     return reached(() => this.redis.hget(keyOf("submissions"), key));
   }
@@ -205,6 +204,7 @@ export class FleetStore {
       summary.finishedAtMs ?? "",
       summary.submissionKey ?? "",
       task.route ?? "",
+      task.turn ?? 0,
     ]);
   }
 

@@ -177,7 +177,7 @@ export class FleetWorker {
     const { task, isEndedHere } = await this.#claim(bull, token);
     if (task?.claim !== token) {
       await this.#complete(bull, token);
-      if (task !== undefined && isEndedHere) await this.#tellEnd(task);
+      if (task !== undefined && isEndedHere) await this.#tidyUp(task);
       return true;
     }
     const job = new RunningJob();
@@ -251,7 +251,6 @@ export class FleetWorker {
     ).unref();
     try {
       this.log.info({ ...named(task), interruptions: task.interruptions }, "task begins");
-      void this.fleet.store.began(task.turn ?? 0).catch(() => {});
       await this.#untilAlone(work);
       const outcome = await job.run(task, this.jobs, {
         timeoutSeconds: this.options.jobTimeoutSeconds,
@@ -351,7 +350,7 @@ export class FleetWorker {
     if (settled === undefined || settled.claim !== undefined || settled.state !== end.state) return;
     if (end.state !== "queued") {
       const counted = job.seconds === null ? null : this.#count(job.seconds);
-      await Promise.all([this.#complete(bull, token), counted, this.#tellEnd(settled)]);
+      await Promise.all([this.#complete(bull, token), counted, this.#tidyUp(settled)]);
       return;
     }
     if (isDiskFull) await bull.moveToDelayed(Date.now() + holdMs(diskFailures - 1), token);
@@ -375,8 +374,7 @@ export class FleetWorker {
     await reached(() => piped(counted));
   }
 
-  async #tellEnd(task: Task): Promise<void> {
-    await this.fleet.tell({ type: "ended", id: task.id });
+  async #tidyUp(task: Task): Promise<void> {
     await this.jobs.ended(task).catch((err: unknown) => {
       this.log.error({ task: task.id, err }, "what belonged to a task could not be removed");
     });
