@@ -104,17 +104,3 @@ function positiveOrNull(value: number | null): number | null {
 function integerWithin(value: number | null, { min, max }: { min: number; max: number }): number | undefined {
   return positiveOrNull(value) === null ? undefined : Math.min(max, Math.max(min, Math.trunc(value ?? min)));
 }
-
-/** Section tags say nothing of the language that is sung. */
-const TAGS = /\[[^[\]\n]*\]/g;
-
-/** A code of `languages`, or null where the text is too short or too mixed to tell. */
-export async function writtenLanguage(text: string): Promise<string | null> {
-  const sung = text.replace(TAGS, " ").trim();
-  if (sung === "") return null;
-  // The detector's tables take a second of a processor to load, and nothing else happens meanwhile: only those who need
-  // them wait.
-  const { eld } = await import("eld/small");
-  const found = eld.detect(sung);
-  return found.isReliable() && LANGUAGES.includes(found.language) ? found.language : null;
-}

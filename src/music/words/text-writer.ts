@@ -1,9 +1,10 @@
 /** Words that the language model writes for requests that are no tasks. */
 import type { CallOptions } from "../../engine/addon.js";
 import { EngineError } from "../../engine/errors.js";
-import { UNKNOWN_LANGUAGE, writtenLanguage } from "../../engine/metadata.js";
+import { UNKNOWN_LANGUAGE } from "../../engine/metadata.js";
 import { parseQueryHints } from "../../engine/query-hints.js";
 import type { Metadata, MusicEngine, SamplingOptions, SongSheet } from "../../engine/types.js";
+import { writtenLanguage } from "../../engine/written-language.js";
 import { type Caller, ConcurrencyLimit } from "../concurrency-limit.js";
 import { RequestError } from "../errors.js";
 import { readyLanguageModel } from "../models.js";
