@@ -400,11 +400,6 @@ export class MusicService {
     return task;
   }
 
-  /** False where no such task waits or runs. @throws StoreError where it cannot be recorded now */
-  cancel(id: string): Promise<boolean> {
-    return this.queue.cancel(id);
-  }
-
   /** Whether the model that a task would get is a turbo model, which bounds its steps. */
   isTurbo(model: string | null): boolean {
     return selectSlot(this.engine.slots(), model).isTurbo;

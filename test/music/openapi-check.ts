@@ -2,9 +2,10 @@
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { openApiDocument } from "../../src/music/openapi/document.js";
+import { ENDPOINTS } from "../../src/music/routes/endpoints.js";
 
 const DOCUMENT = "openapi.json";
-export const document = openApiDocument("test");
+export const document = openApiDocument("test", ENDPOINTS);
 // The words of OpenAPI that JSON Schema does not know.
 const ajv = new Ajv2020({ strict: false, allErrors: true });
 addFormats.default(ajv);

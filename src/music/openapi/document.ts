@@ -4,11 +4,40 @@ import { z } from "zod";
 import { namesOf } from "../../parameters/names.js";
 import { resultRecordSchema } from "../queue/task-status.js";
 import { errorAnswer } from "./answers.js";
-import { type JsonSchema, OPERATIONS, type Operation, type Parameters } from "./operations.js";
+
+export type JsonSchema = Readonly<Record<string, unknown>>;
+/**
+ * Parameters of a body or a query by the service's names, and objects of such; or JSON Schema where they are no list at
+ * all.
+ */
+export type Parameters =
+  | { shape: Readonly<Record<string, z.ZodType>>; objects?: Readonly<Record<string, Parameters>> }
+  | { json: JsonSchema };
+
+/** What the document says of an endpoint. */
+export interface Operation {
+  tag: "Tasks" | "Words" | "Chat" | "Models" | "Adapters" | "Training" | "Data sets" | "Service";
+  summary: string;
+  query?: Parameters;
+  headers?: Readonly<Record<string, string>>;
+  body?: Parameters;
+  /** The fields of files, where the body may hold some. */
+  files?: readonly string[];
+  /** The data of the envelope; what a media type holds where it is no JSON in the envelope. */
+  answer: z.ZodType | { media: string; schema?: z.ZodType; description: string };
+  /** Statuses of failures beside those that all endpoints of the method have. */
+  errors?: readonly number[];
+  /** Also open to those without the key. */
+  isOpen?: boolean;
+  /** The key may stand in the query, for what a page cannot give headers. */
+  takesKeyInQuery?: boolean;
+  example?: JsonSchema;
+}
 
 const COMPONENTS = "#/components/schemas/";
-/** What every endpoint may answer. */
+/** What every endpoint may answer, and those that take a body. */
 const COMMON_ERRORS = [400, 401, 403, 500, 503];
+const BODY_ERRORS = [415];
 const ERRORS: Readonly<Record<number, string>> = {
   400: "The request cannot be done as it stands; `detail` names the field and the value",
   401: "The key is missing or wrong",
@@ -48,12 +77,15 @@ export interface OpenApiOperation {
   >;
 }
 
-/** `version`: of the package. */
-export function openApiDocument(version: string): OpenApiDocument {
+/** @param operations by method and path, as `routes/endpoints.ts` has them */
+export function openApiDocument(
+  version: string,
+  operations: Readonly<Record<string, Operation>>,
+): OpenApiDocument {
   const schemas: Record<string, JsonSchema> = {};
   const paths: OpenApiDocument["paths"] = {};
   const reference = (type: z.ZodType) => jsonSchemaOf(type, schemas);
-  for (const [endpoint, operation] of Object.entries(OPERATIONS)) {
+  for (const [endpoint, operation] of Object.entries(operations)) {
     const [method = "", route = ""] = endpoint.split(" ");
     for (const path of pathsOf(route)) {
       paths[path] = { ...paths[path], [method.toLowerCase()]: describe(method, path, operation, reference) };
@@ -98,7 +130,8 @@ function describe(
   const text = { type: "string" };
   const inQuery = query === undefined ? [] : Object.entries(propertiesOf(query));
   const failure = { "application/json": { schema: reference(errorAnswer) } };
-  const statuses = [...new Set([...COMMON_ERRORS, ...errors])].sort();
+  const takesBody = ["POST", "PUT", "PATCH"].includes(method);
+  const statuses = [...new Set([...COMMON_ERRORS, ...(takesBody ? BODY_ERRORS : []), ...errors])].sort();
   return {
     tags: [tag],
     operationId: operationId(method, path),

@@ -1,6 +1,5 @@
 /** The OpenAPI document as one page for people: no script, nothing from elsewhere. */
-import type { OpenApiDocument, OpenApiOperation } from "./document.js";
-import type { JsonSchema } from "./operations.js";
+import type { JsonSchema, OpenApiDocument, OpenApiOperation } from "./document.js";
 
 const STYLE = `
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }

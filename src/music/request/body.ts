@@ -31,8 +31,7 @@ export interface BodyRule {
 /** What each kind of endpoint takes. */
 export const BODY_RULES = {
   releaseTask: { types: ["json", "form", "multipart"], storesFiles: true, mayBeEmpty: false },
-  queryResult: { types: ["json", "form", "multipart"], storesFiles: false, mayBeEmpty: true },
-  textService: { types: ["json", "form", "multipart"], storesFiles: false, mayBeEmpty: true },
+  question: { types: ["json", "form", "multipart"], storesFiles: false, mayBeEmpty: true },
   chat: { types: ["json"], storesFiles: false, mayBeEmpty: false, holdsRecordings: true },
   command: { types: ["json", "form"], storesFiles: false, mayBeEmpty: true },
 } as const satisfies Record<string, BodyRule>;

@@ -28,7 +28,22 @@ const MAX_SHOWN_KEYS = 8;
  * text of an array, or ids separated by commas.
  * @throws RequestError where `task_id_list` is absent, too long, or holds anything but ids
  */
-export function parseTaskIds(fields: Fields): string[] {
+export const parseTaskIds = Object.assign(readTaskIds, {
+  json: {
+    type: "object",
+    properties: {
+      task_id_list: {
+        type: "array",
+        items: { type: "string" },
+        maxItems: MAX_TASK_IDS,
+        description: "Ids of tasks, also as JSON text or comma-separated.",
+      },
+    },
+    required: ["task_id_list"],
+  },
+});
+
+function readTaskIds(fields: Fields): string[] {
   const name = TASK_ID_NAMES.find((candidate) => Object.hasOwn(fields, candidate));
   if (name === undefined) {
     const keys = Object.keys(fields).slice(0, MAX_SHOWN_KEYS).map(describe).join(", ");
@@ -56,6 +71,21 @@ function readIdText(value: string): string[] | undefined {
   const parsed = readClientJson(value, "task_id_list");
   if (parsed === undefined) return value.split(",", MAX_TASK_IDS + 1).flatMap((id) => id.trim() || []);
   return Array.isArray(parsed) ? readIds(parsed) : undefined;
+}
+
+/** The id of POST /cancel_task. @throws RequestError without one */
+export const parseTaskId = Object.assign(readTaskId, {
+  json: {
+    type: "object",
+    properties: { task_id: { type: "string", description: "Id of the task." } },
+    required: ["task_id"],
+  },
+});
+
+function readTaskId({ task_id, job_id }: Fields): string {
+  const id = task_id ?? job_id;
+  if (typeof id !== "string" || id === "") throw new RequestError("task_id is missing");
+  return id;
 }
 
 const { bpm, audioDurationSeconds, keyScale, timeSignature } = generationSchema.shape;
@@ -141,22 +171,19 @@ export function parseSampleWish(fields: Fields, policy: RangePolicy): SampleWish
   return { ...parseObject(sampleWishSchema, new FieldSources(fields), policy, warnings), warnings };
 }
 
-export const sampleType = parameter(
-  "sample_type",
-  trimmed.default("simple_mode"),
-  "simple_mode: an example in a sentence; any other word: a whole sheet.",
-);
-
 export type SampleType = "simple_mode" | "custom_mode";
 
-/**
- * The body of POST /create_random_sample. Any word but `simple_mode` asks for a custom sample.
- * @throws RequestError where `sample_type` is no text
- */
-export function parseSampleType(fields: Fields): SampleType {
-  const sources = new FieldSources(fields);
-  return parseField(sampleType, sources, "refuse", []) === "simple_mode" ? "simple_mode" : "custom_mode";
-}
+/** The body of POST /create_random_sample. Any word but `simple_mode` asks for a custom sample. */
+export const parseRandomSample = strictParser({
+  sampleType: parameter(
+    "sample_type",
+    trimmed
+      .transform((word): SampleType => (word === "simple_mode" ? word : "custom_mode"))
+      .meta({ type: "string" })
+      .default("simple_mode"),
+    "simple_mode: an example in a sentence; any other word: a whole sheet.",
+  ),
+});
 
 /** Tasks in one answer of GET /v1/tasks. */
 const MAX_LISTED_TASKS = 200;
@@ -207,7 +234,9 @@ export const taskMarks = z.strictObject({
 });
 
 /** @throws RequestError naming the field at fault */
-export function parseTaskMarks(fields: Fields) {
+export const parseTaskMarks = Object.assign(readTaskMarks, { shape: taskMarks.shape });
+
+function readTaskMarks(fields: Fields) {
   const { ai_token, ...marks } = fields;
   const result = taskMarks.safeParse(marks);
   if (result.success) return { title: result.data.title, favorite: result.data.favorite };

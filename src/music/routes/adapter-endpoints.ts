@@ -4,91 +4,193 @@ import type { StartedTask } from "../dataset/background-tasks.js";
 import { type DataSet, sampleFields, sampleSummary } from "../dataset/data-set.js";
 import { tensorInfo } from "../dataset/sample-set.js";
 import { HttpError } from "../errors.js";
-import {
-  parseAdapterExport,
-  parseAdapterLoad,
-  parseAdapterScale,
-  parseAdapterToggle,
-  parseLokrTraining,
-  parseLoraTraining,
-  parseTensorInfo,
-} from "../request/adapter-bodies.js";
-import {
-  parseLabeling,
-  parseLoad,
-  parsePreparation,
-  parseSampleChange,
-  parseSave,
-  parseScan,
-} from "../request/data-set-bodies.js";
-import type { Fields } from "../request/json.js";
+import * as answers from "../openapi/answers.js";
+import * as adapters from "../request/adapter-bodies.js";
+import * as dataSets from "../request/data-set-bodies.js";
 import { exportAdapter } from "../training/export.js";
-import { command, type Endpoints, type RouteContext, reading } from "./route.js";
+import { command, type RouteContext, reading, section } from "./route.js";
 
-/** Adapters of slot 1. A load makes the adapter the active one; an unload lets all of them go. */
-export const ADAPTER_ENDPOINTS: Endpoints = {
-  "POST /v1/lora/load": command(({ service }, fields) => service.adapters.load(parseAdapterLoad(fields))),
-  "POST /v1/lora/unload": command(({ service }) => service.adapters.unload()),
-  "POST /v1/lora/toggle": command(({ service }, fields) =>
-    service.adapters.toggle(parseAdapterToggle(fields).enabled),
+/** Adapters of slot 1. */
+export const ADAPTER_ENDPOINTS = section("Adapters", {
+  "POST /v1/lora/load": command(
+    {
+      summary: "Load an adapter and make it the active one",
+      body: adapters.parseAdapterLoad,
+      answer: answers.loadedAdapter,
+    },
+    ({ service }, wish) => service.adapters.load(wish),
   ),
-  "POST /v1/lora/scale": command(({ service }, fields) => service.adapters.scale(parseAdapterScale(fields))),
-  "GET /v1/lora/status": reading(({ service }) => service.adapters.status()),
-};
+  "POST /v1/lora/unload": command(
+    { summary: "Let all adapters go", answer: answers.unloadedAdapter },
+    ({ service }) => service.adapters.unload(),
+  ),
+  "POST /v1/lora/toggle": command(
+    {
+      summary: "Use the active adapter, or not",
+      body: adapters.parseAdapterToggle,
+      answer: answers.toggledAdapter,
+    },
+    ({ service }, { enabled }) => service.adapters.toggle(enabled),
+  ),
+  "POST /v1/lora/scale": command(
+    {
+      summary: "How strongly an adapter acts",
+      body: adapters.parseAdapterScale,
+      answer: answers.scaledAdapter,
+    },
+    ({ service }, wish) => service.adapters.scale(wish),
+  ),
+  "GET /v1/lora/status": reading(
+    { summary: "The adapters that are loaded", answer: answers.adapterStatus },
+    ({ service }) => service.adapters.status(),
+  ),
+});
 
-/** Training goes on in the background; a stop ends the run under way within a step. */
-const TRAINING: Endpoints = {
-  "POST /v1/training/start": command(({ service }, fields) =>
-    service.training.startLora(parseLoraTraining(fields)),
+const TRAINING = section("Training", {
+  "POST /v1/training/start": command(
+    {
+      summary: "Train a LoRA in the background",
+      body: adapters.parseLoraTraining,
+      answer: answers.startedTraining,
+    },
+    ({ service }, wish) => service.training.startLora(wish),
   ),
-  "POST /v1/training/start_lokr": command(({ service }, fields) =>
-    service.training.startLokr(parseLokrTraining(fields)),
+  "POST /v1/training/start_lokr": command(
+    {
+      summary: "Train a LoKr in the background",
+      body: adapters.parseLokrTraining,
+      answer: answers.startedTraining,
+    },
+    ({ service }, wish) => service.training.startLokr(wish),
   ),
-  "POST /v1/training/stop": command(({ service }) => service.training.stop()),
-  /** The run under way, else the latest one. */
-  "GET /v1/training/status": reading(({ service }) => service.training.status()),
-  "POST /v1/training/load_tensor_info": command(({ service }, fields) =>
-    tensorInfo(service.trainingRoot, parseTensorInfo(fields).tensorDir),
+  "POST /v1/training/stop": command(
+    { summary: "End the run under way within a step", answer: answers.stoppedTraining },
+    ({ service }) => service.training.stop(),
   ),
-  "POST /v1/training/export": command(({ service }, fields) =>
-    exportAdapter(service.trainingRoot, parseAdapterExport(fields)),
+  "GET /v1/training/status": reading(
+    { summary: "The run under way, else the latest one", answer: answers.trainingStatus },
+    ({ service }) => service.training.status(),
   ),
-};
+  "POST /v1/training/load_tensor_info": command(
+    {
+      summary: "What a directory of samples holds",
+      body: adapters.parseTensorInfo,
+      answer: answers.tensorInfo,
+    },
+    ({ service }, { tensorDir }) => tensorInfo(service.trainingRoot, tensorDir),
+  ),
+  "POST /v1/training/export": command(
+    {
+      summary: "Copy a trained adapter",
+      body: adapters.parseAdapterExport,
+      answer: answers.exportedAdapter,
+      errors: [507],
+    },
+    ({ service }, wish) => exportAdapter(service.trainingRoot, wish),
+  ),
+});
 
-const DATA_SETS: Endpoints = {
-  "POST /v1/dataset/scan": command(scan),
-  "POST /v1/dataset/load": command(load),
-  "POST /v1/dataset/save": command(save),
-  "GET /v1/dataset/samples": reading(({ service }) => contentOf(service.dataSet.current)),
-  "GET /v1/dataset/sample/:index": reading(sample),
-  "PUT /v1/dataset/sample/:index": command(updateSample),
-  /** Answers once all samples are described. It goes on where the client hangs up. */
+const DATA_SETS = section("Data sets", {
+  "POST /v1/dataset/scan": command(
+    {
+      summary: "Make a data set of a folder of audio",
+      body: dataSets.parseScan,
+      answer: answers.scannedDataSet,
+    },
+    scan,
+  ),
+  "POST /v1/dataset/load": command(
+    {
+      summary: "Take up a data set that was saved",
+      body: dataSets.parseLoad,
+      answer: answers.dataSetContent,
+    },
+    load,
+  ),
+  "POST /v1/dataset/save": command(
+    {
+      summary: "Save the data set",
+      body: dataSets.parseSave,
+      answer: answers.savedDataSet,
+      errors: [507],
+    },
+    async ({ service }, { path, ...change }) => {
+      await service.dataSet.save(path, change);
+      return { message: `✅ Dataset saved to ${path}`, save_path: path };
+    },
+  ),
+  "GET /v1/dataset/samples": reading(
+    { summary: "The samples of the data set", answer: answers.dataSetContent },
+    ({ service }) => contentOf(service.dataSet.current),
+  ),
+  "GET /v1/dataset/sample/:index": reading(
+    { summary: "A sample", answer: answers.dataSetSample, errors: [404] },
+    ({ service }, request) => {
+      const index = indexOf(request);
+      return { index, ...sampleFields(service.dataSet.sample(index)) };
+    },
+  ),
+  "PUT /v1/dataset/sample/:index": command(
+    {
+      summary: "Describe a sample",
+      body: dataSets.parseSampleChange,
+      answer: answers.updatedSample,
+      errors: [404],
+    },
+    ({ service }, change, request) => {
+      const index = indexOf(request);
+      const updated = service.dataSet.update(index, change);
+      const sample = { index, ...sampleFields(updated) };
+      return { message: `✅ Updated sample ${index}: ${updated.filename}`, sample };
+    },
+  ),
   "POST /v1/dataset/auto_label": command(
-    async (context, fields) => (await startLabeling(context, fields)).finished,
+    {
+      summary: "Describe all samples, and answer once that is done",
+      body: dataSets.parseLabeling,
+      answer: answers.labeledDataSet,
+    },
+    async ({ service }, wish) => (await service.labeling.start(wish)).finished,
   ),
-  "POST /v1/dataset/auto_label_async": command(async (context, fields) =>
-    started(await startLabeling(context, fields), "Auto-labeling started"),
+  "POST /v1/dataset/auto_label_async": command(
+    {
+      summary: "Begin to describe all samples",
+      body: dataSets.parseLabeling,
+      answer: answers.startedWork,
+    },
+    async ({ service }, wish) => started(await service.labeling.start(wish), "Auto-labeling started"),
   ),
-  "GET /v1/dataset/auto_label_status{/:taskId}": reading(({ service }, request) =>
-    service.labeling.status(taskIdOf(request)),
+  "GET /v1/dataset/auto_label_status{/:taskId}": reading(
+    { summary: "How far that is", answer: answers.workStatus, errors: [404] },
+    ({ service }, request) => service.labeling.status(taskIdOf(request)),
   ),
-  /** Answers once all is written. It goes on where the client hangs up. */
   "POST /v1/dataset/preprocess": command(
-    async (context, fields) => (await startPreparation(context, fields)).finished,
+    {
+      summary: "Write all samples as files for training, and answer once that is done",
+      body: dataSets.parsePreparation,
+      answer: answers.preparedDataSet,
+      errors: [507],
+    },
+    async ({ service }, wish) => (await service.preparations.start(service.dataSet.current, wish)).finished,
   ),
-  "POST /v1/dataset/preprocess_async": command(async (context, fields) =>
-    started(await startPreparation(context, fields), "Preprocessing started"),
+  "POST /v1/dataset/preprocess_async": command(
+    {
+      summary: "Begin to write them",
+      body: dataSets.parsePreparation,
+      answer: answers.startedWork,
+    },
+    async ({ service }, wish) =>
+      started(await service.preparations.start(service.dataSet.current, wish), "Preprocessing started"),
   ),
-  "GET /v1/dataset/preprocess_status{/:taskId}": reading(({ service }, request) =>
-    service.preparations.status(taskIdOf(request)),
+  "GET /v1/dataset/preprocess_status{/:taskId}": reading(
+    { summary: "How far that is", answer: answers.workStatus, errors: [404] },
+    ({ service }, request) => service.preparations.status(taskIdOf(request)),
   ),
-};
+});
 
-export const TRAINING_ENDPOINTS: Endpoints = { ...TRAINING, ...DATA_SETS };
+export const TRAINING_ENDPOINTS = { ...TRAINING, ...DATA_SETS };
 
-/** Makes a data set of a folder of audio. */
-async function scan({ service }: RouteContext, fields: Fields) {
-  const wish = parseScan(fields);
+async function scan({ service }: RouteContext, wish: dataSets.ScanRequest) {
   const warnings = await service.dataSet.scan(wish);
   const { samples } = service.dataSet.current;
   const found = `✅ Found ${samples.length} audio files in ${wish.directory}`;
@@ -99,42 +201,11 @@ async function scan({ service }: RouteContext, fields: Fields) {
   };
 }
 
-/** Takes up a data set that was saved. */
-async function load({ service }: RouteContext, fields: Fields) {
-  await service.dataSet.load(parseLoad(fields).path);
+async function load({ service }: RouteContext, { path }: { path: string }) {
+  await service.dataSet.load(path);
   const dataSet = service.dataSet.current;
   const message = `✅ Loaded dataset '${dataSet.name}' with ${dataSet.samples.length} samples`;
   return { message, ...contentOf(dataSet) };
-}
-
-async function save({ service }: RouteContext, fields: Fields) {
-  const { path, ...change } = parseSave(fields);
-  await service.dataSet.save(path, change);
-  return { message: `✅ Dataset saved to ${path}`, save_path: path };
-}
-
-function sample({ service }: RouteContext, request: Request) {
-  const index = indexOf(request);
-  return { index, ...sampleFields(service.dataSet.sample(index)) };
-}
-
-/** Describes one piece of music. */
-function updateSample({ service }: RouteContext, fields: Fields, request: Request) {
-  const index = indexOf(request);
-  const updated = service.dataSet.update(index, parseSampleChange(fields));
-  return {
-    message: `✅ Updated sample ${index}: ${updated.filename}`,
-    sample: { index, ...sampleFields(updated) },
-  };
-}
-
-function startLabeling({ service }: RouteContext, fields: Fields) {
-  return service.labeling.start(parseLabeling(fields));
-}
-
-function startPreparation({ service }: RouteContext, fields: Fields) {
-  const request = parsePreparation(fields);
-  return service.preparations.start(service.dataSet.current, request);
 }
 
 function started({ taskId, total }: StartedTask<unknown>, message: string) {

@@ -4,6 +4,8 @@ import { basename, dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { Request, Response } from "express";
 import { SAMPLE_RATE } from "../../engine/types.js";
+import { parameter } from "../../parameters/names.js";
+import { oneOf, requiredText } from "../../parameters/values.js";
 import type { AudioFiles, FoundAudio } from "../audio/audio-files.js";
 import { decodeAudio } from "../audio/decode.js";
 import { AUDIO_PROFILES, contentTypeOf, encodeAudio } from "../audio/encode.js";
@@ -16,11 +18,8 @@ import { callerOf, type Route } from "./route.js";
 /** A conversion takes a processor, and the memory of the song as samples. */
 const CONVERSIONS = { places: 2, placesPerAddress: 1, waitingPerAddress: 32, retryAfterSeconds: 5 };
 
-/**
- * GET and HEAD /v1/audio: a finished song, whole or by ranges; with `format` converted, to keep it. The key may come as
- * `ai_token` in the query: an audio element cannot send headers.
- */
-export const audio: Route = ({ authenticator, config, service }) => {
+/** A finished song, also for HEAD; with `format` converted, to keep it. */
+const route: Route = ({ authenticator, config, service }) => {
   const limit = new ConcurrencyLimit(CONVERSIONS);
   return async (request, response) => {
     const { path, format, ai_token: token } = request.query;
@@ -53,6 +52,24 @@ export const audio: Route = ({ authenticator, config, service }) => {
       await rm(converted, { force: true });
     }
   };
+};
+
+export const audio = {
+  summary: "The audio of a song, whole or by ranges",
+  query: {
+    shape: {
+      path: parameter("path", requiredText, "what a result names in `file`"),
+      format: parameter(
+        "format",
+        oneOf(AUDIO_FORMATS).optional(),
+        "converts the song, from what it is stored as",
+      ),
+    },
+  },
+  answer: { media: "audio/*", description: "The audio" },
+  errors: [403, 404, 416, 429],
+  takesKeyInQuery: true,
+  route,
 };
 
 async function convert(

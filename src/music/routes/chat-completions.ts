@@ -3,22 +3,19 @@ import { Readable } from "node:stream";
 import type { Response } from "express";
 import { NO_UPLOADS, storeUpload, type Uploads, uploadPath } from "../audio/uploads.js";
 import { HttpError, RequestError, speakOpenAi } from "../errors.js";
+import { chatCompletion as chatCompletionSchema } from "../openapi/answers.js";
 import type { SongResult } from "../queue/store.js";
 import { BODY_RULES } from "../request/body.js";
 import { parseChatRequest, type Recording } from "../request/chat.js";
 import { CHAT_STREAM_END, chatChunk, chatCompletion, chatHead, chatMessage } from "../words/chat-answer.js";
-
-import { callerOf, type Route, type RouteContext } from "./route.js";
+import { callerOf, type Route, type RouteContext, section } from "./route.js";
 import { accept } from "./task-endpoints.js";
 
 /** How often a stream shows that it lives. */
 const HEARTBEAT_MS = 2000;
 
-/**
- * POST /v1/chat/completions: makes a song while the client waits, as long as it likes. A client that hangs up cancels
- * the task.
- */
-export const chatCompletions: Route = (context) => async (request, response) => {
+/** Makes a song while the client waits, as long as it likes. A client that hangs up cancels the task. */
+const route: Route = (context) => async (request, response) => {
   speakOpenAi(response);
   const caller = callerOf(request, response);
   const { config, service, bodies } = context;
@@ -41,9 +38,42 @@ export const chatCompletions: Route = (context) => async (request, response) => 
     }
   } catch (error) {
     if (!caller.signal.aborted) throw error;
-    await service.cancel(accepted.task_id);
+    await service.queue.cancel(accepted.task_id);
   }
 };
+
+export const CHAT_ENDPOINTS = section("Chat", {
+  "POST /v1/chat/completions": {
+    summary: "A song as the answer of a chat model",
+    body: {
+      json: {
+        type: "object",
+        description:
+          "The last message of the user holds the words, and recordings as input_audio; all parameters of POST /release_task may stand beside it.",
+        properties: {
+          messages: {
+            type: "array",
+            items: { type: "object" },
+            description: "The conversation as chat models take it.",
+          },
+          stream: {
+            type: "boolean",
+            description: "Whether the answer comes in parts, as server-sent events.",
+          },
+        },
+        required: ["messages"],
+      },
+    },
+    answer: {
+      media: "application/json",
+      schema: chatCompletionSchema,
+      description: "The song; with `stream`, its parts as server-sent events",
+    },
+    errors: [429, 507],
+    example: { messages: [{ role: "user", content: "slow bossa nova" }] },
+    route,
+  },
+});
 
 /** @throws HttpError 500 where the task fails */
 async function songOf({ service }: RouteContext, id: string, signal: AbortSignal): Promise<SongResult> {

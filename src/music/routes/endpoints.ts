@@ -2,22 +2,61 @@
 import { Router } from "express";
 import { HttpError, methodNotAllowed } from "../errors.js";
 import { FLEET_REFUSAL } from "../fleet/fleet-engine.js";
+import { openApiDocument } from "../openapi/document.js";
+import { openApiPage } from "../openapi/page.js";
 import { ADAPTER_ENDPOINTS, TRAINING_ENDPOINTS } from "./adapter-endpoints.js";
-import { audio } from "./audio.js";
-import { chatCompletions } from "./chat-completions.js";
-import { DESCRIPTION_ENDPOINTS } from "./description-endpoints.js";
-import { chatModels, MODEL_ENDPOINTS } from "./model-endpoints.js";
-import { preview } from "./preview.js";
-import { command, type Endpoints, type RouteContext, reading } from "./route.js";
+import { CHAT_ENDPOINTS } from "./chat-completions.js";
+import { API_VERSION, chatModels, MODEL_ENDPOINTS } from "./model-endpoints.js";
+import {
+  commandRoute,
+  type Endpoints,
+  type Route,
+  type RouteContext,
+  readingRoute,
+  section,
+} from "./route.js";
 import { TASK_ENDPOINTS } from "./task-endpoints.js";
-import { taskEvents } from "./task-events.js";
+
+const metrics: Route =
+  ({ authenticator, service }) =>
+  async (request, response) => {
+    authenticator.authorize(request);
+    const { type, text } = await service.telemetry.metrics();
+    response.set("Content-Type", type).send(text);
+  };
+
+/** Made when it is first asked for. It holds nothing of this server's, so it needs no key. */
+function fixed(type: string, make: () => string): Route {
+  let text: string | undefined;
+  return () => (_request, response) => {
+    text ??= make();
+    response.type(type).send(text);
+  };
+}
+
+const DESCRIPTION_ENDPOINTS = section("Service", {
+  "GET /openapi.json": {
+    summary: "This description",
+    answer: { media: "application/json", description: "OpenAPI 3.1" },
+    isOpen: true,
+    route: fixed("application/json", () => JSON.stringify(openApiDocument(API_VERSION, ENDPOINTS))),
+  },
+  "GET /metrics": {
+    summary: "Counters and times for Prometheus",
+    answer: { media: "text/plain", description: "Prometheus' text format" },
+    route: metrics,
+  },
+  "GET /docs": {
+    summary: "This description, for people",
+    answer: { media: "text/html", description: "A page" },
+    isOpen: true,
+    route: fixed("text/html", () => openApiPage(openApiDocument(API_VERSION, ENDPOINTS))),
+  },
+});
 
 export const ENDPOINTS: Endpoints = {
   ...TASK_ENDPOINTS,
-  "GET /v1/tasks/:id/events": taskEvents,
-  "GET /v1/tasks/:id/preview": preview,
-  "GET /v1/audio": audio,
-  "POST /v1/chat/completions": chatCompletions,
+  ...CHAT_ENDPOINTS,
   ...MODEL_ENDPOINTS,
   ...ADAPTER_ENDPOINTS,
   ...TRAINING_ENDPOINTS,
@@ -29,17 +68,21 @@ export const ENDPOINTS: Endpoints = {
  * beside everything else.
  */
 const OPENROUTER_BASE = "/openrouter";
-const OPENROUTER_ENDPOINTS: Endpoints = { ...ENDPOINTS, "GET /v1/models": chatModels };
+
+type Routes = Readonly<Record<string, Route>>;
 
 export function endpoints(context: RouteContext): Router {
+  const routes: Routes = Object.fromEntries(
+    Object.entries(ENDPOINTS).map(([endpoint, { route }]) => [endpoint, route]),
+  );
   const unserved = context.service.queue.isShared ? UNSERVED_BY_FLEETS : {};
   return Router()
-    .use(OPENROUTER_BASE, routerOf({ ...OPENROUTER_ENDPOINTS, ...unserved }, context))
-    .use(routerOf({ ...ENDPOINTS, ...unserved }, context));
+    .use(OPENROUTER_BASE, routerOf({ ...routes, "GET /v1/models": chatModels, ...unserved }, context))
+    .use(routerOf({ ...routes, ...unserved }, context));
 }
 
 /** What changes one machine's models, or works on its files for hours. */
-const UNSERVED_BY_FLEETS: Endpoints = Object.fromEntries(
+const UNSERVED_BY_FLEETS: Routes = Object.fromEntries(
   [
     ...Object.keys(TRAINING_ENDPOINTS),
     "POST /v1/init",
@@ -47,7 +90,7 @@ const UNSERVED_BY_FLEETS: Endpoints = Object.fromEntries(
     "POST /v1/models/pull",
     "DELETE /v1/models/pull",
     "POST /v1/reinitialize",
-  ].map((endpoint) => [endpoint, endpoint.startsWith("GET") ? reading(refuse) : command(refuse)]),
+  ].map((endpoint) => [endpoint, endpoint.startsWith("GET") ? readingRoute(refuse) : commandRoute(refuse)]),
 );
 
 function refuse(): never {
@@ -55,10 +98,10 @@ function refuse(): never {
 }
 
 /** Answers other methods of its paths with 405. */
-function routerOf(endpoints: Endpoints, context: RouteContext): Router {
+function routerOf(routes: Routes, context: RouteContext): Router {
   const router = Router();
   const allowed = new Map<string, string[]>();
-  for (const [endpoint, route] of Object.entries(endpoints)) {
+  for (const [endpoint, route] of Object.entries(routes)) {
     const [method = "", path = ""] = endpoint.split(" ");
     router[method.toLowerCase() as "get" | "post" | "put" | "patch" | "delete"](path, route(context));
     allowed.set(path, [...(allowed.get(path) ?? []), method]);

@@ -1,8 +1,10 @@
 /** The endpoints of the service's health and of its models. */
 import type { MusicEngine } from "../../engine/types.js";
+import { modelPullSchema } from "../model-pulls.js";
 import { listModels, modelInventory, openRouterModels, reloadModels, switchModels } from "../models.js";
+import * as answers from "../openapi/answers.js";
 import { parseModelPull, parseModelSwitch } from "../request/service-bodies.js";
-import { command, type Endpoints, type Route, reading, sendEnvelope } from "./route.js";
+import { command, type Route, reading, section, sendEnvelope } from "./route.js";
 
 /** The version of the interface, not of the package. */
 export const API_VERSION = "1.0";
@@ -37,21 +39,54 @@ export const chatModels: Route =
     response.json(openRouterModels(service.engine));
   };
 
-export const MODEL_ENDPOINTS: Endpoints = {
-  "GET /health": health,
-  /** The models that a task can name. */
-  "GET /v1/models": reading(({ service }) => listModels(service.engine)),
-  /** All that is installed, and what of it is loaded. */
-  "GET /v1/model_inventory": reading(({ service }) => modelInventory(service.engine)),
-  /** Loads or switches models. */
-  "POST /v1/init": command(({ service }, fields) => switchModels(service.engine, parseModelSwitch(fields))),
-  /** The download of a model that is under way, else the latest one. */
-  "GET /v1/models/pull": reading(({ service }) => service.modelPulls.status()),
-  /** Downloads a model, which goes on where the client hangs up. */
-  "POST /v1/models/pull": command(({ service }, fields) =>
-    service.modelPulls.start(parseModelPull(fields).model),
-  ),
-  "DELETE /v1/models/pull": command(({ service }) => service.modelPulls.cancel()),
-  /** Loads what should be loaded and is not. */
-  "POST /v1/reinitialize": command(({ service }) => reloadModels(service.engine)),
+export const MODEL_ENDPOINTS = {
+  ...section("Service", {
+    "GET /health": {
+      summary: "Whether the service is up",
+      answer: answers.health,
+      isOpen: true,
+      route: health,
+    },
+  }),
+  ...section("Models", {
+    "GET /v1/models": reading(
+      { summary: "The models that a task can name", answer: answers.modelList },
+      ({ service }) => listModels(service.engine),
+    ),
+    "GET /v1/model_inventory": reading(
+      { summary: "All that is installed, and what of it is loaded", answer: answers.modelInventory },
+      ({ service }) => modelInventory(service.engine),
+    ),
+    "POST /v1/init": command(
+      { summary: "Load or switch models", body: parseModelSwitch, answer: answers.modelSwitch },
+      ({ service }, wish) => switchModels(service.engine, wish),
+    ),
+    "GET /v1/models/pull": reading(
+      { summary: "How far the download of a model is", answer: modelPullSchema },
+      ({ service }) => service.modelPulls.status(),
+    ),
+    /** It goes on where the client hangs up. */
+    "POST /v1/models/pull": command(
+      {
+        summary: "Download a model into the checkpoint directory",
+        body: parseModelPull,
+        answer: modelPullSchema,
+        errors: [409],
+        example: { model: "acestep-v15-turbo" },
+      },
+      ({ service }, { model }) => service.modelPulls.start(model),
+    ),
+    "DELETE /v1/models/pull": command(
+      {
+        summary: "Cancel the download; the next one goes on with what is there",
+        answer: modelPullSchema,
+        errors: [404],
+      },
+      ({ service }) => service.modelPulls.cancel(),
+    ),
+    "POST /v1/reinitialize": command(
+      { summary: "Load what should be loaded and is not", answer: answers.reloadedModels },
+      ({ service }) => reloadModels(service.engine),
+    ),
+  }),
 };

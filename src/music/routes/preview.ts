@@ -2,12 +2,8 @@ import { pipeline } from "node:stream/promises";
 import { HttpError } from "../errors.js";
 import { callerOf, type Route } from "./route.js";
 
-/**
- * GET /v1/tasks/:id/preview: the first song of a task as it is decoded, until it is whole or the task ends. Answers once
- * there is something to hear; of a task that has ended by then, with the way to its first song. The key may come as
- * `ai_token` in the query: an audio element cannot send headers.
- */
-export const preview: Route =
+/** Answers once there is something to hear; of a task that has ended by then, with the way to its first song. */
+const route: Route =
   ({ authenticator, service }) =>
   async (request, response) => {
     const { ai_token: token } = request.query;
@@ -38,3 +34,15 @@ export const preview: Route =
       if (!signal.aborted) throw error;
     }
   };
+
+export const preview = {
+  summary: "The first song of a task, to be heard while it is decoded",
+  answer: {
+    media: "audio/wav",
+    description:
+      "16-bit stereo at 48 kHz, of unknown length, from the beginning on: it answers once there is sound, and ends with the song, after four minutes, or with the task. The level is the decoder's, lowered where it would exceed -1 dB. A task that has ended redirects (307) to its first song.",
+  },
+  errors: [404, 501],
+  takesKeyInQuery: true,
+  route,
+};

@@ -3,6 +3,7 @@ import type { Request, RequestHandler, Response } from "express";
 import type { Config } from "../../config.js";
 import type { Authenticator } from "../access.js";
 import type { Caller } from "../concurrency-limit.js";
+import type { Parameters as Body, Operation } from "../openapi/document.js";
 import { BODY_RULES, type BodyReader, type BodyRule, type RequestBody } from "../request/body.js";
 import type { Fields } from "../request/json.js";
 import type { MusicService } from "../service.js";
@@ -37,11 +38,34 @@ export interface RouteContext {
 /** From what an endpoint works with to its handler. */
 export type Route = (context: RouteContext) => RequestHandler;
 
-/** Routes by method and path. */
-export type Endpoints = Readonly<Record<`${"GET" | "POST" | "PUT" | "PATCH" | "DELETE"} /${string}`, Route>>;
+/** An endpoint, and what the interface's description says of it. */
+export interface Endpoint extends Operation {
+  route: Route;
+}
+
+/** By method and path. */
+export type Endpoints = Readonly<
+  Record<`${"GET" | "POST" | "PUT" | "PATCH" | "DELETE"} /${string}`, Endpoint>
+>;
+
+type Untagged = Omit<Operation, "tag">;
+type UntaggedEndpoint = Omit<Endpoint, "tag">;
+
+/** Endpoints of one section of the description. */
+export function section<Name extends keyof Endpoints>(
+  tag: Operation["tag"],
+  endpoints: Readonly<Record<Name, UntaggedEndpoint>>,
+): Readonly<Record<Name, Endpoint>> {
+  const entries = Object.entries<UntaggedEndpoint>(endpoints);
+  return Object.fromEntries(entries.map(([name, endpoint]) => [name, { tag, ...endpoint }])) as never;
+}
 
 /** Checks the key and answers in the envelope. */
-export function reading(answer: (context: RouteContext, request: Request) => unknown): Route {
+export function reading(operation: Untagged, answer: Parameters<typeof readingRoute>[0]): UntaggedEndpoint {
+  return { ...operation, route: readingRoute(answer) };
+}
+
+export function readingRoute(answer: (context: RouteContext, request: Request) => unknown): Route {
   return (context) => async (request, response) => {
     context.authenticator.authorize(request);
     sendEnvelope(response, await answer(context, request));
@@ -49,7 +73,20 @@ export function reading(answer: (context: RouteContext, request: Request) => unk
 }
 
 /** Reads a body and answers in the envelope; what was asked for goes on where the client hangs up. */
-export function command(
+export function command<Wish>(
+  operation: Untagged & { body?: Body & ((fields: Fields) => Wish) },
+  answer: (context: RouteContext, wish: Wish, request: Request) => unknown,
+  rule?: BodyRule,
+): UntaggedEndpoint {
+  const { body } = operation;
+  const route = commandRoute(
+    (context, fields, request) => answer(context, body?.(fields) as Wish, request),
+    rule,
+  );
+  return { ...operation, route };
+}
+
+export function commandRoute(
   answer: (context: RouteContext, fields: Fields, request: Request) => unknown,
   rule: BodyRule = BODY_RULES.command,
 ): Route {
@@ -61,10 +98,11 @@ export function command(
 
 /** As `command`, for what is of use only to a client that waits: it ends where the client hangs up. */
 export function whileHeld(
-  rule: BodyRule,
+  operation: Untagged,
   answer: (context: RouteContext, body: RequestBody, caller: Caller, request: Request) => Promise<unknown>,
-): Route {
-  return (context) => async (request, response) => {
+  rule: BodyRule,
+): UntaggedEndpoint {
+  const route: Route = (context) => async (request, response) => {
     const caller = callerOf(request, response);
     try {
       const body = await context.bodies.read(request, rule);
@@ -74,6 +112,7 @@ export function whileHeld(
       if (!caller.signal.aborted) throw error;
     }
   };
+  return { ...operation, route };
 }
 
 /**

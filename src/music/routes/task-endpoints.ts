@@ -3,76 +3,148 @@ import type { Request } from "express";
 import { ownFiles } from "../audio/audio-inputs.js";
 import type { Caller } from "../concurrency-limit.js";
 import { HttpError, RequestError } from "../errors.js";
+import * as answers from "../openapi/answers.js";
 import { QueueFullError } from "../queue/job-queue.js";
-import type { TaskStatusItem } from "../queue/task-status.js";
+import { taskRowSchema } from "../queue/task-row.js";
+import { type TaskStatusItem, taskStatusItemSchema } from "../queue/task-status.js";
 import { BODY_RULES, type RequestBody } from "../request/body.js";
 import { submissionKey } from "../request/idempotency.js";
 import { parseGenerationRequest } from "../request/parse.js";
+import { generationSchema } from "../request/schema.js";
 import {
+  formatMetadataSchema,
+  formatTextSchema,
   parseFormatInput,
-  parseSampleType,
+  parseRandomSample,
   parseSampleWish,
   parseTaskFilter,
+  parseTaskId,
   parseTaskIds,
   parseTaskMarks,
+  sampleWishSchema,
 } from "../request/service-bodies.js";
 import type { MusicService } from "../service.js";
 import { drawSeed } from "../song/seeds.js";
-import { command, type Endpoints, type RouteContext, reading, whileHeld } from "./route.js";
+import { audio } from "./audio.js";
+import { preview } from "./preview.js";
+import { command, type RouteContext, reading, section, whileHeld } from "./route.js";
+import { taskEvents } from "./task-events.js";
 
 /** About what a thousand finished tasks take, each of two songs with lyrics. */
 const MAX_ANSWER_BYTES = 8 * 2 ** 20;
 
-export const TASK_ENDPOINTS: Endpoints = {
+const TASKS = section("Tasks", {
   /** A task whose client hangs up before it is accepted is dropped. */
-  "POST /release_task": whileHeld(BODY_RULES.releaseTask, (context, body, caller, request) =>
-    accept(context, body, sharing(context, caller, request, body), request.get("Idempotency-Key")),
+  "POST /release_task": whileHeld(
+    {
+      summary: "Queue a song",
+      headers: { "Idempotency-Key": "text of the client's own: all submissions under it are one task" },
+      body: generationSchema,
+      files: ["src_audio", "reference_audio"],
+      answer: answers.acceptedTask,
+      errors: [422, 429, 507],
+      example: { prompt: "slow bossa nova, nylon guitar", audio_duration: 20, batch_size: 1 },
+    },
+    (context, body, caller, request) =>
+      accept(context, body, sharing(context, caller, request, body), request.get("Idempotency-Key")),
+    BODY_RULES.releaseTask,
   ),
   /** One item per id asked for, repetitions included. */
   "POST /query_result": command(
-    ({ service }, fields) => statesOf(parseTaskIds(fields), service),
-    BODY_RULES.queryResult,
+    {
+      summary: "States and results of tasks by id",
+      body: parseTaskIds,
+      answer: taskStatusItemSchema.array(),
+      example: { task_id_list: ["05173848-cbc3-4b86-b50f-6c8941975494"] },
+    },
+    ({ service }, ids) => statesOf(ids, service),
+    BODY_RULES.question,
   ),
-  "POST /cancel_task": command(async ({ service }, fields) => {
-    const id = fields.task_id ?? fields.job_id;
-    if (typeof id !== "string" || id === "") throw new RequestError("task_id is missing");
-    if (!(await service.cancel(id))) throw new HttpError(404, "No such task waits or runs");
-    return { job_id: id, status: "cancelled" };
-  }),
-  /** All tasks, newest first, by pages. */
-  "GET /v1/tasks": reading(({ service }, { query }) => service.list(parseTaskFilter(query))),
-  "GET /v1/tasks/:id": reading(({ service }, { params }) => service.task(String(params.id))),
-  /** Names a task, or makes it a favourite. */
-  "PATCH /v1/tasks/:id": command(({ service }, fields, { params }) =>
-    service.mark(String(params.id), parseTaskMarks(fields)),
+  "POST /cancel_task": command(
+    {
+      summary: "End a task that waits or runs",
+      body: parseTaskId,
+      answer: answers.cancelledTask,
+      errors: [404, 507],
+    },
+    async ({ service }, id) => {
+      if (!(await service.queue.cancel(id))) throw new HttpError(404, "No such task waits or runs");
+      return { job_id: id, status: "cancelled" };
+    },
   ),
-  /** Cancels a task that waits or runs; a finished one goes with its songs. */
-  "DELETE /v1/tasks/:id": command(async ({ service }, _fields, { params }) => {
-    const id = String(params.id);
-    return { task_id: id, status: await service.remove(id) };
-  }),
-  /** Counters of tasks, and the average job time. */
-  "GET /v1/stats": reading(({ service }) => service.statistics()),
+  "GET /v1/tasks": reading(
+    { summary: "All tasks, newest first, by pages", query: parseTaskFilter, answer: answers.taskPage },
+    ({ service }, { query }) => service.list(parseTaskFilter(query)),
+  ),
+  "GET /v1/tasks/:id": reading(
+    { summary: "A task", answer: taskRowSchema, errors: [404] },
+    ({ service }, { params }) => service.task(String(params.id)),
+  ),
+  "PATCH /v1/tasks/:id": command(
+    {
+      summary: "Name a task, or make it a favourite",
+      body: parseTaskMarks,
+      answer: taskRowSchema,
+      errors: [404, 507],
+      example: { title: "Evening", favorite: true },
+    },
+    ({ service }, marks, { params }) => service.mark(String(params.id), marks),
+  ),
+  "DELETE /v1/tasks/:id": command(
+    {
+      summary: "Cancel a task that waits or runs; remove a finished one with its songs",
+      answer: answers.removedTask,
+      errors: [404, 409, 507],
+    },
+    async ({ service }, _wish, { params }) => {
+      const id = String(params.id);
+      return { task_id: id, status: await service.remove(id) };
+    },
+  ),
+  "GET /v1/tasks/:id/events": taskEvents,
+  "GET /v1/tasks/:id/preview": preview,
+  "GET /v1/audio": audio,
+  "GET /v1/stats": reading({ summary: "Counters of tasks", answer: answers.statistics }, ({ service }) =>
+    service.statistics(),
+  ),
+});
 
-  /** The language model rewrites a caption and lyrics. */
-  "POST /format_input": whileHeld(BODY_RULES.textService, ({ config, service }, { fields }, caller) =>
-    service.formatInput(parseFormatInput(fields, config.rangePolicy), caller),
+const WORDS = section("Words", {
+  "POST /format_input": whileHeld(
+    {
+      summary: "Rewrite a caption and lyrics",
+      body: { shape: formatTextSchema.shape, objects: { param_obj: formatMetadataSchema } },
+      answer: answers.songSheet,
+      errors: [429],
+      example: { prompt: "jazz", lyrics: "", param_obj: { bpm: 90 } },
+    },
+    ({ config, service }, { fields }, caller) =>
+      service.formatInput(parseFormatInput(fields, config.rangePolicy), caller),
+    BODY_RULES.question,
   ),
-  /** The language model makes a song's description of a wish. */
   "POST /v1/create_sample": whileHeld(
-    BODY_RULES.textService,
+    {
+      summary: "Write a wish out as a song's sheet",
+      body: sampleWishSchema,
+      answer: answers.wishedSheet,
+      errors: [429],
+      example: { query: "a sad song about rain" },
+    },
     async ({ config, service }, { fields }, caller) => {
       const sample = await service.createSample(parseSampleWish(fields, config.rangePolicy), caller);
       // Clients of other servers read these names.
       return { ...sample, keyscale: sample.key_scale, timesignature: sample.time_signature };
     },
+    BODY_RULES.question,
   ),
-  /** An example to fill a form with. */
   "POST /create_random_sample": command(
-    ({ samples }, fields) => samples.draw(parseSampleType(fields)),
-    BODY_RULES.textService,
+    { summary: "An example to fill a form with", body: parseRandomSample, answer: answers.randomSample },
+    ({ samples }, { sampleType }) => samples.draw(sampleType),
+    BODY_RULES.question,
   ),
-};
+});
+
+export const TASK_ENDPOINTS = { ...TASKS, ...WORDS };
 
 /**
  * Queues what the body asks for, once for all submissions under `idempotencyKey`. Of its files only those of an accepted

@@ -8,11 +8,10 @@ const HEARTBEAT_MS = 5_000;
 const RETRY_MS = 1_000;
 
 /**
- * GET /v1/tasks/:id/events: what happens to a task as server-sent events, until it has ended. A client that comes back
- * with `Last-Event-ID` gets what it missed; with that of the last event 204, upon which browsers come no more. The key
- * may come as `ai_token` in the query: an EventSource cannot send headers.
+ * Events until the task has ended. A client that comes back with `Last-Event-ID` gets what it missed; with that of the
+ * last event 204, upon which browsers come no more.
  */
-export const taskEvents: Route =
+const route: Route =
   ({ authenticator, service }) =>
   async (request, response) => {
     authenticator.authorize(request, request.query.ai_token);
@@ -31,6 +30,19 @@ export const taskEvents: Route =
     if (request.method === "HEAD") response.end();
     else stream(response, log, number, signal);
   };
+
+export const taskEvents = {
+  summary: "What happens to a task, as it happens",
+  headers: { "Last-Event-ID": "id of the last event that arrived" },
+  answer: {
+    media: "text/event-stream",
+    description:
+      "Events queued, position, stage, progress, and at last done or failed with the Task. Last-Event-ID goes on behind that event; a finished task answers at once.",
+  },
+  errors: [404],
+  takesKeyInQuery: true,
+  route,
+};
 
 /** A client that reads slowly gets what is then the latest: the log drops what is superseded. */
 function stream(response: Response, log: TaskLog, lastNumber: number, signal: AbortSignal): void {

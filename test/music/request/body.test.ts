@@ -107,13 +107,12 @@ describe("request bodies", () => {
     it("takes multipart only where files or forms are expected", async () => {
       const { app } = await start();
       expect((await request(app).post("/command").field("model", "x")).status).to.equal(415);
-      expect((await request(app).post("/queryResult").field("task_id_list", "[]")).status).to.equal(200);
-      expect((await request(app).post("/textService").field("prompt", "x")).status).to.equal(200);
+      expect((await request(app).post("/question").field("task_id_list", "[]")).status).to.equal(200);
     });
 
     it("takes an empty body where every field is optional", async () => {
       const { app } = await start();
-      for (const path of ["/textService", "/command", "/queryResult"]) {
+      for (const path of ["/question", "/command"]) {
         const reply = await request(app).post(path);
         expect(reply.status).to.equal(200);
         expect(reply.body.fields).to.deep.equal({});

@@ -12,7 +12,7 @@ import { generationSchema, LIST_NAMES } from "../../../src/music/request/schema.
 import {
   parseFormatInput,
   parseModelSwitch,
-  parseSampleType,
+  parseRandomSample,
   parseTaskIds,
 } from "../../../src/music/request/service-bodies.js";
 import { namesOf } from "../../../src/parameters/names.js";
@@ -121,7 +121,7 @@ describe("request parsers under random input", () => {
       fc.property(fc.dictionary(keys, fc.oneof(value, nested)), (input) => {
         for (const id of orRefusal(() => parseTaskIds(input)) ?? []) expect(id).to.be.a("string");
         orRefusal(() => parseFormatInput(input, "refuse"));
-        orRefusal(() => parseSampleType(input));
+        orRefusal(() => parseRandomSample(input));
         const change = orRefusal(() => parseModelSwitch(input));
         if (change) expect(change.slot).to.be.within(1, 3);
       }),
@@ -164,7 +164,7 @@ describe("request bodies under random input", () => {
     expect(app.faults).to.deep.equal([]);
   };
 
-  const path = fc.constantFrom("/releaseTask", "/queryResult", "/textService", "/command");
+  const path = fc.constantFrom("/releaseTask", "/question", "/command");
   const key = fc.constantFrom<Record<string, string>>(
     {},
     { authorization: "Bearer k1" },

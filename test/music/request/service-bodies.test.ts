@@ -4,7 +4,7 @@ import type { Fields } from "../../../src/music/request/json.js";
 import {
   parseFormatInput,
   parseModelSwitch,
-  parseSampleType,
+  parseRandomSample,
   parseTaskIds,
 } from "../../../src/music/request/service-bodies.js";
 
@@ -120,11 +120,11 @@ describe("format input", () => {
 
 describe("random sample requests", () => {
   it("ask for a simple sample by default, for a custom one with any other word", () => {
-    expect(parseSampleType({})).to.equal("simple_mode");
-    expect(parseSampleType({ sample_type: "" })).to.equal("simple_mode");
-    expect(parseSampleType({ sample_type: "custom_mode" })).to.equal("custom_mode");
-    expect(parseSampleType({ sample_type: "x" })).to.equal("custom_mode");
-    expect(refusal(() => parseSampleType({ sample_type: {} }))).to.include("sample_type");
+    expect(parseRandomSample({}).sampleType).to.equal("simple_mode");
+    expect(parseRandomSample({ sample_type: "" }).sampleType).to.equal("simple_mode");
+    expect(parseRandomSample({ sample_type: "custom_mode" }).sampleType).to.equal("custom_mode");
+    expect(parseRandomSample({ sample_type: "x" }).sampleType).to.equal("custom_mode");
+    expect(refusal(() => parseRandomSample({ sample_type: {} }))).to.include("sample_type");
   });
 });
 
