@@ -1,12 +1,13 @@
 #!/usr/bin/env node
 /** The command line. */
-import { access, constants, stat } from "node:fs/promises";
+import { access, constants } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, dirname, extname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Command, Option } from "commander";
 import { startCity } from "./city/index.js";
 import { serveParent, startCityProcess } from "./city/process.js";
+import { isDirectory } from "./directory-lock.js";
 import {
   type Config,
   createEngine,
@@ -334,11 +335,7 @@ function interruptSignal(): AbortSignal {
 
 /** Before minutes are spent on a song that could not be kept. */
 async function assertWritable(path: string): Promise<void> {
-  const isDirectory = await stat(path).then(
-    (found) => found.isDirectory(),
-    () => false,
-  );
-  if (isDirectory) throw new Error(`${path} is a directory; --out names a file`);
+  if (await isDirectory(path)) throw new Error(`${path} is a directory; --out names a file`);
   await access(dirname(path), constants.W_OK).catch((error: Error) => {
     throw new Error(`${dirname(path)} cannot be written to: ${error.message}`, { cause: error });
   });

@@ -74,7 +74,7 @@ async function makeWithParents(directory: string): Promise<void> {
   });
 }
 
-async function isDirectory(path: string): Promise<boolean> {
+export async function isDirectory(path: string): Promise<boolean> {
   return stat(path).then(
     (found) => found.isDirectory(),
     () => false,

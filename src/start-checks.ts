@@ -1,8 +1,8 @@
 /** Settings that only this machine can judge: directories, models, devices. Asked before anything starts. */
 import { constants } from "node:fs";
-import { access, stat } from "node:fs/promises";
+import { access } from "node:fs/promises";
 import { type Config, ConfigError } from "./config.js";
-import { makeDirectory } from "./directory-lock.js";
+import { isDirectory, makeDirectory } from "./directory-lock.js";
 import type { RuntimeInfo } from "./engine/addon.js";
 import { Checkpoints } from "./engine/checkpoints.js";
 
@@ -45,11 +45,8 @@ async function checkWritable(directory: string, variable: string): Promise<void>
 }
 
 async function checkDirectory(path: string, variable: string): Promise<void> {
-  const isDirectory = await stat(path).then(
-    (found) => found.isDirectory(),
-    () => false,
-  );
-  if (!isDirectory) throw new ConfigError(variable, `${variable}: there is no directory ${path}`);
+  if (!(await isDirectory(path)))
+    throw new ConfigError(variable, `${variable}: there is no directory ${path}`);
 }
 
 function checkModels(config: Config): void {

@@ -6,6 +6,7 @@
  */
 
 import type { RenderParameters } from "./render-parameters.js";
+import type { AdapterDesign, TrainingParameters } from "./training-parameters.js";
 
 /** What a long call reports. `total` is 0 while it is not known. */
 export interface Progress {
@@ -279,22 +280,7 @@ export interface NativeLanguageModel {
   close(): Promise<void>;
 }
 
-export type AdapterDesign =
-  | { kind: "lora"; rank: number; alpha: number; dropout: number }
-  | {
-      kind: "lokr";
-      dimension: number;
-      alpha: number;
-      /** -1: the split nearest to a square. */
-      factor: number;
-      decomposeBoth: boolean;
-      useTucker: boolean;
-      useScalar: boolean;
-      /** DoRA: a trained magnitude per output row. */
-      weightDecompose: boolean;
-    };
-
-export interface TrainingOptions {
+export interface TrainingOptions extends Omit<TrainingParameters, "conditionDropout"> {
   modelDirectory: string;
   /** Named in the files that are written; one with `turbo` in it makes a turbo model. */
   modelName: string;
@@ -307,19 +293,6 @@ export interface TrainingOptions {
   /** Absolute paths of sample files, in the order of the data set. */
   samples: string[];
   outputDirectory: string;
-  learningRate: number;
-  epochs: number;
-  batchSize: number;
-  gradientAccumulation: number;
-  saveEveryEpochs: number;
-  /** The shift of the discrete flow times. */
-  shift: number;
-  seed: number;
-  gradientCheckpointing: boolean;
-  /** auto: discrete for turbo models, logit-normal for others. */
-  timestepSampling: "auto" | "discrete" | "logit_normal";
-  /** Leaves out what a sample's mask says is padding of its condition. */
-  trimCondition: boolean;
   /** 0 .. 1: share of samples that train without condition; absent: 0 for turbo models, 0.15 for others. */
   conditionDropout?: number | undefined;
   /** A checkpoint folder of an earlier run to go on from, or the folder of any adapter. */

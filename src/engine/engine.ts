@@ -1,5 +1,5 @@
 /** The engine: model slots, the language model, and what they do together. */
-
+import { firstOf } from "../parameters/values.js";
 import { type AdapterSet, NO_ADAPTERS } from "./adapters.js";
 import type {
   AdapterInfo,
@@ -225,7 +225,8 @@ export class Engine implements MusicEngine {
     const { name } = source;
     const state = await this.#changeAdapters(call, (adapters) => adapters.load(source, call));
     const unmatched = state.adapters.find((adapter) => adapter.name === name)?.unmatchedTensors ?? [];
-    if (unmatched.length > 0) this.#log(`adapter ${name} holds tensors that fit nothing: ${some(unmatched)}`);
+    if (unmatched.length > 0)
+      this.#log(`adapter ${name} holds tensors that fit nothing: ${firstOf(unmatched)}`);
     return state;
   }
 
@@ -490,7 +491,7 @@ export class Engine implements MusicEngine {
   /** A sign of a checkpoint from a family this engine does not know. */
   #reportUnused({ name, unusedTensors }: Renderer | LanguageModel): void {
     if (unusedTensors.length === 0) return;
-    this.#log(`${name} holds tensors that nothing reads: ${some(unusedTensors)}`);
+    this.#log(`${name} holds tensors that nothing reads: ${firstOf(unusedTensors)}`);
   }
 
   /** The name under which slot 1's own model appears, were it loaded. */
@@ -507,12 +508,6 @@ export class Engine implements MusicEngine {
     this.#loads = turn.catch(() => undefined);
     return turn;
   }
-}
-
-/** The first few of many names. */
-function some(names: readonly string[]): string {
-  const more = names.length > 3 ? `, and ${names.length - 3} others` : "";
-  return names.slice(0, 3).join(", ") + more;
 }
 
 function hasCode(error: unknown, code: NativeErrorCode): error is Error {

@@ -1,6 +1,8 @@
 /** The facts of a song: their fields and ranges, and the one form of what the client says and the model writes. */
 import type { Metadata } from "./types.js";
 
+export const NOTHING_KNOWN: Metadata = { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null };
+
 /** The fields of a think block. An absent one is not written. */
 export interface ThinkFields {
   bpm?: number | undefined;

@@ -62,7 +62,6 @@ export const renderParameters = {
       within(finiteNumber, 1, 5).default(3),
       "Moves the steps towards the noisy end; base models only.",
     ),
-    /** Descending flow times that end at 0; they override inferenceSteps and shift. */
     timesteps: parameter(
       "timesteps",
       timesteps.nullable().default(null),
@@ -73,13 +72,11 @@ export const renderParameters = {
       oneOfElse(["ode", "sde"], "ode").default("ode"),
       "Solver: ode is deterministic, sde adds noise at every step.",
     ),
-    /** Share of the steps that read the task's own conditions; the others read those of text2music. */
     audioCoverStrength: parameter(
       ["audio_cover_strength", "audioCoverStrength", "cover_strength"],
       share.default(1),
       "Share of the steps that follow the source.",
     ),
-    /** 0: denoising starts from noise alone; 1: as close to the source as it can. */
     coverNoiseStrength: parameter(
       "cover_noise_strength",
       share.default(0),
@@ -112,13 +109,11 @@ export const renderParameters = {
       oneOf(["conservative", "balanced", "aggressive"]).default("balanced"),
       "How freely repaint joins the window to what lies around it.",
     ),
-    /** balanced mode: 1 keeps the least of the source around the window. */
     repaintStrength: parameter(
       "repaint_strength",
       share.default(0.5),
       "In balanced mode: 1 keeps the least of the source around the window.",
     ),
-    /** explicit: the model is told the window, as in training; auto: that every frame is open to change. */
     chunkMaskMode: parameter(
       "chunk_mask_mode",
       oneOf(["explicit", "auto"]).default("explicit"),

@@ -2,6 +2,7 @@
 import { basename, isAbsolute } from "node:path";
 import type { AdapterState, LoadedAdapter, MusicEngine } from "../engine/types.js";
 import { HttpError, toHttpError } from "./errors.js";
+import { requireModel } from "./models.js";
 import type { PermittedRoot } from "./permitted-root.js";
 import type { AdapterLoad, AdapterScale } from "./request/adapter-bodies.js";
 
@@ -66,7 +67,7 @@ export class Adapters {
 
   async #state(): Promise<AdapterState> {
     const state = await this.engine.adapters();
-    if (this.engine.slots()[0]?.model == null) throw new HttpError(500, "Model not initialized");
+    requireModel(this.engine);
     return state;
   }
 

@@ -1,5 +1,4 @@
 /** What clients learn of the models, which model a name means, and how models are switched. */
-
 import { isAbsolute, posix } from "node:path";
 import type { CallOptions } from "../engine/addon.js";
 import { EngineError } from "../engine/errors.js";
@@ -183,6 +182,11 @@ function namesOf(models: readonly { name: string }[]): string[] {
 
 function languageModels(engine: MusicEngine) {
   return engine.languageModels().map(({ name, isLoaded }) => ({ name, is_loaded: isLoaded }));
+}
+
+/** @throws HttpError 500 before slot 1 has a model, which adapters are for */
+export function requireModel(engine: MusicEngine): void {
+  if (engine.slots()[0]?.model == null) throw new HttpError(500, "Model not initialized");
 }
 
 /** The model of slot 1: what a task gets that names none. */

@@ -1,6 +1,7 @@
 /** What the endpoints do, in terms of tasks and models: between the routes and the engine. */
 import { EventEmitter, once } from "node:events";
 import { join } from "node:path";
+import type { z } from "zod";
 import type { Config } from "../config.js";
 import type { MusicEngine } from "../engine/types.js";
 import type { Logger } from "../log.js";
@@ -16,6 +17,7 @@ import { PreparationTasks } from "./dataset/prepare.js";
 import { detailFor, HttpError, RequestError } from "./errors.js";
 import { ModelPulls } from "./model-pulls.js";
 import { selectSlot } from "./models.js";
+import type { acceptedTask } from "./openapi/answers.js";
 import { PermittedRoot } from "./permitted-root.js";
 import { type CatalogFilter, hasEnded } from "./queue/catalog.js";
 import { type JobQueue, type LiveState, SubmissionTakenError } from "./queue/job-queue.js";
@@ -46,12 +48,7 @@ const MAX_PAGE_BYTES = 8 * 2 ** 20;
 const ENDED: LiveState = { progress: undefined, position: undefined };
 
 /** What a client is told of its submission. */
-export interface AcceptedTask {
-  task_id: string;
-  status: "queued";
-  queue_position: number;
-  warnings: string[];
-}
+export type AcceptedTask = z.output<typeof acceptedTask>;
 
 export class MusicService {
   readonly audioFiles: AudioFiles;

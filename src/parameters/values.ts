@@ -193,3 +193,9 @@ function describeList(list: readonly unknown[]): string {
   if (!isShort || list.some((element) => typeof element === "object" && element !== null)) return "a list";
   return `[${list.map(describe).join(", ")}]`;
 }
+
+/** The first few of many names. */
+export function firstOf(names: readonly string[]): string {
+  const more = names.length > 3 ? `, and ${names.length - 3} others` : "";
+  return names.slice(0, 3).join(", ") + more;
+}

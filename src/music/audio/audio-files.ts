@@ -1,7 +1,8 @@
 import { mkdirSync, realpathSync } from "node:fs";
 import { mkdir, readdir, realpath, rename, rm, stat } from "node:fs/promises";
-import { isAbsolute, join, relative, resolve } from "node:path";
+import { isAbsolute, join, resolve } from "node:path";
 import { HttpError } from "../errors.js";
+import { isWithin } from "../permitted-root.js";
 import type { Task } from "../queue/store.js";
 import type { AudioFormat } from "../request/schema.js";
 import type { ObjectStore, StoredObject } from "../storage/object-store.js";
@@ -63,7 +64,7 @@ export class AudioFiles {
     if (path === "") throw notFound();
     const candidate = isAbsolute(path) ? resolve(path) : resolve(this.directory, path);
     const file = await realpath(candidate).catch(() => null);
-    if (!this.#contains(file ?? candidate)) {
+    if (!isWithin(this.directory, file ?? candidate)) {
       throw new HttpError(403, "Access denied: path outside allowed directory");
     }
     if (candidate.endsWith(PARTIAL_SUFFIX)) throw notFound();
@@ -124,12 +125,6 @@ export class AudioFiles {
       const found = await stat(path).catch(() => null);
       if (found !== null && nowMs - found.mtimeMs > UNFINISHED_AGE_MS) await rm(path, { force: true });
     }
-  }
-
-  /** By path components: a sibling folder whose name begins alike is outside. */
-  #contains(path: string): boolean {
-    const way = relative(this.directory, path);
-    return way !== ".." && !way.startsWith("../") && !isAbsolute(way);
   }
 }
 

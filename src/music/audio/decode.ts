@@ -102,7 +102,7 @@ export async function measureAudio(job: DecodeJob): Promise<AudioMeasures> {
   return { seconds: frames / SAMPLE_RATE, peak };
 }
 
-function peakOf(channel: Float32Array): number {
+export function peakOf(channel: Float32Array): number {
   let peak = 0;
   for (const sample of channel) peak = Math.max(peak, Math.abs(sample));
   return peak;

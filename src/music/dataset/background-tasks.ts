@@ -30,8 +30,6 @@ interface Task<Result, Details> {
 }
 
 export abstract class BackgroundTasks<Result extends { message: string }, Details extends object = object> {
-  readonly #doing: string;
-  readonly #log: Logger;
   readonly #closing = new AbortController();
   /** In the order of their starts. */
   readonly #tasks = new Map<string, Task<Result, Details>>();
@@ -39,10 +37,10 @@ export abstract class BackgroundTasks<Result extends { message: string }, Detail
   #idle: Promise<unknown> = Promise.resolve();
 
   /** @param doing what it is called in lines for people, such as "Preprocessing" */
-  constructor(doing: string, log: Logger) {
-    this.#doing = doing;
-    this.#log = log;
-  }
+  constructor(
+    private readonly doing: string,
+    private readonly log: Logger,
+  ) {}
 
   /** @throws RequestError where another one runs */
   protected begin(
@@ -50,7 +48,7 @@ export abstract class BackgroundTasks<Result extends { message: string }, Detail
     details: Details,
     work: (call: WorkCall<Details>) => Promise<Result>,
   ): StartedTask<Result> {
-    if (this.#latest?.status === "running") throw new RequestError(`${this.#doing} already in progress`);
+    if (this.#latest?.status === "running") throw new RequestError(`${this.doing} already in progress`);
     const task: Task<Result, Details> = { id: randomUUID(), status: "running", done: 0, total, details };
     this.#tasks.set(task.id, task);
     const [oldest] = this.#tasks.keys();
@@ -109,7 +107,7 @@ export abstract class BackgroundTasks<Result extends { message: string }, Detail
     } catch (error) {
       const failure = toHttpError(error);
       if (failure.status >= 500 && !signal.aborted) {
-        this.#log.error({ err: error }, `${this.#doing.toLowerCase()} failed`);
+        this.log.error({ err: error }, `${this.doing.toLowerCase()} failed`);
       }
       task.error = failure.detail;
       task.status = "failed";
@@ -118,7 +116,7 @@ export abstract class BackgroundTasks<Result extends { message: string }, Detail
   }
 
   #progressLine({ status, done, total, result, error }: Task<Result, Details>): string {
-    if (status === "running") return `${this.#doing} ${Math.min(done + 1, total)}/${total}`;
+    if (status === "running") return `${this.doing} ${Math.min(done + 1, total)}/${total}`;
     return status === "completed" ? (result?.message ?? "") : `❌ ${error}`;
   }
 }

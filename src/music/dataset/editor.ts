@@ -9,12 +9,9 @@ import { type DataSet, type DataSetSample, loadDataSet, parseDataSet, saveDataSe
 import { scanFolder } from "./scan.js";
 
 export class DataSetEditor {
-  readonly #root: PermittedRoot;
   #current: DataSet | null = null;
 
-  constructor(root: PermittedRoot) {
-    this.#root = root;
-  }
+  constructor(private readonly root: PermittedRoot) {}
 
   /** @throws RequestError before the first scan or load */
   get current(): DataSet {
@@ -24,14 +21,14 @@ export class DataSetEditor {
 
   /** Makes a data set of a folder; see `scanFolder`. @returns its warnings */
   async scan(request: ScanRequest): Promise<string[]> {
-    const { dataSet, warnings } = await scanFolder(request, this.#root);
+    const { dataSet, warnings } = await scanFolder(request, this.root);
     this.#current = dataSet;
     return warnings;
   }
 
   /** @throws RequestError for a file that is no data set, or lies outside the root */
   async load(path: string): Promise<void> {
-    this.#current = await loadDataSet(await this.#root.resolve(path));
+    this.#current = await loadDataSet(await this.root.resolve(path));
   }
 
   /** @throws RequestError without a data set, and for a path that is taken by something else */
@@ -47,7 +44,7 @@ export class DataSetEditor {
    * @throws RequestError for a path outside the root, of another extension, or taken by something else
    */
   async resolveSavePath(path: string): Promise<string> {
-    const file = await this.#root.resolve(path);
+    const file = await this.root.resolve(path);
     if (extname(file) !== ".json") throw new RequestError(`save_path must end in .json, got ${path}`);
     await assertReplaceable(file);
     return file;

@@ -1,7 +1,8 @@
 /** Describes music by listening to it: the language model reads its audio codes. */
 import { appendFile } from "node:fs/promises";
+import { NOTHING_KNOWN } from "../../engine/metadata.js";
 import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
-import type { Metadata, MusicEngine, SongSheet } from "../../engine/types.js";
+import type { MusicEngine, SongSheet } from "../../engine/types.js";
 import type { Logger } from "../../log.js";
 import { RequestError } from "../errors.js";
 import { readyLanguageModel } from "../models.js";
@@ -14,7 +15,6 @@ import type { DataSetEditor } from "./editor.js";
 import { failureOf, type SampleFailure, sampleAudio, withFailures } from "./sample-work.js";
 
 const SLOT = 1;
-const UNKNOWN: Metadata = { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null };
 const LISTENING = { temperature: 0.7, topK: 0, topP: 1, repetitionPenalty: 1, constrained: true };
 const FORMATTING = { ...LISTENING, temperature: 0.85 };
 
@@ -32,15 +32,13 @@ interface LabelDetails {
 
 /** Descriptions asked for over HTTP. */
 export class LabelTasks extends BackgroundTasks<LabelResult, LabelDetails> {
-  readonly #engine: MusicEngine;
-  readonly #root: PermittedRoot;
-  readonly #editor: DataSetEditor;
-
-  constructor(engine: MusicEngine, root: PermittedRoot, editor: DataSetEditor, log: Logger) {
+  constructor(
+    private readonly engine: MusicEngine,
+    private readonly root: PermittedRoot,
+    private readonly editor: DataSetEditor,
+    log: Logger,
+  ) {
     super("Labeling", log);
-    this.#engine = engine;
-    this.#root = root;
-    this.#editor = editor;
   }
 
   /**
@@ -49,14 +47,14 @@ export class LabelTasks extends BackgroundTasks<LabelResult, LabelDetails> {
    */
   async start(request: LabelRequest): Promise<StartedTask<LabelResult>> {
     const { savePath } = request;
-    const { samples } = this.#editor.current;
-    const file = savePath === null ? null : await this.#editor.resolveSavePath(savePath);
+    const { samples } = this.editor.current;
+    const file = savePath === null ? null : await this.editor.resolveSavePath(savePath);
     const ids = samples
       .filter(({ labeled, caption }) => !request.onlyUnlabeled || !labeled || caption === "")
       .map(({ id }) => id);
     const details = { save_path: savePath, last_updated_index: null, last_updated_sample: null };
     return this.begin(ids.length, details, async ({ signal, report }) => {
-      if (ids.length > 0) await readyLanguageModel(this.#engine, { signal }, request.lmModelPath);
+      if (ids.length > 0) await readyLanguageModel(this.engine, { signal }, request.lmModelPath);
       const failures: SampleFailure[] = [];
       for (const [done, id] of ids.entries()) {
         signal.throwIfAborted();
@@ -80,14 +78,12 @@ export class LabelTasks extends BackgroundTasks<LabelResult, LabelDetails> {
     file: string | null,
     signal: AbortSignal,
   ): Promise<SampleSummary | SampleFailure | null> {
-    const sample = this.#editor.find(id);
+    const sample = this.editor.find(id);
     if (sample === undefined) return null;
     try {
-      const index = this.#editor.replace(
-        await labelSample(this.#engine, this.#root, sample, request, signal),
-      );
+      const index = this.editor.replace(await labelSample(this.engine, this.root, sample, request, signal));
       if (index === null) return null;
-      const summary = sampleSummary(this.#editor.sample(index), index);
+      const summary = sampleSummary(this.editor.sample(index), index);
       if (file !== null) await this.#keep(file, summary);
       return summary;
     } catch (error) {
@@ -98,13 +94,13 @@ export class LabelTasks extends BackgroundTasks<LabelResult, LabelDetails> {
 
   /** The data set, and a line of what was done to it. */
   async #keep(file: string, summary: SampleSummary): Promise<void> {
-    await this.#editor.write(file);
+    await this.editor.write(file);
     const line = { ts: new Date().toISOString(), index: summary.index, status: "labeled", sample: summary };
     await appendFile(`${file}.autolabel.jsonl`, `${JSON.stringify(line)}\n`);
   }
 
   #result(total: number, failures: SampleFailure[]): LabelResult {
-    const { samples } = this.#editor.current;
+    const { samples } = this.editor.current;
     if (total > 0 && failures.length === total) {
       const [first] = failures as [SampleFailure];
       throw new RequestError(`No sample could be labeled; ${first.filename}: ${first.reason}`);
@@ -152,7 +148,7 @@ function rewrite(
   languageModel: string | null,
   signal: AbortSignal,
 ): Promise<SongSheet> {
-  const request = { languageModel, caption: "", lyrics: rawLyrics, language: null, metadata: UNKNOWN };
+  const request = { languageModel, caption: "", lyrics: rawLyrics, language: null, metadata: NOTHING_KNOWN };
   return engine.formatInput({ ...request, sampling: FORMATTING, seed: drawSeed() }, { signal });
 }
 
@@ -165,7 +161,7 @@ async function listen(
 ): Promise<SongSheet> {
   const { audio, durationSeconds } = await sampleAudio(root, sample, signal);
   const audioCodes = await engine.encodeCodes(SLOT, audio, { signal });
-  const metadata = { ...UNKNOWN, durationSeconds };
+  const metadata = { ...NOTHING_KNOWN, durationSeconds };
   return engine.understand(
     { languageModel, audioCodes, metadata, sampling: LISTENING, seed: drawSeed() },
     { signal },

@@ -1,12 +1,14 @@
 /** Turns the described samples of a data set into the files that adapter training reads. */
 import { stat } from "node:fs/promises";
 import { basename, join } from "node:path";
+import type { z } from "zod";
 import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
 import type { MusicEngine } from "../../engine/types.js";
 import type { Logger } from "../../log.js";
-import { HttpError, RequestError } from "../errors.js";
-import type { PermittedRoot } from "../permitted-root.js";
-import { createOutputDirectory } from "../permitted-root.js";
+import { RequestError } from "../errors.js";
+import { requireModel } from "../models.js";
+import type { preparedDataSet } from "../openapi/answers.js";
+import { createOutputDirectory, type PermittedRoot } from "../permitted-root.js";
 import { BackgroundTasks, type StartedTask } from "./background-tasks.js";
 import { type DataSet, type DataSetSample, metadataFields, trainingPrompts, writeJson } from "./data-set.js";
 import { MANIFEST_NAME } from "./sample-set.js";
@@ -14,21 +16,16 @@ import { failureOf, type SampleFailure, sampleAudio, withFailures } from "./samp
 
 const NOTHING_LABELED = "No labeled samples: describe them with a caption first";
 
-interface PreparationResult {
-  message: string;
-  output_dir: string;
-  num_tensors: number;
-}
+type PreparationResult = z.output<typeof preparedDataSet>;
 
 /** Preparations asked for over HTTP. */
 export class PreparationTasks extends BackgroundTasks<PreparationResult> {
-  readonly #engine: MusicEngine;
-  readonly #root: PermittedRoot;
-
-  constructor(engine: MusicEngine, root: PermittedRoot, log: Logger) {
+  constructor(
+    private readonly engine: MusicEngine,
+    private readonly root: PermittedRoot,
+    log: Logger,
+  ) {
     super("Preprocessing", log);
-    this.#engine = engine;
-    this.#root = root;
   }
 
   /**
@@ -39,14 +36,14 @@ export class PreparationTasks extends BackgroundTasks<PreparationResult> {
     dataSet: DataSet,
     { outputDir, skipExisting }: { outputDir: string; skipExisting: boolean },
   ): Promise<StartedTask<PreparationResult>> {
-    const outputDirectory = await this.#root.resolve(outputDir);
-    if (this.#engine.slots()[0]?.model == null) throw new HttpError(500, "Model not initialized");
+    const outputDirectory = await this.root.resolve(outputDir);
+    requireModel(this.engine);
     const total = dataSet.samples.filter(({ labeled }) => labeled).length;
     if (total === 0) throw new RequestError(NOTHING_LABELED);
     await createOutputDirectory(outputDirectory, outputDir);
     return this.begin(total, {}, async ({ signal, report }) => {
       const request = { dataSet, outputDirectory, skipExisting };
-      const { files, failures } = await prepareDataSet(this.#engine, this.#root, request, {
+      const { files, failures } = await prepareDataSet(this.engine, this.root, request, {
         signal,
         onProgress: ({ done }) => report(done),
       });

@@ -56,13 +56,10 @@ export interface BodyLimits {
 }
 
 export class BodyReader {
-  readonly #authenticator: Authenticator;
-  readonly #limits: BodyLimits;
-
-  constructor(authenticator: Authenticator, limits: BodyLimits) {
-    this.#authenticator = authenticator;
-    this.#limits = limits;
-  }
+  constructor(
+    private readonly authenticator: Authenticator,
+    private readonly limits: BodyLimits,
+  ) {}
 
   /**
    * Content type and syntax are checked before the key, the key before any file is stored.
@@ -80,14 +77,14 @@ export class BodyReader {
 
   async #readMultipart(request: Request, rule: BodyRule): Promise<RequestBody> {
     const { fields, uploads, paths } = await readMultipart(request, {
-      authenticator: this.#authenticator,
-      maxFieldBytes: this.#limits.maxBytes,
-      uploads: rule.storesFiles ? this.#limits.uploads : null,
+      authenticator: this.authenticator,
+      maxFieldBytes: this.limits.maxBytes,
+      uploads: rule.storesFiles ? this.limits.uploads : null,
     });
     const dispose = (kept: readonly string[] = []) =>
       removeFiles(paths.filter((path) => !kept.includes(path)));
     try {
-      this.#authenticator.authorize(request, fields.ai_token);
+      this.authenticator.authorize(request, fields.ai_token);
     } catch (error) {
       await dispose();
       throw error;
@@ -98,13 +95,13 @@ export class BodyReader {
   async #readText(request: Request, type: "json" | "form" | null, rule: BodyRule): Promise<RequestBody> {
     const bytes = await readBytes(request, this.#maxBytes(request, rule));
     const fields = bytes.length === 0 && rule.mayBeEmpty ? {} : parseText(request, bytes, type, rule);
-    this.#authenticator.authorize(request, fields.ai_token);
+    this.authenticator.authorize(request, fields.ai_token);
     return { fields, uploads: NO_UPLOADS, dispose: async () => {} };
   }
 
   #maxBytes(request: Request, { holdsRecordings = false }: BodyRule): number {
-    const { maxBytes, uploads } = this.#limits;
-    const isLong = holdsRecordings && this.#authenticator.acceptsHeaders(request);
+    const { maxBytes, uploads } = this.limits;
+    const isLong = holdsRecordings && this.authenticator.acceptsHeaders(request);
     return isLong ? maxBytes + Math.min(Math.ceil((uploads.maxBytes * 4) / 3), MAX_SPELLED_BYTES) : maxBytes;
   }
 }

@@ -14,6 +14,7 @@ import {
 } from "../../parameters/values.js";
 import { TAG_POSITIONS } from "../dataset/data-set.js";
 import { strictParser } from "./fields.js";
+import { generationSchema } from "./schema.js";
 
 const MAX_BPM = 1000;
 
@@ -123,11 +124,7 @@ export const parseLabeling = strictParser({
     flag.default(false),
     "Leaves samples with a caption as they are.",
   ),
-  lmModelPath: parameter(
-    "lm_model_path",
-    textOrNull.nullable().default(null),
-    "Name of the language model; open: the default one.",
-  ),
+  lmModelPath: generationSchema.shape.lmModelPath,
   savePath: parameter(
     "save_path",
     textOrNull.nullable().default(null),

@@ -1,11 +1,11 @@
 /** From the fields of a body to one typed request: lookup, validation, and what is settled at submission. */
 import type { RangePolicy } from "../../config.js";
-import { canonicalKeyScale, LANGUAGES } from "../../engine/metadata.js";
+import { canonicalKeyScale, LANGUAGES, NOTHING_KNOWN } from "../../engine/metadata.js";
 import { describe } from "../../parameters/values.js";
 import type { Upload, Uploads } from "../audio/uploads.js";
 import { RequestError } from "../errors.js";
 import { assignSeeds } from "../song/seeds.js";
-import { NO_FIELDS, NOTHING_STATED, type StatedFacts, statedFacts } from "../song/stated-facts.js";
+import { NOTHING_STATED, type StatedFacts, statedFacts } from "../song/stated-facts.js";
 import { readCodes } from "./audio-codes.js";
 import { FieldSources, parseField, parseObject } from "./fields.js";
 import type { Fields } from "./json.js";
@@ -129,7 +129,7 @@ function warnOfMissingCodes({ taskType, thinking }: GenerationParameters, warnin
 /** What the words say that the song is made of. A source, or codes, have a tempo that a genre need not tell. */
 function statedIn(needs: RecordingNeeds & GenerationParameters, warnings: string[]): StatedFacts {
   const { analysis, prompt, sampleQuery, taskType, hasCodes } = needs;
-  if (analysis === "metadata") return statedFacts(prompt, NO_FIELDS, true, warnings);
+  if (analysis === "metadata") return statedFacts(prompt, NOTHING_KNOWN, true, warnings);
   if (analysis !== null) return NOTHING_STATED;
   const isWholeSong = taskType === "text2music" && !hasCodes;
   const words = isWholeSong && sampleQuery !== "" ? sampleQuery : prompt;

@@ -148,7 +148,6 @@ export const generationSchema = z.object({
     flag.default(false),
     "The language model plans the song as audio codes before it is rendered.",
   ),
-  /** Null where the client named none: the language model may then find one, else it is DEFAULT_LANGUAGE. */
   vocalLanguage: parameter(
     ["vocal_language", "vocalLanguage", "language"],
     textOrNull.nullable().default(null),
@@ -171,7 +170,6 @@ export const generationSchema = z.object({
     flag.default(false),
     "The language model rewrites caption and lyrics in the form that the models know best.",
   ),
-  /** Null: the default model. */
   model: parameter(
     ["model", "model_name", "modelName", "dit_model", "ditModel"],
     textOrNull.nullable().default(null),
@@ -195,7 +193,7 @@ export const generationSchema = z.object({
     "Beats in a bar: 2, 3, 4, or 6 for 6/8.",
   ),
   audioDurationSeconds: audioDuration(DURATION_SECONDS_RANGE.min),
-  /** Codes as they came, one value per item or one for all. They act with `thinking` or `use_audio_codes`. */
+  /** As they came. */
   audioCodes: parameter(
     ["audio_code_string", "audioCodeString", "audio_codes"],
     codeItems.nullable().default(null),
@@ -231,7 +229,6 @@ export const generationSchema = z.object({
     textOrNull.nullable().default(null),
     "Name of the language model; open: the default one.",
   ),
-  /** Clients name backends of other servers; there is one here. */
   lmBackend: parameter(
     "lm_backend",
     trimmed.default("vllm"),
@@ -252,7 +249,6 @@ export const generationSchema = z.object({
     text.default("NO USER INPUT"),
     "What guided audio codes are led away from.",
   ),
-  /** 0: off */
   lmTopK: parameter(
     "lm_top_k",
     integer
@@ -261,13 +257,11 @@ export const generationSchema = z.object({
       .default(0),
     "Tokens that the language model chooses among; 0: all.",
   ),
-  /** 1: off */
   lmTopP: parameter(
     "lm_top_p",
     topP(0.9).default(0.9),
     "Share of probability that the language model chooses within; 1: all.",
   ),
-  /** 1: off */
   lmRepetitionPenalty: parameter(
     "lm_repetition_penalty",
     finiteNumber
@@ -276,7 +270,6 @@ export const generationSchema = z.object({
       .default(1),
     "Above 1, the language model repeats itself less.",
   ),
-  /** Null: where the language model is able to write. */
   useCotCaption: parameter(
     ["use_cot_caption", "cot_caption", "cot-caption"],
     flag.nullable().default(null),
@@ -292,13 +285,11 @@ export const generationSchema = z.object({
     flag.default(true),
     "Holds the language model to well-formed metadata.",
   ),
-  /** The log tells what the language model was held to and what it wrote. */
   constrainedDecodingDebug: parameter(
     "constrained_decoding_debug",
     flag.default(false),
     "The log tells what the language model was held to and what it wrote.",
   ),
-  /** Accepted, and without effect: the songs of a batch are planned one by one. */
   allowLmBatch: parameter(
     ["allow_lm_batch", "allowLmBatch", "parallel_thinking"],
     flag.default(true),
@@ -310,7 +301,6 @@ export const generationSchema = z.object({
     oneOf(TASK_TYPES).default("text2music"),
     "What to make. All but text2music work on a source.",
   ),
-  /** Null: derived from the task type. */
   instruction: parameter(
     "instruction",
     textOrNull.nullable().default(null),
@@ -326,13 +316,11 @@ export const generationSchema = z.object({
     textOrNull.nullable().default(null),
     "The recording to work on: an absolute path on the server, or the file of an earlier song. It sets the length.",
   ),
-  /** extract and lego: the stem. */
   trackName: parameter(
     "track_name",
     trimmed.default(""),
     "The stem to extract, or to lay over the source (lego).",
   ),
-  /** complete: the stems to add. */
   trackClasses: parameter(
     ["track_classes", "trackClasses", "instruments"],
     textList.default([]),
@@ -343,7 +331,6 @@ export const generationSchema = z.object({
     text.default(""),
     "What the whole song sounds like, where the prompt tells of one stem.",
   ),
-  /** Below 0: the song begins before the source. */
   repaintingStartSeconds: parameter(
     "repainting_start",
     finiteNumber.default(0),

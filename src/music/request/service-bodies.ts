@@ -4,7 +4,6 @@ import type { RangePolicy } from "../../config.js";
 import { parameter } from "../../parameters/names.js";
 import {
   describe,
-  finiteNumber,
   flag,
   lyricsText,
   oneOf,
@@ -88,16 +87,19 @@ function readTaskId({ task_id, job_id }: Fields): string {
   return id;
 }
 
-const { bpm, audioDurationSeconds, keyScale, timeSignature } = generationSchema.shape;
+const { bpm, audioDurationSeconds, keyScale, timeSignature, lmTemperature, lmModelPath } =
+  generationSchema.shape;
+const temperature = parameter("temperature", lmTemperature);
+const language = parameter(
+  ["language", "vocal_language"],
+  textOrNull.nullable().default(null),
+  "Language of the lyrics; open: the model decides.",
+);
 
 export const formatTextSchema = z.object({
   prompt: parameter(["prompt", "caption"], text.default(""), "The caption to rewrite."),
   lyrics: parameter("lyrics", lyricsText.default(""), "The lyrics to rewrite."),
-  temperature: parameter(
-    "temperature",
-    within(finiteNumber, 0, 2).default(0.85),
-    "How freely the language model writes; 0 takes the likeliest.",
-  ),
+  temperature,
 });
 
 /** The metadata of `param_obj`, by the rules of generation requests. */
@@ -106,11 +108,7 @@ export const formatMetadataSchema = z.object({
   durationSeconds: audioDurationSeconds,
   keyScale,
   timeSignature,
-  language: parameter(
-    ["language", "vocal_language"],
-    textOrNull.nullable().default(null),
-    "Language of the lyrics; open: the model decides.",
-  ),
+  language,
 });
 
 export type FormatInput = z.output<typeof formatTextSchema> &
@@ -148,16 +146,8 @@ export const sampleWishSchema = z.object({
     "What the song should be, in a sentence or a few words.",
   ),
   instrumental: parameter("instrumental", flag.default(false), "Whether nobody sings."),
-  language: parameter(
-    ["vocal_language", "language"],
-    textOrNull.nullable().default(null),
-    "Language of the lyrics; open: the model decides.",
-  ),
-  temperature: parameter(
-    "temperature",
-    within(finiteNumber, 0, 2).default(0.85),
-    "How freely the language model writes; 0 takes the likeliest.",
-  ),
+  language: parameter(["vocal_language", "language"], language),
+  temperature,
 });
 
 export type SampleWish = z.output<typeof sampleWishSchema> & { warnings: string[] };
@@ -256,11 +246,7 @@ export const parseModelSwitch = strictParser({
     flag.default(false),
     "Whether the language model is loaded, too.",
   ),
-  languageModel: parameter(
-    ["lm_model_path"],
-    textOrNull.nullable().default(null),
-    "Name of the language model; open: the default one.",
-  ),
+  languageModel: lmModelPath,
 });
 
 /** The body of POST /v1/models/pull. */

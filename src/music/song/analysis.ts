@@ -1,7 +1,7 @@
 /** Tasks that make no music: they tell what a recording holds, or what would suit some words. */
-
+import { NOTHING_KNOWN } from "../../engine/metadata.js";
 import { audioCodeToken } from "../../engine/tokenizer.js";
-import { type Metadata, SAMPLE_RATE } from "../../engine/types.js";
+import { SAMPLE_RATE } from "../../engine/types.js";
 import { writtenLanguage } from "../../engine/written-language.js";
 import type { SongResult } from "../queue/store.js";
 import type { Analysis } from "../request/schema.js";
@@ -12,7 +12,6 @@ import { NOTHING_STATED, withStatedFacts } from "./stated-facts.js";
 
 /** Facts are to be recognised, not varied. */
 const UNDERSTANDING = { temperature: 0.3, topK: 0, topP: 1, repetitionPenalty: 1 };
-const UNKNOWN: Metadata = { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null };
 
 /** @throws NativeError, EngineError, DecodeError, or the signal's reason */
 export function analyze(context: JobContext, analysis: Analysis): Promise<SongResult> {
@@ -50,7 +49,7 @@ async function describeRecording(context: JobContext): Promise<SongResult> {
     {
       languageModel: lm?.name ?? null,
       audioCodes: codes,
-      metadata: { ...UNKNOWN, durationSeconds: seconds },
+      metadata: { ...NOTHING_KNOWN, durationSeconds: seconds },
       sampling: {
         ...UNDERSTANDING,
         constrained: request.constrainedDecoding,
@@ -92,7 +91,7 @@ async function describeWords(context: JobContext): Promise<SongResult> {
       languageModel: lm?.name ?? null,
       caption: request.prompt,
       lyrics: request.lyrics,
-      metadata: withStatedFacts(UNKNOWN, request.stated ?? NOTHING_STATED, request.seeds[0] as number),
+      metadata: withStatedFacts(NOTHING_KNOWN, request.stated ?? NOTHING_STATED, request.seeds[0] as number),
       fillMetadata: true,
       rewriteCaption: false,
       detectLanguage: request.useCotLanguage,

@@ -2,6 +2,7 @@
 import { EventEmitter, once } from "node:events";
 import type { DecodedAudio } from "../../engine/addon.js";
 import { SAMPLE_RATE } from "../../engine/types.js";
+import { peakOf } from "../audio/decode.js";
 import { int16Of, wavHeader } from "../audio/encode.js";
 
 /** What is kept of a song to be heard: 88 MiB. Its rest is heard once the song is finished. */
@@ -125,10 +126,4 @@ export class Previews {
     this.#ended.push(preview);
     if (this.#ended.length > MAX_ENDED) this.#ended.shift()?.drop();
   }
-}
-
-function peakOf(samples: Float32Array): number {
-  let peak = 0;
-  for (const sample of samples) peak = Math.max(peak, Math.abs(sample));
-  return peak;
 }

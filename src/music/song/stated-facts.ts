@@ -17,8 +17,6 @@ export const NOTHING_STATED: StatedFacts = { tempo: null, keyScale: "", timeSign
 
 type Fields = Pick<Metadata, "bpm" | "keyScale" | "timeSignature">;
 
-export const NO_FIELDS: Fields = { bpm: null, keyScale: "", timeSignature: "" };
-
 /**
  * Reads a caption.
  * @param fields that the client set: they always win

@@ -1,5 +1,6 @@
 /** One training run: what it has told so far, in lines that clients match on the words of, and how it is stopped. */
-import type { AdapterDesign, TrainingCall, TrainingEvent, TrainingResult } from "../../engine/addon.js";
+import type { TrainingCall, TrainingEvent, TrainingResult } from "../../engine/addon.js";
+import type { AdapterDesign } from "../../engine/training-parameters.js";
 import { isActive, newRecord, type RunPlan, type RunRecord } from "./status.js";
 
 const MAX_LOSSES = 1000;

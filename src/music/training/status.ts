@@ -1,7 +1,7 @@
 /** What is known of a training run, and what GET /v1/training/status answers of it. */
 import { join } from "node:path";
 import { v4 as uuid } from "uuid";
-import type { AdapterDesign } from "../../engine/addon.js";
+import type { AdapterDesign } from "../../engine/training-parameters.js";
 
 export interface RunPlan {
   adapterType: AdapterDesign["kind"];

@@ -1,11 +1,21 @@
 /** Adapter training as a service: at most one run in the process. */
-import { stat } from "node:fs/promises";
 import { basename } from "node:path";
-import type { AdapterDesign, TrainingOptions } from "../../engine/addon.js";
-import type { MusicEngine, TrainingRequest } from "../../engine/types.js";
+import { isDirectory } from "../../directory-lock.js";
+import type { TrainingOptions } from "../../engine/addon.js";
+import {
+  type AdapterDesign,
+  lokrParameters,
+  loraParameters,
+  type TrainingParameters,
+  valuesOf,
+} from "../../engine/training-parameters.js";
+import type { MusicEngine } from "../../engine/types.js";
 import type { Logger } from "../../log.js";
+import { namesOf } from "../../parameters/names.js";
+import { firstOf } from "../../parameters/values.js";
 import { discoverSamples } from "../dataset/sample-set.js";
 import { HttpError, RequestError } from "../errors.js";
+import { requireModel } from "../models.js";
 import { createOutputDirectory, type PermittedRoot, UnsafePathError } from "../permitted-root.js";
 import type { LokrTraining, LoraTraining } from "../request/adapter-bodies.js";
 import { noticeLine, TrainingRun } from "./run.js";
@@ -19,7 +29,7 @@ const FP8_NOTICE = "use_fp8 has no effect: frozen weights stay in the model's ow
 const CLIENT_CODES: readonly unknown[] = ["BAD_ARGUMENT", "BAD_CHECKPOINT"];
 
 /** What a start asks for beside the adapter itself. */
-type RunRequest = Omit<LoraTraining, "rank" | "alpha" | "dropout" | "useFp8">;
+type RunRequest = TrainingParameters & RunPaths;
 
 export class AdapterTrainer {
   /** The latest run, also after its end. */
@@ -30,44 +40,29 @@ export class AdapterTrainer {
   #isStopWanted = false;
   #isClosed = false;
 
-  readonly #engine: MusicEngine;
-  readonly #root: PermittedRoot;
-  readonly #log: Logger;
-
-  constructor(engine: MusicEngine, root: PermittedRoot, log: Logger) {
-    this.#engine = engine;
-    this.#root = root;
-    this.#log = log;
-  }
+  constructor(
+    private readonly engine: MusicEngine,
+    private readonly root: PermittedRoot,
+    private readonly log: Logger,
+  ) {}
 
   /** What POST /v1/training/start answers once the first step is next. */
-  async startLora({ rank, alpha, dropout, useFp8, ...run }: LoraTraining) {
-    const design: AdapterDesign = { kind: "lora", rank, alpha, dropout };
-    const answer = await this.#start(
-      run,
-      design,
-      { lora_rank: rank, lora_alpha: alpha },
-      useFp8 ? [FP8_NOTICE] : [],
-    );
+  async startLora({ useFp8, ...request }: LoraTraining) {
+    const adapter: AdapterDesign = { kind: "lora", ...valuesOf(loraParameters.design, request) };
+    const config = { lora_rank: request.rank, lora_alpha: request.alpha };
+    const answer = await this.#start(request, adapter, config, useFp8 ? [FP8_NOTICE] : []);
     return { message: "Training started", ...answer, fp8_enabled: useFp8 };
   }
 
   /** What POST /v1/training/start_lokr answers once the first step is next. */
   async startLokr(request: LokrTraining) {
-    const { dimension, alpha, factor, decomposeBoth, useTucker, useScalar, weightDecompose, ...run } =
-      request;
-    const design = { dimension, alpha, factor, decomposeBoth, useTucker, useScalar, weightDecompose };
-    const config = {
-      adapter_type: "lokr",
-      lokr_linear_dim: dimension,
-      lokr_linear_alpha: alpha,
-      lokr_factor: factor,
-      lokr_decompose_both: decomposeBoth,
-      lokr_use_tucker: useTucker,
-      lokr_use_scalar: useScalar,
-      lokr_weight_decompose: weightDecompose,
-    };
-    const answer = await this.#start(run, { kind: "lokr", ...design }, config, []);
+    const design = valuesOf(lokrParameters.design, request);
+    const told = Object.entries(lokrParameters.design).map(([key, type]) => [
+      namesOf(type)[0],
+      design[key as keyof typeof design],
+    ]);
+    const config = { adapter_type: "lokr", ...Object.fromEntries(told) };
+    const answer = await this.#start(request, { kind: "lokr", ...design }, config, []);
     return { message: "LoKR training started", ...answer };
   }
 
@@ -120,33 +115,28 @@ export class AdapterTrainer {
   }
 
   async #accept(
-    { tensorDir, outputDir, resumeFrom, conditionDropout, ...options }: RunRequest,
+    request: RunRequest,
     adapter: AdapterDesign,
     config: object,
     notices: readonly string[],
   ): Promise<TrainingRun> {
-    const paths = { tensorDir, outputDir, resumeFrom };
-    const { skipped, ...checked } = await checkRun(this.#engine, this.#root, paths);
+    const { conditionDropout, ...options } = valuesOf(loraParameters.run, request);
+    const { skipped, ...checked } = await checkRun(this.engine, this.root, request);
     if (this.#isClosed) throw new HttpError(500, "The server is stopping");
     const { outputDirectory } = checked;
     const plan: RunPlan = {
       adapterType: adapter.kind,
-      tensorDir,
+      tensorDir: request.tensorDir,
       outputDirectory,
       config,
       epochs: options.epochs,
       gradientCheckpointing: options.gradientCheckpointing,
       notices: [MEMORY_NOTICE, ...notices, ...skippedNotice(skipped)].map(noticeLine),
     };
-    const request: TrainingRequest = {
-      adapter,
-      ...checked,
-      ...options,
-      conditionDropout: conditionDropout ?? undefined,
-    };
-    const run = new TrainingRun(plan, (call) => this.#engine.train(request, call));
+    const training = { adapter, ...checked, ...options, conditionDropout: conditionDropout ?? undefined };
+    const run = new TrainingRun(plan, (call) => this.engine.train(training, call));
     const { id } = run.record;
-    this.#log.info(
+    this.log.info(
       { run: id, adapter, samples: checked.samples.length, output: outputDirectory },
       "training starts",
     );
@@ -155,16 +145,14 @@ export class AdapterTrainer {
 
   #logEnd({ record, failure }: TrainingRun): void {
     const { id, state, step, outputPath } = record;
-    if (failure !== null) this.#log.error({ run: id, step, err: failure }, "training failed");
-    else this.#log.info({ run: id, state, step, output: outputPath }, "training ended");
+    if (failure !== null) this.log.error({ run: id, step, err: failure }, "training failed");
+    else this.log.info({ run: id, state, step, output: outputPath }, "training ended");
   }
 }
 
 function skippedNotice(skipped: readonly string[]): string[] {
   if (skipped.length === 0) return [];
-  const some = skipped.slice(0, 3).join(", ");
-  const more = skipped.length > 3 ? `, and ${skipped.length - 3} others` : "";
-  return [`The manifest names files that are not there: ${some}${more}`];
+  return [`The manifest names files that are not there: ${firstOf(skipped)}`];
 }
 
 /** What a run that failed before its first step means to the client that asked for it. */
@@ -197,7 +185,7 @@ export async function checkRun(
   root: PermittedRoot,
   paths: RunPaths,
 ): Promise<CheckedPaths> {
-  assertModel(engine);
+  requireModel(engine);
   const tensorDirectory = await resolveTensorDirectory(root, paths.tensorDir);
   const outputDirectory = await root.resolve(paths.outputDir);
   const resumeFrom = paths.resumeFrom === null ? undefined : await resolveCheckpoint(root, paths.resumeFrom);
@@ -206,10 +194,6 @@ export async function checkRun(
   await engine.inspectSamples(samples).catch(refuseSamples);
   await createOutputDirectory(outputDirectory, paths.outputDir);
   return { dataSetName: basename(tensorDirectory), samples, skipped, outputDirectory, resumeFrom };
-}
-
-function assertModel(engine: MusicEngine): void {
-  if (engine.slots()[0]?.model == null) throw new HttpError(500, "Model not initialized");
 }
 
 async function resolveTensorDirectory(root: PermittedRoot, path: string): Promise<string> {
@@ -225,13 +209,6 @@ async function resolveCheckpoint(root: PermittedRoot, path: string): Promise<str
   const directory = await root.resolve(path);
   if (!(await isDirectory(directory))) throw new RequestError(`resume_from is not a directory: ${path}`);
   return directory;
-}
-
-async function isDirectory(path: string): Promise<boolean> {
-  return stat(path).then(
-    (found) => found.isDirectory(),
-    () => false,
-  );
 }
 
 /** A sample that does not fit is the client's mistake, all else the server's. */

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { BPM_RANGE, DURATION_SECONDS_RANGE, TIME_SIGNATURES } from "../../engine/metadata.js";
 import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
+import type { songSheet } from "../openapi/answers.js";
 import type { SampleType } from "../request/service-bodies.js";
 
 const simpleSample = z.strictObject({
@@ -25,15 +26,7 @@ export type SimpleSample = z.output<typeof simpleSample>;
 export type CustomSample = z.output<typeof customSample>;
 
 /** As the endpoint answers: the keys of this interface, and those that older clients read. */
-export interface FormSample {
-  caption: string;
-  lyrics: string;
-  bpm: number | null;
-  key_scale: string;
-  time_signature: string;
-  duration: number | null;
-  vocal_language: string;
-}
+type FormSample = Omit<z.output<typeof songSheet>, "warnings">;
 
 export class RandomSamples {
   private constructor(

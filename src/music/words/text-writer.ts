@@ -1,13 +1,15 @@
 /** Words that the language model writes for requests that are no tasks. */
+import type { z } from "zod";
 import type { CallOptions } from "../../engine/addon.js";
 import { EngineError } from "../../engine/errors.js";
-import { UNKNOWN_LANGUAGE } from "../../engine/metadata.js";
+import { NOTHING_KNOWN, UNKNOWN_LANGUAGE } from "../../engine/metadata.js";
 import { parseQueryHints } from "../../engine/query-hints.js";
 import type { Metadata, MusicEngine, SamplingOptions, SongSheet } from "../../engine/types.js";
 import { writtenLanguage } from "../../engine/written-language.js";
 import { type Caller, ConcurrencyLimit } from "../concurrency-limit.js";
 import { RequestError } from "../errors.js";
 import { readyLanguageModel } from "../models.js";
+import type { songSheet } from "../openapi/answers.js";
 import { DEFAULT_LANGUAGE } from "../request/schema.js";
 import type { FormatInput, SampleWish } from "../request/service-bodies.js";
 import { drawSeed } from "../song/seeds.js";
@@ -17,18 +19,7 @@ import { statedFacts, withStatedFacts } from "../song/stated-facts.js";
 const TURNS = { places: 1, placesPerAddress: 1, waitingPerAddress: 64, retryAfterSeconds: 10 };
 
 /** As clients read it. */
-export interface WrittenText {
-  caption: string;
-  lyrics: string;
-  bpm: number | null;
-  key_scale: string;
-  time_signature: string;
-  /** Seconds */
-  duration: number | null;
-  vocal_language: string;
-  /** What was not taken literally, and what the language model could not do. */
-  warnings: string[];
-}
+export type WrittenText = z.output<typeof songSheet>;
 
 type Writing = { sampling: SamplingOptions; seed: number };
 
@@ -62,8 +53,7 @@ export class TextWriter {
     const isPreference = wish.language !== UNKNOWN_LANGUAGE && wish.language !== DEFAULT_LANGUAGE;
     const language = (isPreference ? wish.language : null) ?? hints.language;
     const instrumental = wish.instrumental || hints.instrumental;
-    const fields = { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null };
-    return this.#write(wish, wish.query, fields, caller, (metadata, writing, call) =>
+    return this.#write(wish, wish.query, NOTHING_KNOWN, caller, (metadata, writing, call) =>
       this.engine.createSample({ query: wish.query, instrumental, language, metadata, ...writing }, call),
     );
   }
