@@ -130,7 +130,7 @@ function readProcessorTimes(city: City): Record<string, unknown> {
   return Object.fromEntries(rows);
 }
 
-/** Of the commands that touch the most, of a frame, and of what a save takes on the event loop. */
+/** What the commands that touch the most take, a frame, and the part of a save that holds up the event loop. */
 function workProcessorTimes(city: SimulatedCity): Record<string, unknown> {
   const apply = (command: Command) => processorTimes(COMMAND_ROUNDS, () => city.apply(command));
   let grids = 0;

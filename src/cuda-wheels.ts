@@ -12,9 +12,9 @@ export interface Wheel {
 }
 
 export interface Wheels {
-  /** Of libtorch. */
+  /** Version of libtorch. */
   version: string;
-  /** Of CUDA, as scripts/setup/libtorch.mjs calls it. */
+  /** Build for a version of CUDA, as scripts/setup/libtorch.mjs calls it. */
   build: string;
   platform: string;
   host: string;

@@ -35,7 +35,7 @@ describe("documents", () => {
 
   it("are there wherever the sources cite them", () => {
     const citations = /(?<![\w./:{}[-])((?:\.{1,2}\/)*[\w./-]*\w\.md)\b/g;
-    const sources = files.filter((file) => !/(^|\/)test\//.test(file));
+    const sources = files.filter((file) => file !== "test/documents.test.ts");
     const places = (file: string) => (name: string) => [join(dirname(file), name), name];
     expect(sources.flatMap((file) => dangling(file, citations, places(file)))).to.deep.equal([]);
   });

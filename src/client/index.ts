@@ -39,7 +39,7 @@ export type SongParameters = Omit<Parameters, "seed" | "audio_code_string" | "ti
 };
 
 export interface ClientOptions {
-  /** Of the service; in a page, what served it is the default. */
+  /** Address of the service; in a page, what served it is the default. */
   url?: string;
   /** SVC_API_KEY of the service. */
   key?: string;

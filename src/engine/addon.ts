@@ -123,7 +123,7 @@ export interface RenderJob extends RenderParameters {
 
 /** A part of an item's audio, as it is decoded: in order and without gaps. */
 export interface DecodedAudio {
-  /** Of the job's seeds. */
+  /** Index among the job's seeds. */
   item: number;
   /** Samples of one channel that were told before. */
   begin: number;

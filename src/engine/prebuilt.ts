@@ -38,11 +38,11 @@ export interface Libtorch {
   version: string;
 }
 
-/** Of scripts/setup/libtorch.mjs, which knows where libtorch lies and which build a GPU runs. */
+/** What is used of scripts/setup/libtorch.mjs, which knows where libtorch lies and which build a GPU runs. */
 export interface SetUp {
   findLibtorch(fits: (found: Libtorch) => boolean): Libtorch | null;
   installLibtorch(): Libtorch;
-  /** Of libtorch for this machine's GPU: cu130, ..., or cpu where it runs none. */
+  /** The build of libtorch for this machine's GPU: cu130, ..., or cpu where it runs none. */
   wheelBuild(): string;
   /** Why it runs none. */
   gpuFault(): string | undefined;
@@ -52,7 +52,7 @@ export interface SetUp {
 
 const require = createRequire(import.meta.url);
 const LIBTORCH_LIBRARY = "libtorch_cpu.so";
-/** Of glibc's dlfcn.h; Node names the other flags alone. */
+/** As in glibc's dlfcn.h; Node names the other flags alone. */
 const RTLD_NODELETE = 0x1000;
 
 export const setUp = () => require("../../scripts/setup/libtorch.mjs") as SetUp;

@@ -213,7 +213,7 @@ export interface AdapterSource extends AdapterFiles {
 
 /** An adapter that comes with a song: it acts for that alone. */
 export interface SongAdapter extends AdapterSource, ActingAdapter {
-  /** Of its files: those of one digest are read once. */
+  /** Hash of its files: those of one digest are read once. */
   digest: string;
 }
 
@@ -254,7 +254,7 @@ export interface EngineOptions {
   devices: readonly [string, ...string[]];
   languageModelDevice: string;
   dtype: "auto" | "float32" | "bfloat16";
-  /** Of the DiT with its encoders and of the language model. */
+  /** How the DiT with its encoders and the language model keep their weights. */
   quantization: Quantization;
   flashAttention: boolean;
   /** Hold text encoder, DiT and VAE on the device only while a stage of a job uses them. */
@@ -283,7 +283,7 @@ export interface MusicEngine {
   slots(): SlotState[];
   /** Loaded slots first, then what the checkpoint directory holds. */
   models(): ModelEntry[];
-  /** Of the files of a model: equal on machines that make the same songs by it. */
+  /** Hash of the files of a model: equal on machines that make the same songs by it. */
   fingerprint(model: string): Promise<string>;
   languageModels(): { name: string; isLoaded: boolean }[];
   /** Name of the language model, also where it left memory until it is next used; null where none was loaded. */

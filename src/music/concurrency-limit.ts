@@ -6,7 +6,7 @@ export interface Caller {
   address: string;
   /** Fires when the caller has gone. */
   signal: AbortSignal;
-  /** Of the request, as the log names it. */
+  /** Id of the request, as the log names it. */
   requestId?: string | undefined;
   /** Whose tasks take turns with those of others: see `Turns` of the queue's rules. */
   share?: string;

@@ -1,5 +1,5 @@
 /**
- * What public clients of the ACE-Step 1.5 API server send and read (reference/music-http.md 9.1): their
+ * What public clients of the ACE-Step 1.5 API server send and read: their
  * requests as data. Songs are short here; all else is as they send it.
  */
 import { existsSync } from "node:fs";

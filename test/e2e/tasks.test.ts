@@ -9,10 +9,10 @@ import { temporaryDirectory } from "../music/tasks.js";
 
 const SAMPLE_RATE = 48_000;
 const SOURCE_SECONDS = 4;
-/** How far a fade may reach beyond a repaint window (reference/engine.md 8.5). */
+/** How far a fade may reach beyond a repaint window. */
 const FADE_SECONDS = 0.05;
 
-/** How far a VAE's decoder hears: its convolutions of width 7, in residual units of dilation 1, 3 and 9 (engine.md 14.2). */
+/** How far a VAE's decoder hears: its convolutions of width 7, in residual units of dilation 1, 3 and 9. */
 function decoderReachSeconds(vaeDirectory: string): number {
   const { downsampling_ratios } = JSON.parse(readFileSync(join(vaeDirectory, "config.json"), "utf8"));
   let rate = SAMPLE_RATE / downsampling_ratios.reduce((product: number, ratio: number) => product * ratio, 1);

@@ -2,7 +2,7 @@
 //
 // Runs every DIR/goldens/*.safetensors against DIR/checkpoints: a line a case with its relative error,
 // then `N passed, N failed` (reported cases count as neither); exit 1 if any failed. Golden format and limits:
-// test/parity/README.md.
+// README.md.
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
 

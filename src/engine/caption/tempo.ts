@@ -100,7 +100,7 @@ function skipFillers(text: TokenText, start: number): number {
   return at;
 }
 
-/** Of seconds, hertz or years, or a part of a date or a fraction. */
+/** Whether a number counts seconds, hertz or years, or is a part of a date or a fraction. */
 function countsOtherThings(text: TokenText, end: number): boolean {
   return OTHER_UNITS.at(text, end) !== null && (text.isGlued(end) || text.isWord(end));
 }
@@ -172,7 +172,7 @@ export function usualTempo({ paces, genres }: Found): Statement<TempoRange> | nu
   return { value: paceOf(genre.value, pace.value), words: `${pace.words} ${genre.words}` };
 }
 
-/** Of two in one name, as of ambient techno, the last is the noun; else the first counts. */
+/** Where two stand in one name, as in ambient techno, the last is the noun; else the first counts. */
 function joinGenres(all: Spotted<TempoRange> | null, one: Spotted<TempoRange>): Spotted<TempoRange> {
   if (all === null) return one;
   const value = overlap(all.value, one.value) ?? (one.start === all.end ? one.value : all.value);

@@ -12,7 +12,7 @@ const MAX_KEY_CHARACTERS = 255;
 /** What tells one submission from another. */
 export interface SubmissionKey {
   key: string;
-  /** Of the body, files included, the client's key to the service not. */
+  /** Hash of the body, files included, the client's key to the service not. */
   digest: string;
 }
 

@@ -18,7 +18,7 @@ const FOLDERS = ["", "adapter"];
 
 /** An adapter by what it holds. */
 export interface StoredAdapter {
-  /** Of its files and their names. */
+  /** Hash of its files and their names. */
   digest: string;
   /** The name in the store of each file, by its path within the adapter. */
   files: Record<string, string>;

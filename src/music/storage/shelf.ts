@@ -11,7 +11,7 @@ export class Shelf {
     readonly directory: string,
     /** Null: the folder is all there is, this machine's own or one that several share. */
     readonly store: ObjectStore | null,
-    /** Of the names in the store. */
+    /** What the names in the store begin with. */
     private readonly prefix: string,
   ) {}
 

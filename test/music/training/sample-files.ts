@@ -1,5 +1,5 @@
 /**
- * Sample files as other trainers write them (reference/training.md 2.4, 2.5), byte by byte: small sets for tests, and
+ * Sample files as other trainers write them, byte by byte: small sets for tests, and
  * broken ones.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
