@@ -62,7 +62,7 @@ const env = {
 
 /** Two CUDA devices that are not there (native/test/fake_cuda). */
 const FAKE_CUDA = {
-  LD_PRELOAD: join(projectRoot, "build/native/test/fake_cuda/libfake_cuda.so"),
+  LD_PRELOAD: join(projectRoot, "build/native/test/fake_cuda/libtorch_cuda.so"),
   FAKE_CUDA_DEVICES: "2",
   // What libtorch's CPU kernels warn of where they run in a GPU's place.
   TORCH_CPP_LOG_LEVEL: "ERROR",

@@ -25,15 +25,6 @@ target_link_libraries(carillon_libtorch INTERFACE ${CARILLON_TORCH_CPU} ${CARILL
 
 if(CARILLON_TORCH_CUDA AND CARILLON_C10_CUDA AND NOT CARILLON_ANY_LIBTORCH)
   set(CARILLON_CUDA ON)
-  # Graphs need CUDA's own headers, which its wheel of the runtime brings beside torch's. Without them all else works.
-  file(GLOB CUDA_WHEELS ${LIBTORCH}/../nvidia/*/include)
-  find_path(CARILLON_CUDA_HEADERS cuda_runtime_api.h
-    HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS ${CUDA_WHEELS} /usr/local/cuda PATH_SUFFIXES include NO_CACHE)
-  if(CARILLON_CUDA_HEADERS)
-    target_include_directories(carillon_libtorch SYSTEM INTERFACE ${CARILLON_CUDA_HEADERS})
-  else()
-    message(WARNING "cuda_runtime_api.h was not found (set CUDA_HOME): the engine is built without CUDA graphs")
-  endif()
   # Nothing refers to a symbol of libtorch_cuda: it registers itself when loaded.
   target_link_libraries(carillon_libtorch INTERFACE
     "-Wl,--no-as-needed" ${CARILLON_TORCH_CUDA} ${CARILLON_C10_CUDA} "-Wl,--as-needed")

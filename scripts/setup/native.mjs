@@ -24,7 +24,7 @@ export const PROGRAMS = {
     "build/native/test/carillon-test",
     "build/native/test/carillon-parity",
     "build/native/test/carillon-device-test",
-    "build/native/test/fake_cuda/libfake_cuda.so",
+    "build/native/test/fake_cuda/libtorch_cuda.so",
     "build/native/bench/carillon-bench",
   ],
 };

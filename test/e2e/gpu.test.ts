@@ -9,7 +9,7 @@ import { shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { endServed, ServedProcess, spawnCli } from "./served-process.js";
 
-const library = fileURLToPath(new URL("../../build/native/test/fake_cuda/libfake_cuda.so", import.meta.url));
+const library = fileURLToPath(new URL("../../build/native/test/fake_cuda/libtorch_cuda.so", import.meta.url));
 const gpu = { LD_PRELOAD: library, SVC_DEVICE: "auto" };
 
 describe("a machine with GPUs", () => {

@@ -1,53 +1,68 @@
 #include "core/runtime/graph.h"
 
+#include <ATen/DynamicLibrary.h>
+#include <c10/core/Allocator.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/Stream.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 
-#if defined(CARILLON_CUDA_GRAPHS)
-#include <ATen/cuda/CUDAGraph.h>
-#elif __has_include(<ATen/core/GraphImplInterface.h>)
-#include <ATen/core/GraphImplInterface.h>
-#define CARILLON_REGISTERED_GRAPHS
-#endif
+#include <cstddef>
+#include <type_traits>
 
 namespace carillon {
 namespace {
 
-/// What begins and ends the capture on the current stream.
-struct Capture : Graph {
-  virtual void begin() = 0;
-  virtual void end() = 0;
+/// The functions of at::cuda::CUDAGraph by the names that libtorch_cuda exports them under. To link it, or to include its
+/// header, would tie the core to one build of libtorch; so it runs with those for the CPU and for any CUDA.
+struct CudaGraphs {
+  void (*construct)(void* graph, bool keep_graph);
+  void (*destroy)(void* graph);
+  void (*capture_begin)(void* graph, c10::MempoolId_t, int mode);
+  void (*capture_end)(void* graph);
+  void (*replay)(void* graph);
+
+  /// Null where one of them is missing.
+  static const CudaGraphs* get() {
+    static const CudaGraphs* const all = load();
+    return all;
+  }
+
+ private:
+  static const CudaGraphs* load() try {
+    at::DynamicLibrary library("libtorch_cuda.so", nullptr, /*leak_handle=*/true);
+    auto* const all = new CudaGraphs;
+    const auto find = [&](auto& function, const char* name) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(library.sym(name));
+    };
+    find(all->construct, "_ZN2at4cuda9CUDAGraphC1Eb");
+    find(all->destroy, "_ZN2at4cuda9CUDAGraphD1Ev");
+    find(all->capture_begin, "_ZN2at4cuda9CUDAGraph13capture_beginESt4pairIyyE21cudaStreamCaptureMode");
+    find(all->capture_end, "_ZN2at4cuda9CUDAGraph11capture_endEv");
+    find(all->replay, "_ZN2at4cuda9CUDAGraph6replayEv");
+    return all;
+  } catch (const c10::Error&) {
+    return nullptr;
+  }
 };
 
-// Other threads go on allocating meanwhile, which only a capture that concerns no thread but its own allows.
-#if defined(CARILLON_CUDA_GRAPHS)
-struct CudaCapture final : Capture {
-  void begin() override { graph.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal); }
-  void end() override { graph.capture_end(); }
-  void replay() override { graph.replay(); }
-  at::cuda::CUDAGraph graph;
-};
+class CudaGraph final : public Graph {
+ public:
+  explicit CudaGraph(const CudaGraphs& cuda) : cuda_(cuda) { cuda_.construct(graph_, false); }
+  ~CudaGraph() override { cuda_.destroy(graph_); }
 
-std::unique_ptr<Capture> make_capture(const at::Device& device) {
-  return device.is_cuda() ? std::make_unique<CudaCapture>() : nullptr;
-}
-#elif defined(CARILLON_REGISTERED_GRAPHS)
-struct RegisteredCapture final : Capture {
-  explicit RegisteredCapture(c10::DeviceType type) : graph(at::create_graph_impl(type)) {}
-  void begin() override { graph->capture_begin({0, 0}, at::GraphCaptureMode::ThreadLocal); }
-  void end() override { graph->capture_end(); }
-  void replay() override { graph->replay(); }
-  std::unique_ptr<at::GraphImplInterface> graph;
-};
+  // Other threads go on allocating meanwhile, which only a capture that concerns no thread but its own allows.
+  void begin() { cuda_.capture_begin(graph_, {0, 0}, kCaptureModeThreadLocal); }
+  void end() { cuda_.capture_end(graph_); }
+  /// A capture that failed cannot end well; its cause says why.
+  void end_failed() try { end(); } catch (const c10::Error&) {}
+  void replay() override { cuda_.replay(graph_); }
 
-std::unique_ptr<Capture> make_capture(const at::Device& device) {
-  return at::has_graph_impl(device.type()) ? std::make_unique<RegisteredCapture>(device.type()) : nullptr;
-}
-#else
-std::unique_ptr<Capture> make_capture(const at::Device&) { return nullptr; }
-#endif
+ private:
+  static constexpr int kCaptureModeThreadLocal = 1;  // of cudaStreamCaptureMode
+  const CudaGraphs& cuda_;
+  alignas(std::max_align_t) std::byte graph_[4096];  // of which libtorch 2.14 uses 448
+};
 
 /// The stream that all threads share captures nothing; while this lives the thread has another.
 class OtherStream {
@@ -61,33 +76,26 @@ class OtherStream {
   const c10::Stream before_;
 };
 
-/// A capture that failed cannot end well; its cause says why.
-void end_failed(Capture& capture) {
-  try {
-    capture.end();
-  } catch (const c10::Error&) {
-  }
-}
-
 }  // namespace
 
 std::unique_ptr<Graph> Graph::capture(const at::Device& device, const std::function<void()>& work) {
-  std::unique_ptr<Capture> capture = make_capture(device);
-  if (capture == nullptr) return nullptr;
+  const CudaGraphs* const cuda = device.is_cuda() ? CudaGraphs::get() : nullptr;
+  if (cuda == nullptr) return nullptr;
   const c10::DeviceGuard on_device(device);
   const OtherStream stream(device);
-  capture->begin();
+  auto graph = std::make_unique<CudaGraph>(*cuda);
+  graph->begin();
   try {
     work();
   } catch (const c10::OutOfMemoryError&) {
-    end_failed(*capture);
+    graph->end_failed();
     return nullptr;  // a graph has memory of its own; without one there may be enough
   } catch (...) {
-    end_failed(*capture);
+    graph->end_failed();
     throw;
   }
-  capture->end();
-  return capture;
+  graph->end();
+  return graph;
 }
 
 }  // namespace carillon

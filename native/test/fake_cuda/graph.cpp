@@ -2,7 +2,6 @@
 #include "graph.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/GraphImplInterface.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 
 #include <cstring>
@@ -14,52 +13,66 @@
 #include "kernels.h"
 #include "memory.h"
 
-namespace fake_cuda {
-namespace {
+enum cudaStreamCaptureMode : unsigned { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal };
 
-class Graph;
-thread_local Graph* captured = nullptr;
+namespace at::cuda {
 
-class Graph final : public at::GraphImplInterface {
- public:
-  explicit Graph(const at::GraphImplArgs&) {}
+/// As libtorch_cuda exports it.
+struct __attribute__((visibility("default"))) CUDAGraph {
+  explicit CUDAGraph(bool keep_graph);
+  ~CUDAGraph();
+  void capture_begin(c10::MempoolId_t, cudaStreamCaptureMode);
+  void capture_end();
+  void replay();
 
-  void capture_begin(c10::MempoolId_t, at::GraphCaptureMode) override {
-    TORCH_CHECK(captured == nullptr, "CUDA error: the thread captures a graph already");
-    TORCH_CHECK(has_own_stream(), "CUDA graphs must be captured on a non-default stream");
-    captured = this;
-  }
-  void capture_end() override {
-    captured = nullptr;
-    for (auto step = overwritten_.rbegin(); step != overwritten_.rend(); ++step) {
-      host_alias(step->first).copy_(step->second);
-    }
-    overwritten_.clear();
-    for (const at::Tensor& result : results_) {
-      if (result.numel() > 0) std::memset(kernel_address(result.storage().data()), 0xff, result.storage().nbytes());
-    }
-  }
-  void instantiate() override {}
-  void replay() override {
-    count_launch("graph");
-    const at::AutoDispatchBelowADInplaceOrView below;
-    const PartOfGraph uncounted;
-    for (const auto& work : launches_) work();
-  }
-  void reset() override {
-    launches_.clear();
-    results_.clear();
-  }
-  c10::MempoolId_t pool() const override { return {0, 0}; }
-  void enable_debug_mode() override {}
-  void debug_dump(const std::string&) override {}
-
-  std::vector<std::pair<at::Tensor, at::Tensor>> overwritten_;  // a tensor of the device, what it held
-  std::vector<std::function<void()>> launches_;
-  std::vector<at::Tensor> results_;
+  std::vector<std::pair<at::Tensor, at::Tensor>> overwritten;  // a tensor of the device, what it held
+  std::vector<std::function<void()>> launches;
+  std::vector<at::Tensor> results;
 };
 
+}  // namespace at::cuda
+
+namespace {
+
+thread_local at::cuda::CUDAGraph* captured = nullptr;
+
 }  // namespace
+
+namespace at::cuda {
+
+using namespace fake_cuda;
+
+CUDAGraph::CUDAGraph(bool) {}
+CUDAGraph::~CUDAGraph() = default;
+
+void CUDAGraph::capture_begin(c10::MempoolId_t, cudaStreamCaptureMode mode) {
+  TORCH_CHECK(captured == nullptr, "CUDA error: the thread captures a graph already");
+  TORCH_CHECK(mode == cudaStreamCaptureModeThreadLocal, "fake_cuda: a capture that other threads' allocations end");
+  TORCH_CHECK(has_own_stream(), "CUDA graphs must be captured on a non-default stream");
+  captured = this;
+}
+
+void CUDAGraph::capture_end() {
+  captured = nullptr;
+  for (auto step = overwritten.rbegin(); step != overwritten.rend(); ++step) {
+    host_alias(step->first).copy_(step->second);
+  }
+  overwritten.clear();
+  for (const at::Tensor& result : results) {
+    if (result.numel() > 0) std::memset(kernel_address(result.storage().data()), 0xff, result.storage().nbytes());
+  }
+}
+
+void CUDAGraph::replay() {
+  count_launch("graph");
+  const at::AutoDispatchBelowADInplaceOrView below;
+  const PartOfGraph uncounted;
+  for (const auto& work : launches) work();
+}
+
+}  // namespace at::cuda
+
+namespace fake_cuda {
 
 bool is_capturing() { return captured != nullptr; }
 
@@ -68,12 +81,12 @@ void refuse_in_graph(const char* what) {
 }
 
 void note_overwritten(const at::Tensor& tensor) {
-  if (tensor.numel() > 0) captured->overwritten_.emplace_back(tensor, host_alias(tensor).clone());
+  if (tensor.numel() > 0) captured->overwritten.emplace_back(tensor, host_alias(tensor).clone());
 }
 
 void note_launch(std::function<void()> work, std::vector<at::Tensor> results) {
-  captured->launches_.push_back(std::move(work));
-  captured->results_.insert(captured->results_.end(), results.begin(), results.end());
+  captured->launches.push_back(std::move(work));
+  captured->results.insert(captured->results.end(), results.begin(), results.end());
 }
 
 at::Tensor launch(const char* name, const at::Tensor& like, std::function<at::Tensor()> compute) {
@@ -87,8 +100,3 @@ at::Tensor launch(const char* name, const at::Tensor& like, std::function<at::Te
 }
 
 }  // namespace fake_cuda
-
-namespace at {
-using fake_cuda::Graph;
-REGISTER_GRAPH_IMPL(CUDA, Graph)
-}  // namespace at
