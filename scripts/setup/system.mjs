@@ -1,9 +1,10 @@
 /** System programs: through apt where that is possible, else one line saying what to install. */
 import { exists, run, SetupError, say } from "./run.mjs";
 
+/** Of Debian's package of the same name where none is said. */
 const TOOLS = [
-  { command: "cmake", args: ["--version"], packageName: "cmake", use: "builds the native core" },
-  { command: "c++", args: ["--version"], packageName: "g++", use: "compiles the native core" },
+  { command: "cmake", use: "builds the native core" },
+  { command: "c++", packageName: "g++", use: "compiles the native core" },
 ];
 const PIP = {
   command: "python3",
@@ -11,43 +12,24 @@ const PIP = {
   packageName: "python3-pip",
   use: "installs libtorch; not needed where LIBTORCH names one",
 };
-const AUDIO = {
-  command: "ffmpeg",
-  args: ["-version"],
-  packageName: "ffmpeg",
-  use: "encodes and decodes audio",
-};
-
-const BROWSER = {
-  command: "chromium",
-  args: ["--version"],
-  packageName: "chromium",
-  use: "shows the city's page to its test",
-};
-
-const REDIS = {
-  command: "redis-server",
-  args: ["--version"],
-  packageName: "redis-server",
-  use: "runs the tests of fleets",
-};
-
-const OPENSSL = {
-  command: "openssl",
-  args: ["version"],
-  packageName: "openssl",
-  use: "makes the certificates of tests",
-};
+const AUDIO = { command: "ffmpeg", args: ["-version"], use: "reads audio, and writes all formats but wav" };
+const TEST_PROGRAMS = [
+  { command: "chromium", use: "shows the city's page to its test" },
+  { command: "redis-server", use: "runs the tests of fleets" },
+  { command: "openssl", args: ["version"], use: "makes the certificates of tests" },
+];
 
 export const installBuildTools = () => install(TOOLS);
 export const installPip = () => install([PIP]);
 export const hasPip = () => exists(PIP.command, PIP.args);
-export const installAudioTools = () => install([AUDIO]);
+/** Without it songs are written as wav. */
+export const installAudioTools = () => tryToInstall([AUDIO]);
+/** Without them the tests of pages or fleets fail and say so; the others need none. */
+export const installTestPrograms = () => tryToInstall(TEST_PROGRAMS);
 
-/** Without a browser, Redis or OpenSSL the tests of pages or fleets fail and say so; the others need none. */
-export function installTestPrograms() {
+function tryToInstall(programs) {
   try {
-    install([BROWSER, REDIS, OPENSSL]);
+    install(programs);
   } catch (error) {
     if (!(error instanceof SetupError)) throw error;
     say(error.message);
@@ -57,7 +39,7 @@ export function installTestPrograms() {
 function install(programs) {
   const missing = programs.filter(({ command, args }) => !exists(command, args));
   if (missing.length === 0) return;
-  const names = missing.map(({ packageName }) => packageName);
+  const names = missing.map(({ command, packageName = command }) => packageName);
   const why = missing.map(({ command, use }) => `${command} (${use})`).join(", ");
   if (process.getuid?.() !== 0 || !exists("apt-get")) {
     throw new SetupError(
