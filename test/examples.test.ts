@@ -23,7 +23,7 @@ describe("examples", () => {
   it("are all run here", () => {
     const names = readdirSync(examples).filter((name) => name !== "README.md");
     // embed.cjs: test/package.test.ts
-    const embedding = ["embed.cjs", "embed.mjs", "router.mjs", "worker.mjs"];
+    const embedding = ["embed.cjs", "embed.mjs", "native.mjs", "router.mjs", "worker.mjs"];
     expect(names).to.have.members(["build-town.mjs", "client.mjs", "follow.mjs", ...embedding]);
   });
 
@@ -31,6 +31,15 @@ describe("examples", () => {
     const file = join(temporaryDirectory(), "song.mp3");
     expect(await run("embed.mjs", "a slow waltz", file)).to.match(/seed \d+, \d+ bpm/);
     expect(statSync(file).size).to.be.above(100_000);
+  });
+
+  it("plan, render and hear codes by the native core alone", async () => {
+    const file = join(temporaryDirectory(), "song.wav");
+    expect(await run("native.mjs", "a slow waltz", file)).to.equal(
+      "planned 50 audio codes\n480000 samples a channel, heard as 50 audio codes\n",
+    );
+    const { stdout } = await promisify(execFile)("ffprobe", ["-hide_banner", "-show_streams", file]);
+    expect(stdout).to.match(/codec_name=pcm_f32le[\s\S]*sample_rate=48000\nchannels=2[\s\S]*duration=10\.0/);
   });
 
   for (const example of ["router.mjs", "worker.mjs"]) {

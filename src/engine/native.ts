@@ -1,4 +1,7 @@
-/** Finds and loads the native addon: `CARILLON_ADDON`, else the one built from the sources here, else this platform's package. */
+/**
+ * The native addon without the engine above it (`carillon/native`), and what makes its token ids. It is found as
+ * `CARILLON_ADDON`, else as the one built from the sources here, else in this platform's package.
+ */
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { sep } from "node:path";
@@ -9,7 +12,12 @@ import { listGpus } from "./gpus.js";
 import { adviceFor, findPrebuilt, openLibraries, PLATFORM_PACKAGE } from "./prebuilt.js";
 
 export type * from "./addon.js";
+export { type Checkpoint, Checkpoints, type RendererCheckpoint } from "./checkpoints.js";
+export { encodeLyricPrompt, encodeTextPrompt, instructionOf } from "./conditioning.js";
 export { EngineError } from "./errors.js";
+export { codesPrompt } from "./prompts.js";
+export { renderParametersOf } from "./render-parameters.js";
+export { type PromptPart, Tokenizer } from "./tokenizer.js";
 
 /** Where the build leaves the addon. This file is two folders below the package root, in src/ as in dist/. */
 const BUILT_ADDON = fileURLToPath(new URL("../../build/Release/carillon.node", import.meta.url));

@@ -129,8 +129,8 @@ export type FlatRenderParameters = RenderParameters["denoise"] &
   RenderParameters["guidance"] &
   RenderParameters["edit"];
 
-/** The groups out of a request. One of an earlier version may lack a parameter: its default takes the place. */
-export function renderParametersOf(request: FlatRenderParameters): RenderParameters {
+/** The groups out of a request. One may lack a parameter: its default takes the place. */
+export function renderParametersOf(request: Partial<FlatRenderParameters>): RenderParameters {
   const flat: Readonly<Record<string, unknown>> = request;
   const groups = Object.entries(renderParameters).map(([group, { shape }]) => {
     const values = Object.entries(shape).map(([key, type]) => [key, flat[key] ?? type.parse(undefined)]);

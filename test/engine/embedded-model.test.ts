@@ -69,6 +69,16 @@ describe("the model in the package", () => {
     expect(smoothness(song)).to.be.above(0.7);
   });
 
+  it("is rendered by several engines of one process at a time, each of which ends by itself", async () => {
+    const bytes = async (by: Engine) =>
+      Buffer.from(((await by.render(request, {})).audio[0] as PlanarAudio).buffer);
+    const second = new Engine(engineOptions, () => {});
+    const [song, same] = await Promise.all([bytes(engine), bytes(second)]);
+    expect(same.equals(song)).to.equal(true);
+    await second.close();
+    expect((await bytes(engine)).equals(song)).to.equal(true);
+  });
+
   it("plans a song from its caption: what was set stays, and the codes last as long", async () => {
     const { caption, lyrics, metadata } = request;
     const sampling = { temperature: 0.85, topK: 0, topP: 0.9, repetitionPenalty: 1, constrained: true };
