@@ -12,10 +12,10 @@ import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { stageMain } from "./release/main-package.mjs";
 import { platformName, stageAddons, stagePlatform } from "./release/platform-package.mjs";
-import { manifest, pack } from "./release/stage.mjs";
+import { pack } from "./release/stage.mjs";
 import { PINNED, RELEASED } from "./setup/libtorch.mjs";
 import { installPackages } from "./setup/packages.mjs";
-import { projectRoot, SetupError } from "./setup/run.mjs";
+import { manifest, projectRoot, SetupError } from "./setup/run.mjs";
 import { buildTypeScript } from "./setup/typescript.mjs";
 import { main } from "./setup.mjs";
 

@@ -6,16 +6,17 @@ import { pathToFileURL } from "node:url";
 import { ADDON, buildNative, PROGRAMS } from "./setup/native.mjs";
 import { installPackages } from "./setup/packages.mjs";
 import { takePrebuilt } from "./setup/prebuilt.mjs";
-import { SetupError, say } from "./setup/run.mjs";
+import { isClone, SetupError, say } from "./setup/run.mjs";
 import { installAudioTools } from "./setup/system.mjs";
 import { buildTypeScript } from "./setup/typescript.mjs";
 
 /** @param nativeParts what to build beside the addon: parts as setup/native.mjs describes them */
 export function setUp(...nativeParts) {
-  installPackages();
+  if (isClone) installPackages();
   installAudioTools();
-  if (nativeParts.length > 0 || !takePrebuilt()) buildNative([ADDON, ...nativeParts]);
-  buildTypeScript();
+  const isPrebuilt = isClone && nativeParts.length === 0 && takePrebuilt();
+  if (!isPrebuilt) buildNative([ADDON, ...nativeParts]);
+  if (isClone) buildTypeScript();
 }
 
 /** Runs a script's main function; a SetupError is shown as one message without a stack. */

@@ -21,6 +21,7 @@ import { homedir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
+import { provideLibtorch } from "../scripts/setup/libtorch.mjs";
 import { canMountDisks, ownDisk } from "./e2e/served-process.js";
 import { temporaryDirectory } from "./music/tasks.js";
 import { startRegistry } from "./registry.js";
@@ -185,7 +186,7 @@ describe("packages", () => {
       [`@carillon/${platform}`]: version,
       [`@carillon/${platform}-cuda`]: version,
     });
-    expect(ours).to.not.have.property("devDependencies");
+    expect(ours.devDependencies).to.have.all.keys("cmake-js");
     expect(ours.scripts).to.have.all.keys("setup");
     for (const manifest of [native, read(forCuda)])
       expect(manifest).to.deep.include({ version, os: [process.platform], cpu: [process.arch] });
@@ -204,6 +205,16 @@ describe("packages", () => {
     const addon = readFileSync(join(prebuilt, "carillon.node"), "latin1");
     for (const folder of [root, join(homedir(), ".cache")])
       expect(addon.includes(folder), `the addon names ${folder}`).to.equal(false);
+  });
+
+  it("are not packed where a binary asks for a newer system", () => {
+    const library = join(directory, "too-new.so");
+    writeLibraryThatNeeds(library, "libc.so.6 GLIBC_2.29");
+    const program = `import(process.argv[1]).then(({ checkSymbolVersions }) => checkSymbolVersions(process.argv[2]))`;
+    const { stderr } = spawnSync("node", ["-e", program, join(root, "scripts/release/elf.mjs"), library], {
+      encoding: "utf8",
+    });
+    expect(stderr).to.contain("too-new.so asks for absent@GLIBC_2.29, beyond GLIBC_2.28");
   });
 
   it("make a song from an ES module, on a processor without AVX-512, and leave themselves as they are", () => {
@@ -317,6 +328,10 @@ describe("packages", () => {
     expect(run(["-e", LOAD], { LIBTORCH: other }).stdout)
       .to.contain(`libtorch ${libtorch} of ${other}`)
       .and.contain(`{ '${realpathSync(other)}/lib/libtorch_cpu.so' }`);
+    const second = `process.env.LIBTORCH = process.argv[1]; require("carillon/native").loadAddon()`;
+    expect(run(["-e", `${LOAD}; ${second}`, other]).stderr).to.match(
+      /This process has loaded another libtorch already, \S.*, and runs with one alone: load carillon in a process of its own/,
+    );
     writeFileSync(join(other, "build-version"), "2.11.0");
     expect(run(["-e", LOAD], { LIBTORCH: other }).stderr).to.match(
       /LIBTORCH=\S+ is no libtorch 2\.13, for which the installed packages hold an addon: name one, or none/,
@@ -474,6 +489,23 @@ describe("packages", () => {
     expect(stdout)
       .to.match(/^ended with [1-9]\d*$/m)
       .and.not.contain("@carillon");
+  });
+
+  it("are configured from their sources where somebody would rather compile them", () => {
+    const { devDependencies } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"));
+    const cmake = `--package=cmake-js@${devDependencies["cmake-js"]}`;
+    const args = [
+      "exec",
+      "--yes",
+      cmake,
+      "--",
+      "cmake-js",
+      "configure",
+      `--CDLIBTORCH=${provideLibtorch().directory}`,
+    ];
+    const { status, stderr } = spawnSync("npm", args, { cwd: installed, encoding: "utf8" });
+    expect(status, stderr).to.equal(0);
+    rmSync(join(installed, "build"), { recursive: true });
   });
 
   it("are found in the layout of pnpm, where an application sees its own dependencies alone", () => {

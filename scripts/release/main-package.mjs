@@ -1,11 +1,14 @@
 /** The package carillon: JavaScript, types, pages, the embedded model, and the sources of the native core. */
 import { cpSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { projectRoot, run } from "../setup/run.mjs";
-import { commonFields, emptyFolder, manifest, writeManifest } from "./stage.mjs";
+import { manifest, projectRoot, run } from "../setup/run.mjs";
+import { commonFields, emptyFolder, writeManifest } from "./stage.mjs";
 
-/** Commands of an installed package; the others are for those who change it. */
-const COMMANDS = ["setup"];
+/** The command of an installed package, and what it needs; all others are for those who change the clone. */
+const SETUP = {
+  scripts: { setup: manifest.scripts.setup },
+  devDependencies: { "cmake-js": manifest.devDependencies["cmake-js"] },
+};
 
 /** @param platforms those that have a package of this version, as linux-x64 */
 export function stageMain(directory, platforms) {
@@ -14,13 +17,11 @@ export function stageMain(directory, platforms) {
     mkdirSync(dirname(join(directory, path)), { recursive: true });
     cpSync(join(projectRoot, path), join(directory, path));
   }
-  const scripts = Object.fromEntries(COMMANDS.map((name) => [name, manifest.scripts[name]]));
   const optional = platforms.map((platform) => [`@carillon/${platform}`, manifest.version]);
-  const { devDependencies: _, ...fields } = manifest;
   writeManifest(directory, {
-    ...fields,
+    ...manifest,
     ...commonFields(),
-    scripts,
+    ...SETUP,
     optionalDependencies: Object.fromEntries(optional),
   });
   return directory;

@@ -1,9 +1,7 @@
 /** A package as it is packed: a folder with its files and a package.json of its own. */
-import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { projectRoot, run, say } from "../setup/run.mjs";
-
-export const manifest = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8"));
+import { manifest, run, say } from "../setup/run.mjs";
 
 const BYTES_PER_MEGABYTE = 1e6;
 

@@ -110,7 +110,7 @@ const cachedDirectory = (version, build) =>
 
 const DOWNLOADED = /^torch-[\d.]+-downloaded$/;
 
-/** The pinned one, else the newest that src/engine/cuda-libtorch.ts has downloaded. */
+/** The pinned one, else the newest that src/cuda-install.ts has downloaded. */
 function fromCache() {
   const pinned = inspect(join(cachedDirectory(PINNED, wheelBuild()), "torch"));
   if (pinned !== null || wheelBuild() !== "cu130" || !existsSync(LIBTORCHES)) return pinned;

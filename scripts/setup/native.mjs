@@ -8,7 +8,7 @@ import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { findLibtorch, provideForRelease, provideLibtorch } from "./libtorch.mjs";
-import { cacheRoot, projectRoot, run, SetupError, say } from "./run.mjs";
+import { cacheRoot, manifest, projectRoot, run, SetupError, say } from "./run.mjs";
 import { fingerprint, isDone, markDone } from "./stamp.mjs";
 import { installBuildTools } from "./system.mjs";
 
@@ -107,11 +107,17 @@ function runCmake(libtorch, { options, directory = "build", target }) {
     LIBTORCH: libtorch.directory,
     CMAKE_BUILD_PARALLEL_LEVEL: process.env.CMAKE_BUILD_PARALLEL_LEVEL ?? String(availableParallelism()),
   };
-  const cmakeJs = (command, ...args) => {
-    const program = join(projectRoot, "node_modules/cmake-js/bin/cmake-js");
-    const common = ["--config", "Release", "--out", join(projectRoot, directory)];
-    run(process.execPath, [program, command, ...common, ...args], { env, log: command });
-  };
+  // The clone's own; for an installed package npm fetches it.
+  const program = [
+    "exec",
+    "--yes",
+    `--package=cmake-js@${manifest.devDependencies["cmake-js"]}`,
+    "--",
+    "cmake-js",
+  ];
+  const common = ["--directory", projectRoot, "--config", "Release", "--out", join(projectRoot, directory)];
+  const cmakeJs = (command, ...args) =>
+    run("npm", [...program, command, ...common, ...args], { env, log: command });
   const switches = CMAKE_OPTIONS.map((name) => `--CD${name}=${options.includes(name) ? "ON" : "OFF"}`);
   cmakeJs("configure", `--CDLIBTORCH=${libtorch.directory}`, ...switches);
   cmakeJs("build", ...(target === undefined ? [] : ["--target", target]));

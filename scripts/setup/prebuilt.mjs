@@ -7,7 +7,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { provideLibtorch, wheelBuild } from "./libtorch.mjs";
 import { ADDON, sourcesPrint } from "./native.mjs";
-import { projectRoot, say } from "./run.mjs";
+import { manifest, projectRoot, say } from "./run.mjs";
 
 const PLATFORM = `@carillon/${process.platform}-${process.arch}`;
 const PATIENCE = ["--fetch-retries=0", "--fetch-timeout=20000"];
@@ -15,14 +15,13 @@ const PATIENCE = ["--fetch-retries=0", "--fetch-timeout=20000"];
 /** @returns whether src/engine/prebuilt.ts finds the core in node_modules; what was built here stays in use. */
 export function takePrebuilt() {
   if (process.env.CARILLON_PREBUILT === "0" || existsSync(join(projectRoot, ADDON.products[0]))) return false;
-  const { version } = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8"));
   const print = sourcesPrint();
   // The second one runs with the libtorch for CUDA that set-up provides.
   const hasGpu = wheelBuild() !== "cpu";
   const names = hasGpu ? [PLATFORM, `${PLATFORM}-cuda`] : [PLATFORM];
   if (!names.every((name) => isInstalled(name, print))) {
-    if (!names.every((name) => published(name, version) === print)) return false;
-    const packages = names.map((name) => `${name}@${version}`);
+    if (!names.every((name) => published(name) === print)) return false;
+    const packages = names.map((name) => `${name}@${manifest.version}`);
     say(`installing the prebuilt native core, ${packages.join(" and ")}`);
     const options = ["--no-save", "--ignore-scripts", "--no-audit", "--no-fund", ...PATIENCE];
     if (
@@ -43,8 +42,8 @@ function isInstalled(name, print) {
 }
 
 /** What the registry's package of that version was made of; null where it has none, or does not answer. */
-function published(name, version) {
-  const answer = npm("view", `${name}@${version}`, "carillon.sources", ...PATIENCE);
+function published(name) {
+  const answer = npm("view", `${name}@${manifest.version}`, "carillon.sources", ...PATIENCE);
   return answer?.trim() || null;
 }
 

@@ -1,11 +1,16 @@
 /** Runs programs for the set-up steps and says what is happening. */
 import { spawnSync } from "node:child_process";
-import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const projectRoot = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
+
+export const manifest = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8"));
+
+/** An installed package has its JavaScript and its packages already; of it the native core alone can be built. */
+export const isClone = existsSync(join(projectRoot, "src"));
 
 /** Everything that a second clone on this machine can share. */
 export const cacheRoot =

@@ -1,4 +1,4 @@
-/** dist/ from src/. An installed package has dist/ and no src/. */
+/** dist/ from src/. */
 import { cpSync, existsSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -12,7 +12,6 @@ const PAGE_FILES = ["index.html", "page.css", "icon.svg"];
 const STUDIO_FILES = ["studio/index.html", "studio/studio.css", "studio/icon.svg"];
 
 export function buildTypeScript() {
-  if (!existsSync(join(projectRoot, "src"))) return;
   const print = fingerprint(["src", "tsconfig.json", "tsconfig.build.json", "package-lock.json"]);
   const pages = ["dist/web/index.html", "dist/web/studio/main.js"];
   if (isDone("typescript", print) && pages.every(isThere)) return;
@@ -35,7 +34,7 @@ function compile(project) {
   run(process.execPath, [join(projectRoot, "node_modules/typescript/bin/tsc"), "-p", project]);
 }
 
-/** One script with the libraries in it: the page asks no other host. An installed package has no bundler. */
+/** One script with the libraries in it: the page asks no other host. */
 function bundleStudio() {
   createRequire(import.meta.url)("esbuild").buildSync({
     absWorkingDir: projectRoot,
