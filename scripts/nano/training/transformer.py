@@ -11,11 +11,48 @@ def rotary(length, head_dim, theta, device):
     return angles.cos(), angles.sin()
 
 
-def rotate(x, table):
-    """x [B, heads, L, head_dim], its halves turned against each other."""
-    cos, sin = (part.to(x.dtype) for part in table)
-    first, second = x.chunk(2, -1)
-    return torch.cat([first * cos - second * sin, second * cos + first * sin], -1)
+class Rotation(torch.autograd.Function):
+    """x [B, L, heads, head_dim], its halves turned against each other by angles of cosines and sines [L, 1, head_dim / 2].
+    Gradients turn back."""
+
+    @staticmethod
+    def forward(context, x, cos, sin):
+        context.save_for_backward(cos, sin)
+        (first, second), y = x.chunk(2, -1), torch.empty_like(x)
+        y_first, y_second = y.chunk(2, -1)
+        torch.mul(first, cos, out=y_first).addcmul_(second, sin, value=-1)
+        torch.mul(second, cos, out=y_second).addcmul_(first, sin)
+        return y
+
+    @staticmethod
+    def backward(context, upstream):
+        cos, sin = context.saved_tensors
+        return Rotation.apply(upstream, cos, -sin), None, None
+
+
+class Normalisation(torch.autograd.Function):
+    """RMSNorm in the type of x. torch's own, on CPUs a chain of float32 operations, takes twice as long."""
+
+    @staticmethod
+    def forward(context, x, weight, eps):
+        square = torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=torch.float32).square_()
+        inverse = (square / x.shape[-1] + eps).rsqrt_().to(x.dtype)
+        normal, weight = x * inverse, weight.to(x.dtype)
+        context.save_for_backward(normal, inverse, weight)
+        return normal * weight
+
+    @staticmethod
+    def backward(context, upstream):
+        normal, inverse, weight = context.saved_tensors
+        along = upstream * normal
+        of_weight = along.flatten(0, -2).sum(0, dtype=torch.float32)
+        mean = along.mul_(weight).mean(-1, keepdim=True)
+        return torch.addcmul(upstream * weight, normal, mean, value=-1).mul_(inverse), of_weight, None
+
+
+class RmsNorm(nn.RMSNorm):
+    def forward(self, x):
+        return super().forward(x) if x.is_cuda else Normalisation.apply(x, self.weight, self.eps)
 
 
 def visible_keys(mask=None, length=None, window=0, dtype=torch.float32, device=None):
@@ -33,6 +70,23 @@ def visible_keys(mask=None, length=None, window=0, dtype=torch.float32, device=N
         ~visible, torch.finfo(dtype).min)
 
 
+def attend(q, k, v, mask, causal):
+    """q [B, heads, L, head_dim], k and v [B, pairs, S, head_dim], mask as visible_keys gives it -> as q."""
+    (batch, heads, length, width), (pairs, keys) = q.shape, k.shape[1:3]
+    if q.is_cuda or q.dtype != torch.bfloat16:
+        if q.is_cuda and heads != pairs:  # its kernels that take masks know no groups
+            k, v = (part.repeat_interleave(heads // pairs, 1) for part in (k, v))
+        return F.scaled_dot_product_attention(q, k, v, mask, is_causal=causal, enable_gqa=heads != k.shape[1])
+    # torch's own kernel for CPUs takes three times as long there, forwards and backwards.
+    if causal:
+        mask = torch.full((1, 1, length, keys), torch.finfo(q.dtype).min, dtype=q.dtype).triu(1)
+    grouped = (q * width ** -0.5).reshape(batch * pairs, -1, width)  # the heads that share a pair's keys
+    scores = torch.bmm(grouped, k.flatten(0, 1).mT)
+    if mask is not None:
+        scores = (scores.view(batch, pairs, -1, length, keys) + mask[:, :, None]).view_as(scores)
+    return torch.bmm(scores.softmax(-1), v.flatten(0, 1)).view(q.shape)
+
+
 class Attention(nn.Module):
     """Grouped-query attention with normalised queries and keys, over x itself or over `context`."""
 
@@ -40,13 +94,12 @@ class Attention(nn.Module):
         super().__init__()
         width, self.head_dim = config["hidden_size"], config["head_dim"]
         heads, pairs = config["num_attention_heads"], config["num_key_value_heads"]
-        self.is_grouped = heads != pairs
         self.q_proj = nn.Linear(width, heads * self.head_dim, bias=False)
         self.k_proj = nn.Linear(width, pairs * self.head_dim, bias=False)
         self.v_proj = nn.Linear(width, pairs * self.head_dim, bias=False)
         self.o_proj = nn.Linear(heads * self.head_dim, width, bias=False)
-        self.q_norm = nn.RMSNorm(self.head_dim, config["rms_norm_eps"])
-        self.k_norm = nn.RMSNorm(self.head_dim, config["rms_norm_eps"])
+        self.q_norm = RmsNorm(self.head_dim, config["rms_norm_eps"])
+        self.k_norm = RmsNorm(self.head_dim, config["rms_norm_eps"])
 
     def forward(self, x, table=None, mask=None, context=None, causal=False):
         def heads(rows):
@@ -54,14 +107,12 @@ class Attention(nn.Module):
 
         source = x if context is None else context
         q, k = self.q_norm(heads(self.q_proj(x))), self.k_norm(heads(self.k_proj(source)))
-        q, k, v = (part.transpose(1, 2) for part in (q, k, heads(self.v_proj(source))))
+        v = heads(self.v_proj(source))
         if table is not None:
-            q, k = rotate(q, table), rotate(k, table)
-        q, k = q.to(v.dtype), k.to(v.dtype)
-        mask = mask if mask is None else mask.to(v.dtype)
-        if q.is_cuda and self.is_grouped:  # its kernels that take masks know no groups
-            k, v = (part.repeat_interleave(q.shape[1] // k.shape[1], 1) for part in (k, v))
-        y = F.scaled_dot_product_attention(q, k, v, mask, is_causal=causal, enable_gqa=q.shape[1] != k.shape[1])
+            table = [part[:, None].to(v.dtype) for part in table]
+            q, k = Rotation.apply(q.to(v.dtype), *table), Rotation.apply(k.to(v.dtype), *table)
+        q, k, v = (part.to(v.dtype).transpose(1, 2) for part in (q, k, v))
+        y = attend(q, k, v, mask if mask is None else mask.to(v.dtype), causal)
         return self.o_proj(y.transpose(1, 2).flatten(2))
 
 
@@ -80,9 +131,9 @@ class SwiGlu(nn.Module):
 class Layer(nn.Module):
     def __init__(self, config):
         super().__init__()
-        self.input_layernorm = nn.RMSNorm(config["hidden_size"], config["rms_norm_eps"])
+        self.input_layernorm = RmsNorm(config["hidden_size"], config["rms_norm_eps"])
         self.self_attn = Attention(config)
-        self.post_attention_layernorm = nn.RMSNorm(config["hidden_size"], config["rms_norm_eps"])
+        self.post_attention_layernorm = RmsNorm(config["hidden_size"], config["rms_norm_eps"])
         self.mlp = SwiGlu(config)
 
     def forward(self, x, table, mask=None, causal=False):
@@ -98,7 +149,7 @@ class Encoder(nn.Module):
         self.config = config
         self.embed_tokens = nn.Linear(inputs, config["hidden_size"])
         self.layers = nn.ModuleList(Layer(config) for _ in range(layers))
-        self.norm = nn.RMSNorm(config["hidden_size"], config["rms_norm_eps"])
+        self.norm = RmsNorm(config["hidden_size"], config["rms_norm_eps"])
 
     def run(self, x, mask=None):
         """x [B, L, width], embedded before; `mask` [B, L] is True where a position counts."""
@@ -121,7 +172,7 @@ class Qwen3(nn.Module):
         self.config = config
         self.embed_tokens = nn.Embedding(config["vocab_size"], config["hidden_size"])
         self.layers = nn.ModuleList(Layer(config) for _ in range(config["num_hidden_layers"]))
-        self.norm = nn.RMSNorm(config["hidden_size"], config["rms_norm_eps"])
+        self.norm = RmsNorm(config["hidden_size"], config["rms_norm_eps"])
 
     def forward(self, ids):
         """ids [B, L] -> hidden states [B, L, width]."""
