@@ -314,22 +314,28 @@ constexpr const char* kBuffer = "silence_latent";  // of the diffusers condition
 at::Tensor read_archive(const std::string& path, int64_t channels) {
   const auto file = MappedFile::open(path);
   const StoredEntry* storage = nullptr;
+  bool is_half = false;
   const auto entries = list_stored_zip(*file, path);
   for (const auto& entry : entries) {
+    if (entry.name.ends_with("/data.pkl")) {
+      const std::string_view pickle(file->data() + entry.begin, entry.size);
+      is_half = pickle.find("BFloat16Storage") != std::string_view::npos;
+    }
     if (!entry.name.ends_with("/data/0")) continue;
     if (storage) fail(ErrorCode::kBadCheckpoint, path + ": holds more than one tensor");
     storage = &entry;
   }
   if (!storage) fail(ErrorCode::kBadCheckpoint, path + ": not a torch archive: it has no entry '*/data/0'");
-  const size_t frame_bytes = static_cast<size_t>(channels) * sizeof(float);
+  const auto type = is_half ? at::kBFloat16 : at::kFloat;
+  const size_t frame_bytes = static_cast<size_t>(channels) * at::elementSize(type);
   if (storage->size == 0 || storage->size % frame_bytes != 0) {
-    fail(ErrorCode::kBadCheckpoint, path + ": " + std::to_string(storage->size) + " bytes are no float32 frames of " +
-                                        std::to_string(channels) + " channels");
+    fail(ErrorCode::kBadCheckpoint, path + ": " + std::to_string(storage->size) + " bytes are no " + at::toString(type) +
+                                        " frames of " + std::to_string(channels) + " channels");
   }
   const auto frames = static_cast<int64_t>(storage->size / frame_bytes);
-  at::Tensor stored = at::empty({1, channels, frames}, at::kFloat);
+  at::Tensor stored = at::empty({1, channels, frames}, type);
   std::memcpy(stored.data_ptr(), file->data() + storage->begin, storage->size);
-  return stored.transpose(1, 2).contiguous();
+  return stored.transpose(1, 2).to(at::kFloat).contiguous();
 }
 
 }  // namespace

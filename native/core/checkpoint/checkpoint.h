@@ -111,7 +111,7 @@ class Weights {
 
 /// The VAE latent of silence, [1, T, C] float32 on the CPU, T frames from the start of a song. It is position
 /// dependent: always slice from frame 0. Read from `silence_latent.pt` (a zip archive stored as [1, C, T],
-/// C = `channels`, T from its size) or from the `silence_latent` buffer of the diffusers condition encoder.
+/// float32 or bfloat16, C = `channels`, T from its size) or from the `silence_latent` buffer of the diffusers condition encoder.
 at::Tensor read_silence_latent(const Checkpoint& checkpoint, int64_t channels);
 
 }  // namespace carillon

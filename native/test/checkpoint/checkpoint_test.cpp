@@ -190,12 +190,16 @@ TEST("silence latent: the archive is read, transposed, with as many frames as it
   const at::Tensor silence = read_silence(archive, 3);
   EXPECT(at::equal(silence, stored.transpose(1, 2)));
   EXPECT(silence.is_contiguous());
+
+  const std::string half = test::zip_bytes({{"silence_latent/data.pkl", "torch\nBFloat16Storage"},
+                                            {"silence_latent/data/0", test::bytes_of(stored.to(at::kBFloat16))}});
+  EXPECT(at::equal(read_silence(half, 3), stored.to(at::kBFloat16).to(at::kFloat).transpose(1, 2)));
 }
 
 TEST("silence latent: what is no such archive is refused") {
   const std::string data(24, '\0');
-  EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", data}}), 5), "24 bytes are no float32 frames of 5 channels");
-  EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", ""}}), 2), "0 bytes are no float32 frames");
+  EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", data}}), 5), "24 bytes are no Float frames of 5 channels");
+  EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", ""}}), 2), "0 bytes are no Float frames");
   EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data.pkl", data}}), 2), "not a torch archive");
   EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", data}, {"y/data/0", data}}), 2), "more than one tensor");
   EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", data}}, 8), 2), "entry 'x/data/0' is compressed");

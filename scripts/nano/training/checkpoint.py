@@ -64,7 +64,7 @@ def export(data, work, out):
         if name.startswith("model/") and not name.endswith("training.json"):
             (out / name.removeprefix("model/")).write_text(text)
     (out / "vae/config.json").write_text(json.dumps(data.vae_config(), indent=2) + "\n")
-    torch.save(data.silence.T[None].contiguous(), out / f"{SILENCE}_latent.pt")
+    torch.save(data.silence.T[None].bfloat16().contiguous(), out / f"{SILENCE}_latent.pt")
 
 
 def start_from(checkpoint, stage):
