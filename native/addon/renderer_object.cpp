@@ -159,6 +159,12 @@ std::optional<Window> window_of(const Napi::Object& source) {
   return Window{number_of(window, "startSeconds"), number_of(window, "endSeconds")};
 }
 
+std::optional<LyricSpan> lyrics_of(const Napi::Object& job) {
+  if (!has(job, "timedLyrics")) return std::nullopt;
+  const auto span = object_of(job, "timedLyrics");
+  return LyricSpan{integer_of(span, "first"), integer_of(span, "count")};
+}
+
 RenderJob render_job(const Napi::Object& object) {
   const bool has_source = has(object, "source");
   return {.task = choice_of<Task>(object, "task",
@@ -177,6 +183,7 @@ RenderJob render_job(const Napi::Object& object) {
           .denoise = denoise_of(object),
           .guidance = guidance_of(object),
           .edit = edit_of(object),
+          .timed_lyrics = lyrics_of(object),
           .seeds = seeds_of(object, "seeds")};
 }
 
@@ -186,6 +193,13 @@ Napi::Value to_js(Napi::Env env, const RenderResult& result) {
   for (const auto& item : result.audio) audio.Set(audio.Length(), float_array(env, item));
   object.Set("audio", audio);
   object.Set("samplesPerChannel", static_cast<double>(result.samples_per_channel));
+  auto lyrics = Napi::Array::New(env);
+  for (const auto& seconds : result.lyric_seconds) {
+    auto item = Napi::Float32Array::New(env, seconds.size());
+    std::ranges::copy(seconds, item.Data());
+    lyrics.Set(lyrics.Length(), item);
+  }
+  object.Set("lyricSeconds", lyrics);
   auto timings = Napi::Object::New(env);
   timings.Set("conditions", result.timings.conditions);
   timings.Set("denoise", result.timings.denoise);

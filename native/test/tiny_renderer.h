@@ -53,6 +53,7 @@ inline RenderJob plain_job(std::vector<uint64_t> seeds = {3}) {
           .denoise = plain_denoise(2),
           .guidance = kNoGuidance,
           .edit = {.repaint_mode = RepaintMode::kBalanced, .repaint_strength = 0.5, .chunk_mask = ChunkMask::kExplicit},
+          .timed_lyrics = {},
           .seeds = std::move(seeds)};
 }
 

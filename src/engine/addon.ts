@@ -109,6 +109,8 @@ export interface RenderJob extends RenderParameters {
     /** The text prompt with the instruction of text2music, for steps beyond audioCoverStrength; null where it is 1. */
     plainText: Int32Array | null;
   };
+  /** The tokens of the lyric prompt whose times are wanted; null: none. Ignored where the model cannot tell. */
+  timedLyrics: { first: number; count: number } | null;
   /** Latent frames to render, where neither codes nor a source set the length. */
   frames: number;
   /** One array per item, all of one length. With text2music and cover only. */
@@ -147,6 +149,8 @@ export interface RenderResult {
   audio: Float32Array[];
   /** Samples of one channel. */
   samplesPerChannel: number;
+  /** Per item, when each token of the timed lyrics is sung, in seconds; none where the model cannot tell. */
+  lyricSeconds: Float32Array[];
   /** Seconds spent per stage. */
   timings: { conditions: number; denoise: number; decode: number };
 }

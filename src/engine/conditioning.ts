@@ -53,7 +53,8 @@ export function legoCaption(
   return `${song}Local: ${caption}\nMask Control: ${chunkMask === "explicit"}`;
 }
 
-const END_OF_TEXT = "<|endoftext|>";
+/** Text of clients never becomes one. */
+export const END_OF_TEXT = "<|endoftext|>";
 const MAX_TEXT_TOKENS = 256;
 const MAX_LYRIC_TOKENS = 2048;
 
@@ -96,11 +97,13 @@ export function textPrompt(conditions: TextConditions): PromptPart[] {
   return [{ text }, { control: END_OF_TEXT }, { text: "\n" }];
 }
 
-export function lyricPrompt(conditions: TextConditions): PromptPart[] {
-  return [
-    { text: `# Languages\n${conditions.language}\n\n# Lyric\n${conditions.lyrics}` },
-    { control: END_OF_TEXT },
-  ];
+export function lyricPrompt({ language, lyrics }: TextConditions): PromptPart[] {
+  return [{ text: lyricHeading(language) + lyrics }, { control: END_OF_TEXT }];
+}
+
+/** What stands before the lyrics in their prompt. */
+export function lyricHeading(language: string): string {
+  return `# Languages\n${language}\n\n# Lyric\n`;
 }
 
 /** Values in the form of the training data where they have one, else as the client wrote them. */

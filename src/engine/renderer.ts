@@ -17,8 +17,9 @@ import {
   TEXT_TO_MUSIC_INSTRUCTION,
   type TextConditions,
 } from "./conditioning.js";
+import { type LyricSpan, lyricSpan, sungLines } from "./lyric-times.js";
 import { Tokenizer } from "./tokenizer.js";
-import type { PlanarAudio, Rendering, RenderRequest, TrainingSampleRequest } from "./types.js";
+import type { LyricLine, PlanarAudio, Rendering, RenderRequest, TrainingSampleRequest } from "./types.js";
 
 export class Renderer {
   readonly name: string;
@@ -83,9 +84,12 @@ export class Renderer {
   async #render(request: RenderRequest, call: RenderCall): Promise<Rendering> {
     const { task, source, referenceAudio, seeds, denoise, guidance, edit } = request;
     const warnings: string[] = [];
+    const prompts = await this.#promptsOf(request, warnings);
+    const timedLyrics = request.timesLyrics
+      ? await lyricSpan(this.#tokenizer, request, prompts.lyrics)
+      : null;
     const job: RenderJob = {
-      ...{ task, source, referenceAudio, seeds, denoise, guidance, edit },
-      prompts: await this.#promptsOf(request, warnings),
+      ...{ task, source, referenceAudio, seeds, denoise, guidance, edit, prompts, timedLyrics },
       frames: this.#framesOf(request.metadata.durationSeconds),
       audioCodes: request.audioCodes === null ? null : this.#fitCodes(request.audioCodes),
     };
@@ -93,8 +97,19 @@ export class Renderer {
     // From here to the render nobody else's turn may come: the addon takes both in the order of these calls.
     const applied = own === undefined ? null : this.adapters.apply(request.adapter ?? null, own, call);
     const { acting: adapter } = this.adapters;
-    const [rendered] = await Promise.all([this.#native.render(job, call), applied]);
-    return { ...rendered, model: this.name, adapter, warnings };
+    const [{ lyricSeconds, ...rendered }] = await Promise.all([this.#native.render(job, call), applied]);
+    const lyricLines = timedLyrics === null ? [] : this.#linesOf(prompts.lyrics, timedLyrics, lyricSeconds);
+    if (timedLyrics !== null && !lyricLines.some((lines) => lines.length > 0)) {
+      warnings.push(`${this.name} cannot tell when these lyrics are sung: the song has no lrc`);
+    }
+    return { ...rendered, lyricLines, model: this.name, adapter, warnings };
+  }
+
+  #linesOf(prompt: Int32Array, { first, count }: LyricSpan, lyricSeconds: Float32Array[]): LyricLine[][] {
+    const words = prompt.subarray(first, first + count);
+    return lyricSeconds.map((seconds) =>
+      seconds.length === 0 ? [] : sungLines(this.#tokenizer, words, seconds),
+    );
   }
 
   /** Audio codes of a recording, five a second. */

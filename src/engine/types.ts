@@ -161,6 +161,8 @@ export interface RenderRequest extends RenderParameters {
   caption: string;
   lyrics: string;
   language: string;
+  /** Whether to tell when they are sung, where the model can. */
+  timesLyrics: boolean;
   /** The duration is the song's length where neither codes nor a source set it. */
   metadata: Metadata & { durationSeconds: number };
   audioCodes: Int32Array[] | null;
@@ -195,7 +197,15 @@ export interface ActingAdapter {
   scale: number;
 }
 
-export interface Rendering extends RenderResult {
+/** A line of lyrics, and when it is sung. */
+export interface LyricLine {
+  seconds: number;
+  text: string;
+}
+
+export interface Rendering extends Omit<RenderResult, "lyricSeconds"> {
+  /** Per item; empty where they were not asked for, nothing is sung or the model cannot tell. */
+  lyricLines: LyricLine[][];
   /** Name of the DiT. */
   model: string;
   /** Null: the base model alone. */

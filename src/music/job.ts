@@ -28,7 +28,7 @@ import {
 } from "./song/job-context.js";
 import type { Preview } from "./song/preview.js";
 import { JobProgress, type TaskProgress } from "./song/progress.js";
-import { type Making, metasOf, summary } from "./song/song-record.js";
+import { lrcOf, type Making, metasOf, summary } from "./song/song-record.js";
 
 /** Where neither the client nor the language model sets a length. */
 const DEFAULT_DURATION_SECONDS = 30;
@@ -160,8 +160,9 @@ function describe(
   ditModel: string,
   job: { totalSeconds: number; count: number },
 ): SongDescription {
-  const { song, metas } = making;
+  const { song, metas, rendered } = making;
   const [audioCodes] = song.audioCodes ?? [];
+  const [lines = []] = rendered.lyricLines;
   return {
     prompt: song.caption,
     lyrics: song.lyrics,
@@ -171,6 +172,7 @@ function describe(
     generationInfo: summary(request, making, job),
     ditModel,
     ...(audioCodes && { audioCodes: [...audioCodes] }),
+    ...(lines.length > 0 && { lrc: lrcOf(lines) }),
   };
 }
 
@@ -199,6 +201,7 @@ function render(
       caption: song.renderCaption,
       lyrics: song.lyrics,
       language: song.language,
+      timesLyrics: request.timesLyrics,
       metadata: { ...song.metadata, durationSeconds },
       audioCodes: song.audioCodes,
       source: audio && { audio, window: repaintWindow(request, durationSeconds) },

@@ -11,6 +11,7 @@ export const plainSong: RenderRequest = {
   caption: "calm piano",
   lyrics: "[Instrumental]",
   language: "unknown",
+  timesLyrics: false,
   metadata: { bpm: null, keyScale: "", timeSignature: "", durationSeconds: 1 },
   audioCodes: null,
   source: null,

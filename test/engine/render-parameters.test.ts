@@ -13,7 +13,7 @@ const { denoise, guidance, edit } = plainSong;
 describe("the parameters of rendering", () => {
   const job: RenderJob = {
     ...{ task: "text2music", denoise, guidance, edit, seeds: [1], frames: 25 },
-    ...{ audioCodes: null, source: null, referenceAudio: null },
+    ...{ audioCodes: null, source: null, referenceAudio: null, timedLyrics: null },
     prompts: { text: Int32Array.of(1), lyrics: Int32Array.of(1), plainText: null },
   };
   let renderer: NativeRenderer;

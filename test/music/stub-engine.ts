@@ -26,6 +26,7 @@ export function stubEngine(renderMs: () => number, model = "stub"): MusicEngine 
         samplesPerChannel,
         timings: { conditions: 0, denoise: 0, decode: 0 },
         model,
+        lyricLines: [],
         adapter: null,
         warnings: [],
       };

@@ -1,5 +1,7 @@
 #include "core/checkpoint/config.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 
@@ -74,6 +76,27 @@ std::vector<bool> read_layer_slides(const ConfigFile& file, int64_t num_layers) 
   return slides;
 }
 
+/// Published models of 24 layers and 16 heads leave theirs out: the reference knows them.
+std::vector<AttentionHead> read_lyric_heads(const ConfigFile& file, int64_t layers, int64_t heads) {
+  constexpr const char* kKey = "lyric_alignment_layers_config";
+  if (!file.json.has(kKey)) {
+    if (layers != 24 || heads != 16) return {};
+    return {{2, 6}, {3, 10}, {3, 11}, {4, 3}, {5, 8}, {5, 9}, {6, 8}};
+  }
+  std::vector<AttentionHead> found;
+  for (const auto& [layer, of_layer] : file.json.at(kKey).as_object()) {
+    for (const Json& head : of_layer.as_array()) {
+      const int64_t index = std::strtoll(layer.c_str(), nullptr, 10), number = head.as_int();
+      file.require(std::to_string(index) == layer && index >= 0 && index < layers && number >= 0 && number < heads,
+                   std::string(kKey) + " names head " + std::to_string(number) + " of layer '" + layer +
+                       "', which is not there");
+      found.push_back({index, number});
+    }
+  }
+  std::ranges::stable_sort(found, {}, &AttentionHead::layer);
+  return found;
+}
+
 void read_dit(const ConfigFile& file, DitConfig& out) {
   const Json& json = file.json;
   out.hidden_size = file.positive("hidden_size");
@@ -99,6 +122,7 @@ void read_dit(const ConfigFile& file, DitConfig& out) {
   out.sliding_window = json.get_bool("use_sliding_window", true) ? json.get_int("sliding_window", 128) : 0;
   file.require(out.sliding_window >= 0, "sliding_window is negative");
   out.layer_slides = read_layer_slides(file, out.num_hidden_layers);
+  out.lyric_heads = read_lyric_heads(file, out.num_hidden_layers, out.num_attention_heads);
 }
 
 void read_fsq(const ConfigFile& file, DitConfig& out) {

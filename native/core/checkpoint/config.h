@@ -8,6 +8,13 @@ namespace carillon {
 // Typed config.json files. Names are those of the files; every reader throws kBadCheckpoint naming file and key
 // for a value that is missing, of the wrong type or impossible.
 
+/// One head of one layer's attention.
+struct AttentionHead {
+  int64_t layer, head;
+
+  friend bool operator==(const AttentionHead&, const AttentionHead&) = default;
+};
+
 /// The DiT with its condition encoder, audio tokenizer and detokenizer.
 struct DitConfig {
   // DiT
@@ -25,6 +32,9 @@ struct DitConfig {
   std::string model_version;  // informational
   double timestep_mu;         // the logit-normal law of flow times in training: mean
   double timestep_sigma;      // and standard deviation
+  /// Heads of cross-attention that follow the lyrics as they are sung, by layer (`lyric_alignment_layers_config`); none
+  /// where nobody has found some.
+  std::vector<AttentionHead> lyric_heads;
 
   // condition encoder, audio tokenizer, detokenizer
   int64_t encoder_hidden_size;

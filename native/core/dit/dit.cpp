@@ -35,14 +35,18 @@ DitLayer DitLayer::load(const Weights& weights, const DitConfig& config, int64_t
   return layer;
 }
 
+at::Tensor DitLayer::self_attended(const at::Tensor& x, const at::Tensor& modulation, const nn::Rotary& rotary) const {
+  const auto row = [&](int64_t index) { return modulation.narrow(1, index, 1); };
+  const at::Tensor y = modulated(self_attn_norm(x), row(kAttentionShift), row(kAttentionScale));
+  return at::addcmul(x,
+                     self_attn(y, rotary, {.window = window, .window_is_one_sided = one_sided_window, .key_mask = {}}),
+                     row(kAttentionGate));
+}
+
 at::Tensor DitLayer::operator()(const at::Tensor& x, const at::Tensor& modulation, const nn::Rotary& rotary,
                                 const CrossCache::Layer& cross) const {
   const auto row = [&](int64_t index) { return modulation.narrow(1, index, 1); };
-
-  at::Tensor y = modulated(self_attn_norm(x), row(kAttentionShift), row(kAttentionScale));
-  at::Tensor h =
-      at::addcmul(x, self_attn(y, rotary, {.window = window, .window_is_one_sided = one_sided_window, .key_mask = {}}),
-                  row(kAttentionGate));
+  at::Tensor h = self_attended(x, modulation, rotary);
 
   const int64_t rows = cross.conditional.k.size(0);
   if (h.size(0) == rows) {
@@ -53,7 +57,7 @@ at::Tensor DitLayer::operator()(const at::Tensor& x, const at::Tensor& modulatio
                  unconditional + cross.unconditional});
   }
 
-  y = modulated(mlp_norm(h), row(kMlpShift), row(kMlpScale));
+  const at::Tensor y = modulated(mlp_norm(h), row(kMlpShift), row(kMlpScale));
   return at::addcmul(h, mlp(y), row(kMlpGate));
 }
 
@@ -175,6 +179,25 @@ at::Tensor Dit::velocity(const at::Tensor& state, const ContextTokens& context, 
     h = layers_[index](h, modulation.layers[static_cast<int64_t>(index)], context.rotary, cross.layers[index]);
   }
   return output(h, modulation, state.size(1));
+}
+
+void Dit::watch(const std::vector<AttentionHead>& heads, const at::Tensor& state, const ContextTokens& context,
+                const Modulation& modulation, const CrossCache& cross,
+                const std::function<void(const at::Tensor& weights)>& tell) const {
+  at::Tensor h = context.tokens + patch_in_.embed_state(state);
+  int64_t at_layer = 0;
+  for (const auto& [index, head] : heads) {
+    const auto rows = [&](int64_t of_layer) { return modulation.layers[of_layer]; };
+    const auto cross_of = [&](int64_t of_layer) -> const CrossCache::Layer& {
+      return cross.layers[static_cast<size_t>(of_layer)];
+    };
+    for (; at_layer < index; ++at_layer) {
+      h = layers_[static_cast<size_t>(at_layer)](h, rows(at_layer), context.rotary, cross_of(at_layer));
+    }
+    const DitLayer& layer = layers_[static_cast<size_t>(index)];
+    const at::Tensor x = layer.cross_attn_norm(layer.self_attended(h, rows(index), context.rotary));
+    tell(layer.cross_attn.weights(x, cross_of(index).conditional, head));
+  }
 }
 
 at::Tensor Dit::velocity_by_layer(const at::Tensor& state, const ContextTokens& context, const Modulation& modulation,

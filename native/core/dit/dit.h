@@ -56,7 +56,9 @@ struct DitLayer {
 
   static DitLayer load(const Weights& weights, const DitConfig& config, int64_t index);
 
-  /// x [B, S, H], modulation [1 or B, 6, H] -> [B, S, H].
+  /// The first part: self-attention. x [B, S, H], modulation [1 or B, 6, H] -> [B, S, H].
+  at::Tensor self_attended(const at::Tensor& x, const at::Tensor& modulation, const nn::Rotary& rotary) const;
+  /// The whole layer.
   at::Tensor operator()(const at::Tensor& x, const at::Tensor& modulation, const nn::Rotary& rotary,
                         const CrossCache::Layer& cross) const;
 };
@@ -104,6 +106,12 @@ class Dit {
   /// The first rows read the R rows of `cross`; rows beyond R are unconditional.
   at::Tensor velocity(const at::Tensor& state, const ContextTokens& context, const Modulation& modulation,
                       const CrossCache& cross) const;
+
+  /// What `heads`, ascending by layer, make of the encoder states on the way to that velocity, one after the other:
+  /// CrossAttention::weights [B, S, L]. Layers behind the last of them are not run.
+  void watch(const std::vector<AttentionHead>& heads, const at::Tensor& state, const ContextTokens& context,
+             const Modulation& modulation, const CrossCache& cross,
+             const std::function<void(const at::Tensor& weights)>& tell) const;
 
   /// The same velocity for training an adapter of the attention: every layer, keys and values of the encoder states
   /// [B, L, E] included, is run by `run`. `encoder_mask` as in attend_to.

@@ -4,6 +4,7 @@
 #include <ATen/SDPBackend.h>
 #include <ATen/core/grad_mode.h>
 
+#include <cmath>
 #include <limits>
 
 #include "kernels/decode_attention.h"
@@ -203,9 +204,18 @@ CrossAttention::KeysValues CrossAttention::keys_values(const at::Tensor& context
           all.narrow(2, size.num_kv_heads, size.num_kv_heads).transpose(1, 2), key_mask};
 }
 
+at::Tensor CrossAttention::queries(const at::Tensor& x) const {
+  return q_norm(q(x).view({x.size(0), x.size(1), size.num_heads, size.head_dim})).transpose(1, 2);
+}
+
 at::Tensor CrossAttention::operator()(const at::Tensor& x, const KeysValues& context) const {
-  const at::Tensor heads = q_norm(q(x).view({x.size(0), x.size(1), size.num_heads, size.head_dim})).transpose(1, 2);
-  return o(attention(heads, context.k, context.v, {.key_mask = context.key_mask}));
+  return o(attention(queries(x), context.k, context.v, {.key_mask = context.key_mask}));
+}
+
+at::Tensor CrossAttention::weights(const at::Tensor& x, const KeysValues& context, int64_t head) const {
+  const at::Tensor q = queries(x).select(1, head).to(at::kFloat);
+  const at::Tensor k = context.k.select(1, head / (size.num_heads / size.num_kv_heads)).to(at::kFloat);
+  return (at::matmul(q, k.transpose(1, 2)) / std::sqrt(static_cast<double>(size.head_dim))).softmax(2);
 }
 
 }  // namespace carillon::nn

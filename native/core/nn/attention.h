@@ -83,6 +83,12 @@ struct CrossAttention {
 
   /// x [B, S, H] -> [B, S, H].
   at::Tensor operator()(const at::Tensor& x, const KeysValues& context) const;
+  /// What the queries of `head` make of each key: softmax(q k^T / sqrt(D)), [B, S, L] float32. All keys count as
+  /// visible.
+  at::Tensor weights(const at::Tensor& x, const KeysValues& context, int64_t head) const;
+
+ private:
+  at::Tensor queries(const at::Tensor& x) const;  // [B, Nq, S, D]
 };
 
 }  // namespace carillon::nn

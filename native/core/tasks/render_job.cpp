@@ -140,6 +140,11 @@ void check_render_job(const RenderJob& job, const RendererInfo& info) {
   require(!job.seeds.empty(), "a job needs at least one seed");
   require(!job.prompts.text.empty(), "the text prompt has no tokens");
   require(!job.prompts.lyrics.empty(), "the lyric prompt has no tokens");
+  if (job.timed_lyrics) {
+    const auto [first, count] = *job.timed_lyrics;
+    const auto tokens = static_cast<int64_t>(job.prompts.lyrics.size());
+    require(first >= 0 && count >= 1 && count <= tokens - first, "the timed lyrics are no part of the lyric prompt");
+  }
   require(std::isfinite(job.guidance.scale), "the guidance scale is not a number");
   require(job.guidance.interval_start <= job.guidance.interval_end, "the guidance interval ends before it starts");
   require_share("the repaint strength", job.edit.repaint_strength);

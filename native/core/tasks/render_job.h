@@ -40,6 +40,11 @@ struct PromptIds {
   std::vector<int32_t> plain_text;  // `text` as text2music would say it; needed for a cover strength below 1
 };
 
+/// Which tokens of the lyric prompt are words of the song: [first, first + count).
+struct LyricSpan {
+  int64_t first, count;
+};
+
 /// One job of any task: every item shares the conditions and the length, each has its own seed and codes.
 struct RenderJob {
   Task task;
@@ -52,7 +57,8 @@ struct RenderJob {
   Denoise denoise;
   Guidance guidance;
   Edit edit;
-  std::vector<uint64_t> seeds;  // one per item: their number is the batch size
+  std::optional<LyricSpan> timed_lyrics;  // tells when they are sung, where the model can
+  std::vector<uint64_t> seeds;            // one per item: their number is the batch size
 };
 
 struct RenderResult {
@@ -60,6 +66,8 @@ struct RenderResult {
   /// something of the source: that has its own level.
   std::vector<at::Tensor> audio;
   int64_t samples_per_channel = 0;
+  /// Per item, when each of the timed lyrics' tokens is sung, in seconds; none where the model cannot tell.
+  std::vector<std::vector<float>> lyric_seconds;
   struct {
     double conditions = 0, denoise = 0, decode = 0;  // seconds
   } timings;

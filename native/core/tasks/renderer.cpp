@@ -7,6 +7,7 @@
 
 #include "core/adapters/adapter.h"
 #include "core/runtime/error.h"
+#include "core/tasks/lyric_times.h"
 #include "core/tasks/postprocess.h"
 #include "core/tasks/render_job.h"
 #include "core/tasks/task_inputs.h"
@@ -129,6 +130,9 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control, cons
   at::Tensor latents = denoise(model->dit, denoising, noise, control);
   // Where no fade joins the window to its surroundings, the decoder does.
   if (denoising.repaint && denoising.repaint->crossfade_frames == 0) latents = blend_edges(latents, *denoising.repaint);
+  if (job.timed_lyrics && !model->config.lyric_heads.empty()) {
+    result.lyric_seconds = time_lyrics(*model, job, denoising.conditions, latents, control);
+  }
   model.reset();  // before the VAE arrives, where the two do not fit together
   result.timings.denoise = stopwatch.lap();
 
@@ -156,6 +160,28 @@ DenoiseJob Renderer::prepare(const AceStep& model, const RenderJob& job, const R
   return denoise_job(model, task_inputs(model, job, recordings.source, info_), job.denoise, job.guidance,
                      states_of(prompts.task), prompts.plain ? states_of(*prompts.plain) : at::Tensor(),
                      static_cast<int64_t>(job.seeds.size()));
+}
+
+std::vector<std::vector<float>> Renderer::time_lyrics(const AceStep& model, const RenderJob& job,
+                                                      const Conditions& conditions, const at::Tensor& latents,
+                                                      const Control& control) const {
+  const int64_t patch = model.config.patch_size * info_.samples_per_frame;
+  const int64_t patches = (song_frames(job, info_) + model.config.patch_size - 1) / model.config.patch_size;
+  const auto steps = static_cast<int>(schedule_of(job.denoise, info_.is_turbo).size());
+  NoiseStreams noise(job.seeds);
+  const at::Tensor fresh = noise.next(latents.size(1), latents.size(2), latents.device());
+  std::vector<std::vector<float>> seconds;
+  for (int64_t item = 0; item < latents.size(0); ++item) {
+    const auto of_item = [&](const at::Tensor& x) { return x.narrow(0, x.size(0) == 1 ? 0 : item, 1); };
+    const auto sung = sung_patches(model, of_item(latents), of_item(fresh),
+                                   {of_item(conditions.encoder_states), of_item(conditions.context)}, *job.timed_lyrics,
+                                   steps, patches, control);
+    seconds.emplace_back();
+    for (const int64_t at : sung) {
+      seconds.back().push_back(static_cast<float>(at * patch) / static_cast<float>(info_.sample_rate));
+    }
+  }
+  return seconds;
 }
 
 std::vector<at::Tensor> Renderer::decode(const at::Tensor& latents, const Control& control,

@@ -76,6 +76,8 @@ class Renderer {
   JobPrompts read_prompts(const RenderJob& job, const Control& control);
   DenoiseJob prepare(const AceStep& model, const RenderJob& job, const Recordings& recordings,
                      const JobPrompts& prompts);
+  std::vector<std::vector<float>> time_lyrics(const AceStep& model, const RenderJob& job, const Conditions& conditions,
+                                              const at::Tensor& latents, const Control& control) const;
   std::vector<at::Tensor> decode(const at::Tensor& latents, const Control& control, const Vae::Listener& listener);
   void finish(at::Tensor& audio, const RenderJob& job, const std::optional<Source>& source) const;
 

@@ -60,6 +60,25 @@ TEST("config: layer types and the sliding switch decide the windows") {
   EXPECT_EQ(dit(R"(, "use_sliding_window": false)").window_of_layer(0), 0);
 }
 
+TEST("config: heads that follow the lyrics are those of the file, in order, or those of the published size") {
+  const auto sized = [](const std::string& layers_and_heads, const std::string& followers) {
+    return DitConfig::read(
+               directory_with(R"({"hidden_size": 48, "intermediate_size": 96, "head_dim": 16, "in_channels": 24,
+      "audio_acoustic_hidden_dim": 8, "num_key_value_heads": 2, )" +
+                              layers_and_heads +
+                              (followers.empty() ? "" : R"(, "lyric_alignment_layers_config": )" + followers) + "}"))
+        .lyric_heads;
+  };
+  const std::string small = R"("num_hidden_layers": 12, "num_attention_heads": 4)";
+  EXPECT(sized(small, "").empty());
+  EXPECT((sized(small, R"({"10": [1], "2": [3, 0]})") == std::vector<AttentionHead>{{2, 3}, {2, 0}, {10, 1}}));
+  EXPECT_EQ(sized(R"("num_hidden_layers": 24, "num_attention_heads": 16)", "").size(), size_t{7});
+  for (const char* followers :
+       {R"({"2": [4]})", R"({"2": [-1]})", R"({"12": [0]})", R"({"-1": [0]})", R"({"two": [0]})"}) {
+    EXPECT_THROWS(sized(small, followers), "which is not there");
+  }
+}
+
 TEST("config: impossible DiT configs are refused by key") {
   EXPECT_THROWS(dit(R"(, "layer_types": ["chunked_attention"])"), "unknown layer type 'chunked_attention'");
   EXPECT_THROWS(dit(R"(, "layer_types": ["full_attention"])"), "layer_types has fewer entries than num_hidden_layers");

@@ -231,6 +231,13 @@ TEST("nn: cross-attention reads its own context, whatever its length") {
   const at::Tensor expected = at::linear(plain_attention(all, at::ones({5, 9}, at::kBool)).to(at::kFloat),
                                          tensors.at("self_attn.o_proj.weight"));
   EXPECT(distance(cross(x, cross.keys_values(context)), expected) < 1e-4);
+
+  const auto read = cross.keys_values(context);
+  std::vector<at::Tensor> outputs;
+  for (int64_t head = 0; head < heads; ++head) {
+    outputs.push_back(at::matmul(cross.weights(x, read, head), read.v.select(1, head / (heads / kv_heads))));
+  }
+  EXPECT(distance(cross.o(at::cat(outputs, 2)), expected) < 1e-4);
 }
 
 TEST("nn: a missing or mis-shaped weight of a layer is named in full") {

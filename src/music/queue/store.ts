@@ -32,6 +32,8 @@ export interface SongDescription {
   vocalLanguage: string;
   /** What the song was rendered of, five a second; absent where codes had no part, and in records of older versions. */
   audioCodes?: number[];
+  /** When lyrics are sung, a line `[mm:ss.xx]text` each; absent where nobody asked or the model cannot tell. */
+  lrc?: string;
   /** Empty where only codes were asked for. */
   metas: SongMetas | Record<string, never>;
   generationInfo: string;

@@ -5,7 +5,7 @@ import { parametersOf, uploadsOf } from "../request/replay.js";
 import { TASK_TYPES } from "../request/schema.js";
 import type { LiveState } from "./job-queue.js";
 import type { Task } from "./store.js";
-import { resultRecords, songMetasSchema, taskStatusSchema } from "./task-status.js";
+import { lrcSchema, resultRecords, songMetasSchema, taskStatusSchema } from "./task-status.js";
 
 const songSchema = z
   .object({
@@ -21,6 +21,7 @@ const songSchema = z
         "what the song was rendered of, as audio_code_string takes it; of GET /v1/tasks/{id} alone, where codes had a part",
     }),
     metas: songMetasSchema,
+    lrc: lrcSchema,
     generation_info: z.string().meta({ description: "text for people" }),
     dit_model: z.string(),
   })
@@ -97,22 +98,11 @@ export function taskRow(task: Task, live: LiveState, audioFiles: AudioFiles): Ta
     parameters: parametersOf(request),
     uploads: uploadsOf(request),
     songs: (result?.audioFiles ?? []).map(({ bytes }, index) => {
-      const { file, prompt, lyrics, caption, vocal_language, metas, generation_info, dit_model } = records[
-        index
-      ] as (typeof records)[0];
+      const { file, prompt, lyrics, caption, vocal_language, metas, lrc, generation_info, dit_model } =
+        records[index] as (typeof records)[0];
       const seed = result?.seeds[index] as number;
-      return {
-        file,
-        bytes,
-        seed,
-        prompt,
-        lyrics,
-        caption,
-        vocal_language,
-        metas,
-        generation_info,
-        dit_model,
-      };
+      const words = { prompt, lyrics, caption, vocal_language, metas, ...(lrc !== undefined && { lrc }) };
+      return { file, bytes, seed, ...words, generation_info, dit_model };
     }),
     analysis: result?.analysis ?? null,
     lm_model,

@@ -27,6 +27,10 @@ export const songMetasSchema = z
   })
   .or(z.strictObject({}));
 
+export const lrcSchema = z.string().optional().meta({
+  description: "when lyrics are sung: lines `[mm:ss.xx]text`; of get_lrc, where the model can tell",
+});
+
 export const taskStatusSchema = z
   .literal([0, 1, 2])
   .meta({ description: "0 queued or running, 1 succeeded, 2 failed" });
@@ -44,6 +48,7 @@ export const resultRecordSchema = z
     caption: z.string().meta({ description: "the caption that the model heard" }),
     vocal_language: z.string().meta({ description: "the language that it was told the lyrics are in" }),
     metas: songMetasSchema,
+    lrc: lrcSchema,
     generation_info: z.string(),
     seed_value: z.string(),
     lm_model: z.string(),
@@ -159,6 +164,7 @@ function described({
   caption,
   vocalLanguage,
   metas,
+  lrc,
   generationInfo,
   ditModel,
 }: SongDescription) {
@@ -168,6 +174,7 @@ function described({
     caption: caption ?? prompt,
     vocal_language: vocalLanguage ?? "",
     metas,
+    ...(lrc !== undefined && { lrc }),
     generation_info: generationInfo,
     dit_model: ditModel,
   };

@@ -153,6 +153,11 @@ export const generationSchema = z.object({
     textOrNull.nullable().default(null),
     "Language of the lyrics, such as en, ja or de; open: found by the language model or in the words.",
   ),
+  timesLyrics: parameter(
+    ["get_lrc", "getLrc", "lrc"],
+    flag.default(false),
+    "Tells when each line of the lyrics is sung, in `lrc` of the song, where the model can.",
+  ),
   audioFormat: parameter("audio_format", oneOf(AUDIO_FORMATS).default("mp3"), "Format of the audio file."),
   sampleMode: parameter(
     "sample_mode",

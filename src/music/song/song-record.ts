@@ -1,5 +1,5 @@
 /** What the record of a finished task says of its songs. */
-import type { ActingAdapter, Metadata, Rendering } from "../../engine/types.js";
+import type { ActingAdapter, LyricLine, Metadata, Rendering } from "../../engine/types.js";
 import type { SongMetas } from "../queue/store.js";
 import type { GenerationRequest } from "../request/schema.js";
 import type { PlannedComposition } from "./compose.js";
@@ -20,7 +20,7 @@ export function metasOf(request: GenerationRequest, metadata: Metadata, seconds:
 /** What a song was made of and under, for the text about it. */
 export interface Making {
   song: PlannedComposition;
-  rendered: Pick<Rendering, "timings" | "adapter">;
+  rendered: Pick<Rendering, "timings" | "adapter" | "lyricLines">;
   metas: SongMetas;
   /** The tempo was measured in the music, as nobody had named one. */
   isTempoMeasured: boolean;
@@ -48,6 +48,16 @@ export function summary(
     ...(metas.timesignature === "" ? [] : [`Time Signature: ${metas.timesignature}`]),
   ];
   return lines.join("\n");
+}
+
+/** Lines as players of lyrics read them: [minutes:seconds.hundredths]text. */
+export function lrcOf(lines: readonly LyricLine[]): string {
+  const stamp = (seconds: number) => {
+    const hundredths = Math.round(seconds * 100);
+    const two = (number: number) => String(Math.floor(number)).padStart(2, "0");
+    return `[${two(hundredths / 6000)}:${two((hundredths / 100) % 60)}.${two(hundredths % 100)}]`;
+  };
+  return lines.map(({ seconds, text }) => stamp(seconds) + text).join("\n");
 }
 
 function adapterLine({ name, scale }: ActingAdapter): string {

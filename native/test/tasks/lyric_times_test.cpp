@@ -1,0 +1,113 @@
+// When lyrics are sung, by made-up attention whose answer is known, and of whole songs.
+#include "core/tasks/lyric_times.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "test/tiny_renderer.h"
+
+using namespace carillon;
+using namespace carillon::test;
+
+namespace {
+
+constexpr int64_t kTokens = 24, kPatches = 160;
+
+/// Token i is sung from patch 6 i + 5 on, for four patches; before and between nobody sings.
+constexpr int64_t first_patch(int64_t token) { return 6 * token + 5; }
+
+/// A head that follows the song: mostly the right token, with faint noise elsewhere.
+at::Tensor following(uint64_t seed) {
+  at::Tensor weights = random_tensor({kTokens, kPatches}, seed).abs() * 0.02;
+  for (int64_t token = 0; token < kTokens; ++token) {
+    weights[token].narrow(0, first_patch(token), 4).fill_(0.7);
+  }
+  return weights;
+}
+
+int64_t largest_error(const std::vector<int64_t>& sung) {
+  int64_t error = 0;
+  for (int64_t token = 0; token < kTokens; ++token) {
+    error = std::max(error, std::abs(sung[static_cast<size_t>(token)] - first_patch(token)));
+  }
+  return error;
+}
+
+/// Some heads count as those that follow the lyrics. They listen to one state at a time, as trained ones do.
+Renderer::Directories with_lyric_heads() {
+  auto directories = write_checkpoints();
+  directories.model = write_tiny_ace_step({}, [](Tensors& tensors) {
+    for (const char* layer : {"0", "1"}) {
+      tensors.at(std::string("decoder.layers.") + layer + ".cross_attn.q_norm.weight").mul_(30);
+    }
+  });
+  std::string config = tiny_config({});
+  config.insert(1, R"("lyric_alignment_layers_config": {"0": [1], "1": [0, 3]}, )");
+  write_file(directories.model + "/config.json", config);
+  return directories;
+}
+
+RenderJob sung_job(std::vector<uint64_t> seeds = {3}) {
+  RenderJob job = plain_job(std::move(seeds));
+  job.prompts.lyrics = {4, 5, 6, 7, 8, 9};
+  job.timed_lyrics = {.first = 1, .count = 4};
+  return job;
+}
+
+}  // namespace
+
+TEST("lyric times: tokens are where heads hear them, whatever else some heads hear") {
+  LyricAlignment alone;
+  alone.add(following(1));
+  EXPECT_EQ(largest_error(alone.first_patches()), 0);
+
+  LyricAlignment several;
+  at::Tensor one_token = following(2), one_patch = following(3);
+  one_token[7].fill_(0.9);             // heard all the time
+  one_patch.select(1, 90).fill_(0.9);  // when everything is heard
+  for (const at::Tensor& weights : {following(4), one_token, one_patch}) several.add(weights);
+  EXPECT(largest_error(several.first_patches()) <= 1);
+}
+
+TEST("lyric times: they ascend also where few patches are left, and there are none where nothing is heard") {
+  for (const int64_t patches : {int64_t{1}, int64_t{5}, kPatches}) {
+    LyricAlignment silent, alignment;
+    silent.add(at::full({kTokens, patches}, 0.1));
+    EXPECT(silent.first_patches().empty());
+    at::Tensor one = at::full({kTokens, patches}, 0.01);
+    one[3][patches / 2] = 1.0;
+    alignment.add(one);
+    const auto sung = alignment.first_patches();
+    if (patches == 1) continue;  // of a single patch nothing stands out
+    EXPECT_EQ(sung.size(), static_cast<size_t>(kTokens));
+    EXPECT_EQ(sung[3], patches / 2);
+    EXPECT(std::ranges::is_sorted(sung) && sung.back() < patches);
+  }
+}
+
+TEST("lyric times: a song tells them in seconds within it, and sounds as it does without") {
+  Renderer renderer = load(with_lyric_heads());
+  const RenderResult both = renderer.render(sung_job({3, 4}), Control());
+  EXPECT_EQ(both.lyric_seconds.size(), size_t{2});
+  for (const auto& seconds : both.lyric_seconds) {
+    EXPECT_EQ(seconds.size(), size_t{4});
+    EXPECT(std::ranges::is_sorted(seconds) && seconds.front() >= 0);
+    EXPECT(seconds.back() < static_cast<float>(kFrames * kSamplesPerFrame) / kSampleRate);
+  }
+  EXPECT(renderer.render(sung_job({4}), Control()).lyric_seconds[0] == both.lyric_seconds[1]);
+  RenderJob silent = sung_job({3, 4});
+  silent.timed_lyrics.reset();
+  const RenderResult without = renderer.render(silent, Control());
+  EXPECT(without.lyric_seconds.empty() && without.audio[1].equal(both.audio[1]));
+}
+
+TEST("lyric times: a model without such heads tells none, and tokens beyond the prompt are refused") {
+  Renderer renderer = load(write_checkpoints());
+  EXPECT(renderer.render(sung_job(), Control()).lyric_seconds.empty());
+  for (const LyricSpan span : {LyricSpan{-1, 2}, LyricSpan{0, 0}, LyricSpan{3, 4}}) {
+    RenderJob job = sung_job();
+    job.timed_lyrics = span;
+    EXPECT_THROWS(renderer.render(job, Control()), "no part of the lyric prompt");
+  }
+}
