@@ -5,7 +5,7 @@ import { call, type Parameters } from "./api.js";
 import { CodesField } from "./codes.js";
 import { type Draft, EMPTY_DRAFT, hasSource, withValues } from "./draft.js";
 import { NumberField, SelectField } from "./fields.js";
-import { Source } from "./source.js";
+import { Reference, Source } from "./source.js";
 
 const SECTIONS = ["Intro", "Verse", "Pre-Chorus", "Chorus", "Bridge", "Solo", "Outro"];
 const KEYS = ["C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B"].flatMap((tonic) => [
@@ -144,6 +144,7 @@ export function Composer({ draft, onChange, isBusy, onSubmit, attempt }: Compose
           </label>
         </div>
       </details>
+      <Reference draft={draft} onChange={onChange} />
       {!hasSource(draft) && <CodesField values={values} set={set} />}
       <Advanced values={values} set={set} />
       <div class="row submit">

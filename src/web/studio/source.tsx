@@ -1,16 +1,15 @@
 /** The recording that a task works on: dropped, chosen, or a song of the library; and what to do with it. */
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { type Parameters, withKey } from "./api.js";
 import { type Draft, hasSource, withValues } from "./draft.js";
 import { NumberField, SelectField, TextField } from "./fields.js";
-import { Wave, type Window } from "./wave.js";
+import { tenths, Wave, type Window } from "./wave.js";
+import { clock } from "./words.js";
 
 const TASKS: Record<string, { name: string; help: string }> = {
   cover: { name: "Cover", help: "The same song in another sound: describe it above." },
-  repaint: {
-    name: "Repaint or extend",
-    help: "Drag over the part to make anew. Times outside the recording extend it.",
-  },
+  repaint: { name: "Repaint or extend", help: "Drag over the part to make anew." },
   lego: { name: "Add a stem", help: "Lays one more instrument over the recording." },
   extract: { name: "Extract a stem", help: "Takes one instrument or voice out of the recording." },
   complete: { name: "Complete", help: "Plays a band around a single stem." },
@@ -18,24 +17,73 @@ const TASKS: Record<string, { name: string; help: string }> = {
 const STEMS =
   "vocals backing_vocals drums bass guitar keyboard strings synth percussion brass woodwinds fx".split(" ");
 
+/** What is added to an end of a song, and how much of it is made anew so that the two belong together. */
+const EXTENSION_SECONDS = 10;
+const OVERLAP_SECONDS = 1;
+
 interface SourceProps {
   draft: Draft;
   onChange: (draft: Draft) => void;
 }
 
 export function Source({ draft, onChange }: SourceProps) {
-  const [isOver, setOver] = useState(false);
-  const take = (file: File | undefined) => {
-    if (file === undefined) return;
-    const { src_audio_path: _, ...values } = draft.values;
-    const task =
-      values.task_type === undefined || values.task_type === "text2music" ? "cover" : values.task_type;
-    onChange({ values: { ...values, task_type: task }, files: { src_audio: file }, sourceName: file.name });
-  };
   if (hasSource(draft)) return <Work draft={draft} onChange={onChange} />;
+  const take = (file: File) => {
+    const { task_type: task = "text2music" } = draft.values;
+    const values = { ...draft.values, task_type: task === "text2music" ? "cover" : task };
+    onChange({ values, files: { ...draft.files, src_audio: file }, sourceName: file.name });
+  };
+  return (
+    <Drop id="source" label="Recording to work on" onFile={take}>
+      Drop a recording to cover, repaint or extend it, or <span class="link">choose a file</span>
+    </Drop>
+  );
+}
+
+/** A recording whose sound any task may take. */
+export function Reference({ draft, onChange }: SourceProps) {
+  const { values, files } = draft;
+  const name = files.reference_audio?.name ?? values.reference_audio_path;
+  const take = (file?: File) => {
+    const { reference_audio_path: _, ...others } = values;
+    const { reference_audio: __, ...rest } = files;
+    onChange({
+      ...draft,
+      values: others,
+      files: file === undefined ? rest : { ...rest, reference_audio: file },
+    });
+  };
+  return (
+    <details class="group">
+      <summary>
+        Sound of a recording <span class="faint">{name === undefined ? "none" : String(name)}</span>
+      </summary>
+      {name === undefined ? (
+        <Drop id="reference" label="Reference recording" onFile={take}>
+          Drop a recording that the song shall sound like, or <span class="link">choose a file</span>
+        </Drop>
+      ) : (
+        <button type="button" aria-label={`Remove ${name}`} onClick={() => take()}>
+          Remove
+        </button>
+      )}
+    </details>
+  );
+}
+
+interface DropProps {
+  id: string;
+  label: string;
+  onFile: (file: File) => void;
+  children: ComponentChildren;
+}
+
+function Drop({ id, label, onFile, children }: DropProps) {
+  const [isOver, setOver] = useState(false);
+  const take = (file: File | undefined) => file && onFile(file);
   return (
     <label
-      id="source"
+      id={id}
       class={isOver ? "drop over" : "drop"}
       onDragOver={(event) => {
         event.preventDefault();
@@ -52,23 +100,32 @@ export function Source({ draft, onChange }: SourceProps) {
         type="file"
         class="hidden"
         accept="audio/*,video/*"
-        aria-label="Recording to work on"
+        aria-label={label}
         onChange={(event) => take(event.currentTarget.files?.[0])}
       />
-      Drop a recording to cover, repaint or extend it, or <span class="link">choose a file</span>
+      {children}
     </label>
   );
 }
 
 function Work({ draft, onChange }: SourceProps) {
   const { values, files, sourceName } = draft;
+  const [length, setLength] = useState(0);
   const task = String(values.task_type ?? "cover");
   const set = (change: Parameters) => onChange(withValues(draft, change));
   const url = useSourceUrl(files.src_audio, values.src_audio_path);
   const window = { start: Number(values.repainting_start ?? 0), end: Number(values.repainting_end ?? 0) };
+  const setWindow = ({ start, end }: Window) => set({ repainting_start: start, repainting_end: end });
   const drop = () => {
-    const { src_audio_path: _, task_type: __, repainting_start: ___, repainting_end: ____, ...rest } = values;
-    onChange({ values: rest, files: {}, sourceName: "" });
+    const {
+      src_audio_path: _,
+      task_type: __,
+      repainting_start: ___,
+      repainting_end: ____,
+      ...others
+    } = values;
+    const { src_audio: _____, ...rest } = files;
+    onChange({ values: others, files: rest, sourceName: "" });
   };
   return (
     <fieldset id="source" class="source">
@@ -83,10 +140,8 @@ function Work({ draft, onChange }: SourceProps) {
         <Wave
           url={url}
           label="Recording"
-          {...(task === "repaint" && {
-            window,
-            onWindow: ({ start, end }: Window) => set({ repainting_start: start, repainting_end: end }),
-          })}
+          onLength={setLength}
+          {...(task === "repaint" && { window, onWindow: setWindow })}
         />
       )}
       <div class="grid">
@@ -130,6 +185,26 @@ function Work({ draft, onChange }: SourceProps) {
               values={values}
               set={set}
             />
+            <div class="row wide">
+              <button
+                type="button"
+                onClick={() => setWindow({ start: -EXTENSION_SECONDS, end: OVERLAP_SECONDS })}
+              >
+                Extend the beginning
+              </button>
+              <button
+                type="button"
+                disabled={length === 0}
+                onClick={() =>
+                  setWindow({
+                    start: tenths(length - OVERLAP_SECONDS),
+                    end: tenths(length + EXTENSION_SECONDS),
+                  })
+                }
+              >
+                Extend the end
+              </button>
+            </div>
           </>
         )}
         {(task === "lego" || task === "extract") && (
@@ -152,9 +227,23 @@ function Work({ draft, onChange }: SourceProps) {
           />
         )}
       </div>
-      <p class="faint">{TASKS[task]?.help}</p>
+      <p class="faint">
+        {TASKS[task]?.help} {task === "repaint" && length > 0 && effectOf(window, length)}
+      </p>
     </fieldset>
   );
+}
+
+/** What comes of a window on a recording of so many seconds. */
+function effectOf({ start, end }: Window, length: number): string {
+  const until = end > 0 ? end : length;
+  if (start === 0 && until === length) return "";
+  const [first, last] = [Math.max(0, start), Math.min(length, until)];
+  const anew = last > first ? [`makes ${clock(first)} to ${clock(last)} anew`] : [];
+  const ahead = start < 0 ? [`adds ${tenths(-start)} s ahead of it`] : [];
+  const behind = until > length ? [`adds ${tenths(until - length)} s behind it`] : [];
+  const words = [...ahead, ...anew, ...behind].join(", ");
+  return words === "" ? "" : `${words[0]?.toUpperCase()}${words.slice(1)}.`;
 }
 
 /** An address of the recording in this page: of a file of this machine, or of a song. */

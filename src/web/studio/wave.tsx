@@ -19,6 +19,7 @@ export interface Window {
 interface WaveProps {
   url: string;
   label: string;
+  onLength: (seconds: number) => void;
   window?: Window;
   onWindow?: (window: Window) => void;
 }
@@ -39,7 +40,7 @@ export function waveColors() {
   return { waveColor: color("--wave"), progressColor: color("--accent"), cursorColor: color("--text") };
 }
 
-export function Wave({ url, label, window, onWindow }: WaveProps) {
+export function Wave({ url, label, onLength, window, onWindow }: WaveProps) {
   const container = useRef<HTMLDivElement>(null);
   const [wave, setWave] = useState<WaveSurfer | null>(null);
   const [regions, setRegions] = useState<ReturnType<typeof RegionsPlugin.create> | null>(null);
@@ -63,14 +64,17 @@ export function Wave({ url, label, window, onWindow }: WaveProps) {
       plugins: [plugin],
       ...waveColors(),
     });
-    made.on("ready", setLength);
+    made.on("ready", (seconds) => {
+      setLength(seconds);
+      onLength(seconds);
+    });
     made.on("play", () => setPlaying(true));
     made.on("pause", () => setPlaying(false));
     made.on("error", () =>
       setFailure("The browser cannot show this recording; the server may still read it."),
     );
     const tell = (region: { start: number; end: number }) =>
-      selected.current?.({ start: round(region.start), end: round(region.end) });
+      selected.current?.({ start: tenths(region.start), end: tenths(region.end) });
     plugin.on("region-created", (region) => {
       for (const other of plugin.getRegions()) if (other !== region) other.remove();
       if (region.id !== SHOWN) tell(region);
@@ -103,7 +107,7 @@ export function Wave({ url, label, window, onWindow }: WaveProps) {
     const end = window.end > 0 ? Math.min(window.end, length) : length;
     const [region] = regions.getRegions();
     if (region === undefined) regions.addRegion({ id: SHOWN, start, end, color: "rgb(224 145 58 / 30%)" });
-    else if (round(region.start) !== round(start) || round(region.end) !== round(end))
+    else if (tenths(region.start) !== tenths(start) || tenths(region.end) !== tenths(end))
       region.setOptions({ start, end });
   }, [regions, length, window?.start, window?.end]);
 
@@ -153,6 +157,6 @@ export function SpectrogramButton({ wave, label }: SpectrogramButtonProps) {
   );
 }
 
-function round(seconds: number): number {
+export function tenths(seconds: number): number {
   return Math.round(seconds * 10) / 10;
 }

@@ -44,6 +44,7 @@ describe("the studio's accessibility", function () {
   it("holds with all settings open, and with the workshop", async () => {
     const page = await studio.open();
     await page.getByText("Length, tempo, key").click();
+    await page.getByText("Sound of a recording").click();
     await page.getByText("Audio codes").click();
     await page.getByText("All settings").click();
     await page.getByLabel("Inference steps").waitFor();

@@ -1,0 +1,56 @@
+/** Recordings in the studio: a song that is made longer at either end, and one whose sound another takes. */
+import { expect } from "chai";
+import type { Page } from "playwright-core";
+import { shortSong } from "../live-server.js";
+import { button, Studio } from "./studio-fixture.js";
+
+describe("recordings in the studio", function () {
+  this.timeout(180_000);
+  const studio = new Studio();
+  before(() => studio.server.client.make(shortSong));
+
+  /** Makes what the form says, in one step; resolves with the task once it has succeeded. */
+  async function make(page: Page, sound: string) {
+    await page.getByLabel("Sound").fill(sound);
+    await page.getByText("All settings").click();
+    await page.getByLabel("Inference steps").fill("1");
+    await page.getByText("All settings").click();
+    await button(page, /^(Make|Add to queue)$/).click();
+    await button(page, `Play ${sound}`).waitFor();
+    const { tasks } = (await studio.server.client.get("/v1/tasks?state=succeeded")).body.data;
+    return tasks[0];
+  }
+
+  for (const [end, told] of [
+    ["beginning", "Adds 10 s ahead of it, makes 0:00 to 0:01 anew."],
+    ["end", "Makes 0:09 to 0:10 anew, adds 10 s behind it."],
+  ]) {
+    it(`make a song ten seconds longer at its ${end}, and say so before`, async () => {
+      const page = await studio.open();
+      await button(page, "More of a short song").click();
+      await button(page, "Edit").click();
+      await page.getByText("0:10", { exact: true }).waitFor();
+      await button(page, `Extend the ${end}`).click();
+      await page.getByText(told as string).waitFor();
+      const { task_type, songs } = await make(page, `a longer ${end}`);
+      expect(task_type).to.equal("repaint");
+      expect(songs[0].metas.duration).to.equal(20);
+    });
+  }
+
+  it("lend their sound to a song, which keeps what it works on", async () => {
+    const { client } = studio.server;
+    const [song] = (await client.get("/v1/tasks?search=short")).body.data.tasks[0].songs;
+    const buffer = await client.download(song);
+    const page = await studio.open();
+    const file = (name: string) => ({ name, mimeType: "audio/mpeg", buffer });
+    await page.getByText("Sound of a recording").click();
+    await page.getByLabel("Reference recording").setInputFiles(file("violin.mp3"));
+    await page.getByText("violin.mp3").waitFor();
+    await page.getByLabel("Recording to work on").setInputFiles(file("tune.mp3"));
+    await page.getByText("tune.mp3").waitFor();
+    const cover = await make(page, "the tune on a violin");
+    expect(cover.task_type).to.equal("cover");
+    expect(cover.uploads.toSorted()).to.deep.equal(["reference_audio", "src_audio"]);
+  });
+});
