@@ -5,7 +5,7 @@ import { NumberField, SelectField, TextField } from "./fields.js";
 
 /** They have fields of their own in the form. */
 const PLAIN_FIELDS = new Set(
-  `prompt lyrics thinking vocal_language audio_format bpm key_scale time_signature audio_duration batch_size task_type
+  `prompt lyrics thinking get_lrc vocal_language audio_format bpm key_scale time_signature audio_duration batch_size task_type
    src_audio_path reference_audio_path track_name track_classes repainting_start repainting_end audio_cover_strength
    audio_code_string use_audio_codes`.split(/\s+/),
 );

@@ -14,6 +14,8 @@ export interface Song {
   vocal_language: string;
   /** Of a task that is asked for by itself, where codes had a part. */
   audio_codes?: number[];
+  /** Lines `[mm:ss.xx]text`, where the model can tell when they are sung. */
+  lrc?: string;
   metas: { bpm?: number | string; duration?: number; keyscale?: string; timesignature?: string };
   generation_info: string;
   dit_model: string;

@@ -142,6 +142,14 @@ export function Composer({ draft, onChange, isBusy, onSubmit, attempt }: Compose
             />
             Plan with the language model
           </label>
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={values.get_lrc === true}
+              onChange={(event) => set({ get_lrc: event.currentTarget.checked })}
+            />
+            Tell when each line is sung
+          </label>
         </div>
       </details>
       <Reference draft={draft} onChange={onChange} />

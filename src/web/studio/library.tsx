@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Parameters, Song, Task } from "./api.js";
 import { Plan } from "./codes.js";
 import { type LibraryQuery, type Live, PAGE_SIZE } from "./live.js";
-import { Download, letterOf, nameOf, type Track } from "./song.js";
+import { Download, LyricsFile, letterOf, nameOf, type Track } from "./song.js";
 import { ago, clock } from "./words.js";
 
 export interface SongActions {
@@ -240,6 +240,7 @@ function More({ task, on, onRename }: { task: Task; on: SongActions; onRename: (
             Edit
           </button>
           <Download name={nameOf(task)} song={song} />
+          {song.lrc && <LyricsFile name={nameOf(task)} lrc={song.lrc} />}
           <span class="faint">
             seed {song.seed} · {song.dit_model}
           </span>

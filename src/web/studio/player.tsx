@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import WaveSurfer from "wavesurfer.js";
 import { withKey } from "./api.js";
-import { Download, letterOf, nameOf, type Track } from "./song.js";
+import { Download, letterOf, lineAt, nameOf, type Track } from "./song.js";
 import { PICTURE_RATE_HZ, SpectrogramButton, waveColors } from "./wave.js";
 import { clock } from "./words.js";
 
@@ -108,6 +108,7 @@ export function Player({ track, onTrack }: PlayerProps) {
         </span>
       </div>
       <div class="canvas" ref={container} />
+      {song?.lrc && <p class="sung">{lineAt(song, time)}</p>}
       {track && track.task.songs.length > 1 && (
         <fieldset class="row" aria-label="Versions">
           {track.task.songs.map(({ file }, index) => (

@@ -40,6 +40,25 @@ export function Download({ name, song }: { name: string; song: Song }) {
   );
 }
 
+/** The line that is sung at a moment of a song whose times are known, else "". */
+export function lineAt({ lrc = "" }: Song, seconds: number): string {
+  const lines = [...lrc.matchAll(/^\[(\d+):([\d.]+)\](.*)$/gm)];
+  return lines.findLast(([, minutes, rest]) => 60 * Number(minutes) + Number(rest) <= seconds)?.[3] ?? "";
+}
+
+/** The times as a file that players of music read. */
+export function LyricsFile({ name, lrc }: { name: string; lrc: string }) {
+  return (
+    <a
+      class="button"
+      href={`data:text/plain;charset=utf-8,${encodeURIComponent(lrc)}`}
+      download={`${name.slice(0, 60)}.lrc`}
+    >
+      Lyrics with times
+    </a>
+  );
+}
+
 export function letterOf(index: number): string {
   return String.fromCharCode(65 + index);
 }

@@ -1,38 +1,16 @@
-/** When lyrics are sung, of a real server: the embedded model, told that some of its heads follow them. */
-import { cpSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+/** When lyrics are sung, of a real server with a model that can tell. */
 import { expect } from "chai";
 import { type LiveServer, shortSong, startLiveServer } from "../live-server.js";
+import { LYRIC_MODEL, lyricModel } from "../lyric-model.js";
 import { temporaryDirectory } from "../tasks.js";
 
-const NANO = fileURLToPath(new URL("../../../models/carillon-nano", import.meta.url));
 const LYRICS = "[Verse]\nSleep, the tide is low\nboats lie in a row\n\n[Chorus]\nhush";
-
-/** Makes heads listen to one word at a time, as those of trained models do: queries 16 times as long, in bfloat16. */
-function sharpen(file: string, tensor: string): void {
-  const bytes = readFileSync(file);
-  const headerBytes = Number(bytes.readBigUInt64LE());
-  const { [tensor]: found } = JSON.parse(bytes.toString("utf8", 8, 8 + headerBytes));
-  const [begin, end] = found.data_offsets.map((offset: number) => 8 + headerBytes + offset);
-  const exponent = 4 << 7;
-  for (let at = begin; at < end; at += 2) bytes.writeUInt16LE(bytes.readUInt16LE(at) + exponent, at);
-  writeFileSync(file, bytes);
-}
 
 describe("lyric times", function () {
   this.timeout(180_000);
-  const checkpoints = temporaryDirectory();
   let server: LiveServer;
   before(async () => {
-    const model = join(checkpoints, "follows-lyrics");
-    cpSync(NANO, model, { recursive: true });
-    const path = join(model, "config.json");
-    const heads = { lyric_alignment_layers_config: { 1: [0, 1, 2, 3, 4, 5, 6, 7] } };
-    writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, "utf8")), ...heads }));
-    sharpen(join(model, "model.safetensors"), "decoder.layers.1.cross_attn.q_norm.weight");
-    const settings = { SVC_CHECKPOINTS: checkpoints, SVC_CONFIG_PATH2: "follows-lyrics" };
-    server = await startLiveServer(temporaryDirectory(), settings);
+    server = await startLiveServer(temporaryDirectory(), lyricModel(temporaryDirectory()));
   });
   after(() => server?.close());
 
@@ -40,7 +18,7 @@ describe("lyric times", function () {
 
   it("stand with a song that was asked for them, a line each, in order and within it", async () => {
     const { client } = server;
-    const id = await client.submit({ ...song, model: "follows-lyrics" });
+    const id = await client.submit({ ...song, model: LYRIC_MODEL });
     const [record] = (await client.finished(id)).records;
     const lines = String(record?.lrc).split("\n");
     expect(lines.map((line) => line.replace(/^\[\d\d:\d\d\.\d\d\]/, ""))).to.deep.equal([
@@ -58,8 +36,8 @@ describe("lyric times", function () {
 
   it("are absent where nobody asks, where nothing is sung, and with a word where the model cannot tell", async () => {
     const { client } = server;
-    const unasked = await client.makeOne({ ...song, model: "follows-lyrics", get_lrc: false });
-    const instrumental = await client.makeOne({ ...song, model: "follows-lyrics", lyrics: "[Instrumental]" });
+    const unasked = await client.makeOne({ ...song, model: LYRIC_MODEL, get_lrc: false });
+    const instrumental = await client.makeOne({ ...song, model: LYRIC_MODEL, lyrics: "[Instrumental]" });
     const unable = await client.makeOne({ ...song, model: "carillon-nano" });
     for (const record of [unasked, instrumental, unable]) expect(record).not.to.have.property("lrc");
     expect(unable.warnings).to.deep.equal([
