@@ -72,6 +72,8 @@ describe("the studio", function () {
   it("makes a song, plays it and tells what it is made of", async () => {
     await page.getByText("No songs yet.").waitFor();
     expect(await button("Make").isDisabled()).to.equal(true);
+    await button(/^slow bossa nova/).click();
+    expect(await page.getByLabel("Sound").inputValue()).to.match(/^slow bossa nova/);
     await make("a slow waltz for two flutes");
     await button("Play a slow waltz for two flutes").click();
     await page.getByText(/\d:\d\d \/ 0:10/).waitFor();

@@ -6,11 +6,17 @@ import { type LibraryQuery, type Live, PAGE_SIZE } from "./live.js";
 import { Download, LyricsFile, letterOf, nameOf, type Track } from "./song.js";
 import { ago, clock } from "./words.js";
 
+const EXAMPLES = [
+  "slow bossa nova, nylon guitar, upright bass",
+  "upbeat house, driving bass, bright synth chords",
+  "music box lullaby, soft strings",
+];
+
 export interface SongActions {
   again: (task: Task) => void;
   vary: (task: Task) => void;
   reuse: (task: Task) => void;
-  fill: (parameters: Parameters) => void;
+  fill: (parameters: Parameters, done: string) => void;
   edit: (task: Task, song: Song) => void;
   remove: (task: Task) => void;
   change: (task: Task, change: { title?: string; favorite?: boolean }) => void;
@@ -55,9 +61,13 @@ export function Library({ live, query, onQuery, track, onPlay, on }: LibraryProp
         </button>
       </div>
       {library.length === 0 && connection === "online" && (
-        <p class="empty">
-          {isFiltered ? "Nothing fits." : "No songs yet. Say what it should sound like, and press Make."}
-        </p>
+        <div class="empty">
+          {isFiltered ? (
+            <p>Nothing fits.</p>
+          ) : (
+            <Beginning onChoose={(prompt) => on.fill({ prompt }, "Press Make.")} />
+          )}
+        </div>
       )}
       <ul class="library">
         {library.map((task) => (
@@ -68,6 +78,22 @@ export function Library({ live, query, onQuery, track, onPlay, on }: LibraryProp
         <Pages offset={query.offset} length={library.length} total={total} onTurn={turn} />
       )}
     </section>
+  );
+}
+
+/** For somebody who has made no song yet. */
+function Beginning({ onChoose }: { onChoose: (prompt: string) => void }) {
+  return (
+    <>
+      <p>No songs yet. Say what it should sound like, and press Make. Or begin with one of these:</p>
+      <div class="tags">
+        {EXAMPLES.map((example) => (
+          <button type="button" class="tag" key={example} onClick={() => onChoose(example)}>
+            {example}
+          </button>
+        ))}
+      </div>
+    </>
   );
 }
 
@@ -244,7 +270,11 @@ function More({ task, on, onRename }: { task: Task; on: SongActions; onRename: (
           <span class="faint">
             seed {song.seed} · {song.dit_model}
           </span>
-          <Plan task={task} index={index} onReuse={on.fill} />
+          <Plan
+            task={task}
+            index={index}
+            onReuse={(parameters) => on.fill(parameters, "The codes and their settings are here.")}
+          />
         </div>
       ))}
       {task.warnings.map((warning) => (

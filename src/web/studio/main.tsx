@@ -96,7 +96,7 @@ function Studio() {
               again: (task) => again(task),
               vary: (task) => again(task, { use_random_seed: true, seed: -1 }),
               reuse,
-              fill: (parameters) => fill(parameters, "The codes and their settings are here."),
+              fill,
               edit,
               remove,
               change: (task, change) =>
