@@ -165,7 +165,7 @@ export function Composer({ draft, onChange, isBusy, onSubmit, attempt }: Compose
           title="A language model writes sound and lyrics in the form that the models know best"
           onClick={() => void write("/format_input", { prompt: text("prompt"), lyrics: text("lyrics") })}
         >
-          Polish words
+          Polish
         </button>
         <button type="button" class="plain" onClick={() => onChange(EMPTY_DRAFT)}>
           Clear

@@ -151,7 +151,10 @@ function Header({ live }: { live: Live }) {
   }, [live.connection]);
   return (
     <header>
-      <h1>Carillon</h1>
+      <h1>
+        <img src="/studio/icon.svg" alt="" />
+        Carillon
+      </h1>
       {model !== "" && <span class="faint">{model}</span>}
       <span class={`connection ${live.connection}`} role="status">
         {CONNECTION_WORDS[live.connection]}
@@ -169,7 +172,7 @@ function Header({ live }: { live: Live }) {
             Forget key
           </button>
         )}
-        <a href="/docs">Interface</a>
+        <a href="/docs">API</a>
       </nav>
     </header>
   );
