@@ -93,7 +93,7 @@ describe("the studio's accessibility", function () {
     await button(page, "Delete").click();
     await audit(page, "renaming");
     await button(page, "Edit").first().click();
-    await page.getByText("0:10", { exact: true }).waitFor();
+    await page.locator(".source").getByText("0:10", { exact: true }).waitFor();
     await audit(page, "editor");
   });
 
