@@ -62,6 +62,12 @@ export class SongJobs implements Jobs {
   async prepare(): Promise<void> {
     const { engine, log } = this;
     if (engine === null) return;
+    // While this process is small. Nobody waits for it: it takes several short processes.
+    void findFfmpeg().then(
+      ({ program, confinement: { description } }) =>
+        log.info({ program, confinement: description }, "ffmpeg runs confined"),
+      (err: unknown) => log.error({ err }, "no song can be encoded"),
+    );
     await engine.loadSlot(1, null);
     for (const { slot } of engine.slots().filter((state) => state.slot > 1)) {
       await engine.loadSlot(slot, null).catch((err: unknown) => {
@@ -73,12 +79,6 @@ export class SongJobs implements Jobs {
         log.warn({ err }, "the language model could not be loaded; it is tried again when needed");
       });
     }
-    // Nobody waits for it: it takes several short processes.
-    void findFfmpeg().then(
-      ({ program, confinement: { description } }) =>
-        log.info({ program, confinement: description }, "ffmpeg runs confined"),
-      (err: unknown) => log.error({ err }, "no song can be encoded"),
-    );
   }
 
   /** Tasks of a fleet name the adapter that acts, or none; those of a server that works alone take what its slot has. */

@@ -140,8 +140,8 @@ export class ServedProcess {
   /** The process of the city, which is a child of this one. */
   cityProcessId(): number {
     const { pid } = this.child;
-    const [id] = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ");
-    return Number(id);
+    const ids = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ");
+    return Number(ids.find((id) => readFileSync(`/proc/${id}/cmdline`, "utf8").includes("/city/")));
   }
 
   tell(signal: NodeJS.Signals): void {

@@ -1,8 +1,7 @@
 /** Reads recordings of any common format by way of the `ffmpeg` program. */
-import type { Readable } from "node:stream";
 import { setImmediate } from "node:timers/promises";
 import { type PlanarAudio, SAMPLE_RATE } from "../../engine/types.js";
-import { FfmpegError, type FfmpegRun, startFfmpeg } from "./ffmpeg.js";
+import { FfmpegError, startFfmpeg } from "./ffmpeg.js";
 
 /** The longest that a recording within its limits takes by far; beyond it the file is built to keep us busy. */
 const TIMEOUT_SECONDS = 120;
@@ -121,7 +120,7 @@ async function* decodedParts(job: DecodeJob, patienceSeconds: number): AsyncGene
   const maxFrames = Math.floor(job.maxSeconds * SAMPLE_RATE);
   let frames = 0;
   try {
-    const { child, exited }: FfmpegRun<null, Readable> = await startFfmpeg(argumentsOf(job), {
+    const { stdout, exited } = await startFfmpeg(argumentsOf(job), {
       stdin: "ignore",
       stdout: "pipe",
       fileBytes: 0,
@@ -129,8 +128,8 @@ async function* decodedParts(job: DecodeJob, patienceSeconds: number): AsyncGene
       patienceSeconds,
       signal,
     });
-    for await (const bytes of child.stdout) {
-      const part = stream.take(bytes as Buffer);
+    for await (const bytes of stdout) {
+      const part = stream.take(bytes);
       const allowed = beginningOf(part, Math.max(0, maxFrames - frames));
       frames += part.left.length;
       if (frames > maxFrames + PADDING_SECONDS * SAMPLE_RATE) {

@@ -1,9 +1,9 @@
 /** Writes rendered audio to a file, in the formats that a song can be delivered in: wav here, the others by `ffmpeg`. */
 import { open, rename, rm, stat } from "node:fs/promises";
-import { Readable, type Writable } from "node:stream";
+import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { AudioFormat } from "../request/schema.js";
-import { FfmpegError, type FfmpegRun, startFfmpeg, withPatience } from "./ffmpeg.js";
+import { FfmpegError, startFfmpeg, withPatience } from "./ffmpeg.js";
 
 /** How a format is named, and how it is written. */
 export interface AudioProfile {
@@ -134,7 +134,7 @@ async function runFfmpeg(
     ...output,
     `file:${outputPath}`,
   ];
-  const { child, exited }: FfmpegRun<Writable, null> = await startFfmpeg(args, {
+  const { stdin, exited } = await startFfmpeg(args, {
     stdin: "pipe",
     stdout: "ignore",
     fileBytes: job.audio.byteLength + OVERHEAD_BYTES,
@@ -144,7 +144,7 @@ async function runFfmpeg(
   });
   const fed = pipeline(
     Readable.from(interleave(job.audio, job.samplesPerChannel), { objectMode: true }),
-    child.stdin,
+    stdin,
   );
   const [exit, feed] = await Promise.allSettled([exited, fed]);
   // When ffmpeg gives up, the broken pipe is a consequence: its own message says why.

@@ -2,16 +2,14 @@
  * Runs the `ffmpeg` program, the system's or that of an optional package: any version works, and whatever it is given,
  * it cannot crash us.
  */
-import { type ChildProcessByStdio, type SpawnOptions, spawn } from "node:child_process";
-import { once } from "node:events";
 import { createRequire } from "node:module";
-import type { Readable, Writable } from "node:stream";
+import type { Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Confinement } from "./confinement.js";
+import { provideStarter, type Running, startProgram } from "./starter.js";
 
 /** Programs for every platform, static, in the packages themselves: nothing is downloaded or run when they are installed. */
 export const STATIC_PACKAGE = "@ffmpeg-installer/ffmpeg";
-const COMPLAINT_LIMIT = 4096;
 /** Far beyond any song, any recording within its limits: what takes longer was built to. */
 const CPU_SECONDS = 120;
 /** Real recordings take a tenth of it. */
@@ -57,8 +55,10 @@ export interface FfmpegOptions {
   signal: AbortSignal | undefined;
 }
 
-export interface FfmpegRun<Input extends Writable | null, Output extends Readable | null> {
-  child: ChildProcessByStdio<Input, Output, Readable>;
+export interface FfmpegRun {
+  stdin: Writable;
+  /** Ends where it breaks off too: `exited` tells why. */
+  stdout: AsyncIterable<Buffer>;
   /** Resolves with success; rejects with FfmpegError. Settled once its pipes are closed. */
   exited: Promise<void>;
 }
@@ -94,6 +94,7 @@ export function findFfmpeg(): Promise<Ffmpeg> {
 }
 
 async function probe(program: string): Promise<Ffmpeg> {
+  await provideStarter(environment());
   return { program, confinement: await Confinement.probe(program, ["-version"], environment()) };
 }
 
@@ -109,14 +110,11 @@ function packagedProgram(): string | null {
  * Starts ffmpeg within its limits.
  * @throws FfmpegError where it cannot be started, or the signal's reason
  */
-export function startFfmpeg<Input extends Writable | null, Output extends Readable | null>(
-  args: readonly string[],
-  options: FfmpegOptions,
-): Promise<FfmpegRun<Input, Output>> {
+export function startFfmpeg(args: readonly string[], options: FfmpegOptions): Promise<FfmpegRun> {
   return withPatience(async () => {
     const found = await findFfmpeg();
     options.signal?.throwIfAborted();
-    return launch<Input, Output>(found, args, options);
+    return launch(found, args, options);
   }, options);
 }
 
@@ -142,50 +140,47 @@ export async function withPatience<T>(
   }
 }
 
-async function launch<Input extends Writable | null, Output extends Readable | null>(
-  { program: ffmpeg, confinement }: Ffmpeg,
+async function launch(
+  { program, confinement }: Ffmpeg,
   args: readonly string[],
   { stdin, stdout, fileBytes, timeoutSeconds, signal }: FfmpegOptions,
-): Promise<FfmpegRun<Input, Output>> {
+): Promise<FfmpegRun> {
   const timeout = timeoutSeconds === undefined ? undefined : AbortSignal.timeout(timeoutSeconds * 1000);
-  const spawnOptions: SpawnOptions = {
-    stdio: [stdin, stdout, "pipe"],
-    env: environment(),
-    killSignal: "SIGKILL",
-    signal: AbortSignal.any([signal, timeout].filter((one) => one !== undefined)),
-  };
-  const command = [ffmpeg, "-hide_banner", "-loglevel", "error", "-nostdin", ...args];
   const limits = { cpuSeconds: CPU_SECONDS, memoryBytes: MEMORY_BYTES, fileBytes };
-  const [program, rest] = confinement.command(command, limits);
-  const child = spawn(program, rest, spawnOptions) as ChildProcessByStdio<Input, Output, Readable>;
-  const exited = endOf(child, timeout);
+  const [wrapper, rest] = confinement.command(
+    [program, "-hide_banner", "-loglevel", "error", "-nostdin", ...args],
+    limits,
+  );
+  const running = await startProgram({
+    command: [wrapper, ...rest],
+    env: environment(),
+    stdin,
+    stdout,
+    signal: AbortSignal.any([signal, timeout].filter((one) => one !== undefined)),
+  }).catch((error: unknown) => {
+    signal?.throwIfAborted();
+    throw timeout?.aborted ? outOfTime() : isShortage(error) ? error : missing(error);
+  });
+  const exited = successOf(running, timeout);
   // Whoever started it awaits this, though perhaps not before it happens.
   exited.catch(() => {});
-  await once(child, "spawn").catch((error: unknown) => {
-    signal?.throwIfAborted();
-    throw isShortage(error) ? error : missing(error);
-  });
-  return { child, exited };
+  return { stdin: running.stdin, stdout: outputOf(running), exited };
 }
 
-/** Where a process could not be started for want of descriptors, it has no pipes. */
-function endOf(
-  child: ChildProcessByStdio<Writable | null, Readable | null, Readable | null>,
-  timeout: AbortSignal | undefined,
-): Promise<void> {
-  let complaint = "";
-  child.stderr?.setEncoding("utf8").on("data", (text: string) => {
-    if (complaint.length < COMPLAINT_LIMIT) complaint += text;
+async function* outputOf({ stdout }: Running): AsyncGenerator<Buffer> {
+  try {
+    yield* stdout;
+  } catch {
+    // Its end is rejected as well.
+  }
+}
+
+async function successOf({ ended }: Running, timeout: AbortSignal | undefined): Promise<void> {
+  const { code, signal, complaint } = await ended.catch(() => {
+    // Whatever hung up killed it: the signal, or the end of the process that started it.
+    throw timeout?.aborted ? outOfTime() : failure(null, "SIGKILL", "");
   });
-  // What breaks a pipe ends the process too, and is told by its end.
-  for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe?.on("error", () => {});
-  return new Promise<void>((resolve, reject) => {
-    child.on("error", (error) => reject(timeout?.aborted ? outOfTime() : error));
-    child.on("close", (code, killedBy) => {
-      if (code === 0) resolve();
-      else reject(failure(code, killedBy, complaint.trim()));
-    });
-  });
+  if (code !== 0) throw failure(code, signal, complaint.trim());
 }
 
 function failure(code: number | null, killedBy: NodeJS.Signals | null, complaint: string): FfmpegError {

@@ -1,9 +1,10 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { Confinement, type ProcessLimits } from "../../../src/music/audio/confinement.js";
@@ -12,6 +13,7 @@ import { temporaryDirectory } from "../tasks.js";
 import { writeRecording } from "./recordings.js";
 
 const START = { stdin: "ignore", stdout: "ignore", fileBytes: 0, patienceSeconds: 0 } as const;
+const FOREVER = ["-re", "-f", "lavfi", "-i", "anullsrc", "-f", "wav", "pipe:1"];
 
 describe("a system short of descriptors, processes or memory", () => {
   const directory = temporaryDirectory();
@@ -99,9 +101,49 @@ describe("starting ffmpeg", () => {
     }
   });
 
+  it("is done by a small process, and by another once that has ended or cannot be reached", async function () {
+    if (process.platform !== "linux") this.skip();
+    await findFfmpeg();
+    const folder = temporaryDirectory();
+    writeFileSync(join(folder, "ffmpeg"), "#!/bin/sh\necho $PPID >&2\nexit 1\n", { mode: 0o755 });
+    const { PATH, TMPDIR } = process.env;
+    process.env.PATH = `${folder}:${PATH}`;
+    const parentOfFfmpeg = async () => {
+      const { exited } = await startFfmpeg([], { ...START, signal: undefined });
+      return Number(((await failureOf(exited)) as FfmpegError).complaint);
+    };
+    try {
+      const small = await parentOfFfmpeg();
+      expect(small).to.be.greaterThan(0).and.not.equal(process.pid);
+      expect(await parentOfFfmpeg()).to.equal(small);
+      process.env.PATH = PATH;
+      const { exited } = await startFfmpeg(FOREVER, { ...START, signal: undefined });
+      process.env.PATH = `${folder}:${PATH}`;
+      process.kill(small, "SIGKILL");
+      expect(await failureOf(exited))
+        .to.be.instanceOf(FfmpegError)
+        .and.include({ code: "FFMPEG_FAILED" });
+      while (existsSync(`/proc/${small}`)) await setImmediate();
+      const sockets = temporaryDirectory();
+      process.env.TMPDIR = sockets;
+      const next = await parentOfFfmpeg();
+      expect(next).to.be.greaterThan(0).and.not.be.oneOf([small, process.pid]);
+      rmSync(sockets, { recursive: true });
+      mkdirSync(sockets);
+      expect(await parentOfFfmpeg())
+        .to.be.greaterThan(0)
+        .and.not.be.oneOf([small, next, process.pid]);
+    } finally {
+      process.env.PATH = PATH;
+      if (TMPDIR === undefined) delete process.env.TMPDIR;
+      else process.env.TMPDIR = TMPDIR;
+    }
+  });
+
   it("is done for as long as it may take", async () => {
-    const forever = ["-re", "-f", "lavfi", "-i", "anullsrc", "-f", "null", "-"];
-    const { exited } = await startFfmpeg(forever, { ...START, timeoutSeconds: 0.2, signal: undefined });
+    const options = { ...START, stdout: "pipe", timeoutSeconds: 0.5, signal: undefined } as const;
+    const { stdout, exited } = await startFfmpeg(FOREVER, options);
+    for await (const bytes of stdout) expect(bytes.length).to.be.greaterThan(0);
     expect(await failureOf(exited))
       .to.be.instanceOf(FfmpegError)
       .and.include({ code: "TIMEOUT" });
