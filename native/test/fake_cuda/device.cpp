@@ -4,6 +4,8 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <dlfcn.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -153,4 +155,11 @@ struct CUDAHooks : at::CUDAHooksInterface {
 
 namespace at {
 REGISTER_CUDA_HOOKS(CUDAHooks);
+}
+
+/// Preloaded, libtorch has its thread-local data on the stack of every thread: 32 KB, as much as Node gives the thread of its
+/// signals, which could then not begin.
+extern "C" __attribute__((visibility("default"))) int pthread_attr_setstacksize(pthread_attr_t* attributes, size_t bytes) {
+  static const auto set = reinterpret_cast<int (*)(pthread_attr_t*, size_t)>(dlsym(RTLD_NEXT, "pthread_attr_setstacksize"));
+  return set(attributes, std::max<size_t>(bytes, 256 << 10));
 }
