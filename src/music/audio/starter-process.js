@@ -61,6 +61,11 @@ const server = createServer({ maxHeaderSize: 2 ** 20, requestTimeout: 0 }, (requ
     refuse(response, error);
   }
 });
+server.on("error", (error) => {
+  console.error(`carillon, the process that starts programs: ${error.message}`);
+  // One that listens has only failed to take a connection, whose client is told by its socket.
+  if (!server.listening) process.exit(1);
+});
 // Signals of a terminal are for the large process, which ends this one.
 for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) process.on(signal, () => {});
 process.on("disconnect", () => {
