@@ -141,7 +141,7 @@ export class ServedProcess {
   cityProcessId(): number {
     const { pid } = this.child;
     const ids = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ");
-    return Number(ids.find((id) => readFileSync(`/proc/${id}/cmdline`, "utf8").includes("/city/")));
+    return Number(ids.find((id) => readFileSync(`/proc/${id}/cmdline`, "utf8").includes("--for-parent")));
   }
 
   tell(signal: NodeJS.Signals): void {
