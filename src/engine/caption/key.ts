@@ -7,6 +7,7 @@ const MODES = new Phrases(lexicon.MODES.flatMap((mode) => mode.words.map((word) 
 const SCALE_WORDS = Phrases.of(lexicon.SCALE_WORDS);
 const KEY_LABELS = Phrases.of(lexicon.KEY_LABELS);
 const NO_KEYS = Phrases.of(lexicon.NO_KEYS);
+const TUNINGS = Phrases.of(lexicon.TUNINGS);
 const ACCIDENTALS = new Phrases([
   ...lexicon.SHARPS.map((word) => [word, "#"] as const),
   ...lexicon.FLATS.map((word) => [word, "b"] as const),
@@ -188,6 +189,7 @@ function majorKeyAt(
   isLabelled: boolean,
 ): { keyScale: string; end: number } | null {
   const [first] = notesAt(text, start);
+  if (TUNINGS.before(text, start) !== null) return null;
   if (!isLabelled || first === undefined || isInProgression(text, start, first.end)) return null;
   const hasAccidental = first.note.length > 1;
   const isLetter = first.namings.includes("letter") && /^[A-G]/.test(text.tokens[start]?.raw ?? "");

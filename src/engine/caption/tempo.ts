@@ -16,7 +16,11 @@ import * as lexicon from "./words.js";
 
 const TEMPO_UNITS = Phrases.of(lexicon.TEMPO_UNITS);
 const TEMPO_LABELS = Phrases.of(lexicon.TEMPO_LABELS);
-const FILLERS = Phrases.of(lexicon.FILLERS);
+const UPPER_BOUNDS = Phrases.of(lexicon.UPPER_BOUNDS);
+const LOWER_BOUNDS = Phrases.of(lexicon.LOWER_BOUNDS);
+const BOUNDS = Phrases.of([...lexicon.UPPER_BOUNDS, ...lexicon.LOWER_BOUNDS]);
+const FILLERS = Phrases.of([...lexicon.FILLERS, ...lexicon.UPPER_BOUNDS, ...lexicon.LOWER_BOUNDS]);
+const WORKS = Phrases.of(lexicon.WORKS);
 const AT_WORDS = Phrases.of(lexicon.AT_WORDS);
 const RANGE_WORDS = Phrases.of(lexicon.RANGE_WORDS);
 const KEY_LINKS = Phrases.of(lexicon.KEY_LINKS);
@@ -24,11 +28,13 @@ const OTHER_UNITS = Phrases.of(lexicon.OTHER_UNITS);
 const MAX_FILLERS = 4;
 /** Two numbers further apart are no range but a change. */
 const MAX_RANGE_RATIO = 1.5;
+/** How far below or above its bound a tempo may be. */
+const BOUND_RATIO = 1.25;
 /** Bare numbers beside a key may also count works. */
 const MIN_BARE_BPM = 50;
 const MAX_BARE_BPM = 220;
 
-/** "120 bpm", "tempo: 120", "110-120 bpm", "at 120", "120 in A minor". @returns the token behind it, or null */
+/** "120 bpm", "tempo: 120", "110-120 bpm", "under 100 bpm", "at 120", "120 in A minor". @returns the token behind it, or null */
 export function readTempo(text: TokenText, start: number, found: Found): number | null {
   const label = TEMPO_LABELS.at(text, start);
   if (label !== null) {
@@ -48,7 +54,7 @@ export function readTempo(text: TokenText, start: number, found: Found): number 
 }
 
 function take(text: TokenText, { start, end }: Place, range: TempoRange, found: Found): number {
-  const words = text.wordsOf({ start, end });
+  const words = text.wordsOf({ start: BOUNDS.before(text, start)?.start ?? start, end });
   if (isDenied(text, start)) return end;
   if (range.min < BPM_RANGE.min || range.max > BPM_RANGE.max) {
     found.remarks.push(
@@ -76,7 +82,17 @@ function numbersAt(text: TokenText, start: number): { range: TempoRange; end: nu
   ) {
     return { range: { min: first, max: second }, end: to.end + 1 };
   }
-  return { range: { min: first, max: first }, end: start + 1 };
+  return { range: boundedBy(text, start, first), end: start + 1 };
+}
+
+function boundedBy(text: TokenText, start: number, bpm: number): TempoRange {
+  const isIn = BPM_RANGE.min <= bpm && bpm <= BPM_RANGE.max;
+  const isHighest = isIn && UPPER_BOUNDS.before(text, start) !== null;
+  const isLowest = isIn && !isHighest && LOWER_BOUNDS.before(text, start) !== null;
+  return {
+    min: isHighest ? Math.max(BPM_RANGE.min, Math.round(bpm / BOUND_RATIO)) : bpm,
+    max: isLowest ? Math.min(BPM_RANGE.max, Math.round(bpm * BOUND_RATIO)) : bpm,
+  };
 }
 
 /** Part of a word or of another number is none: "TR808", "6/8". */
@@ -119,11 +135,17 @@ function standsAlone(
   const isClear = isBeforeKey || text.endsClause(end);
   if (at !== null) return isClear || text.tokens[at.start]?.text === "@";
   if (isClear && suits(range, usualBefore(text, start))) return true;
-  if (text.beginsClause(start) && suits(range, USUAL.at(text, end))) return true;
+  if (text.beginsClause(start) && suits(range, USUAL.at(text, end)) && !countsWorks(text, end)) return true;
   if (!text.beginsClause(start) && !text.keyEnds.has(start)) return false;
   const isBehindKey =
     text.keyEnds.has(start) || (KEY_LINKS.before(text, start) !== null && text.keyEnds.has(start - 1));
   return isBeforeKey || (isBehindKey && text.endsClause(end));
+}
+
+/** "100 jazz classics". */
+function countsWorks(text: TokenText, genre: number): boolean {
+  const usual = USUAL.at(text, genre);
+  return usual !== null && WORKS.at(text, usual.end) !== null;
 }
 
 /** The pace or genre before a token, or before a link in between. */

@@ -33,6 +33,23 @@ export const FILLERS = words(
     "cerca de | por volta de | は | が | 为 | 為 | 是 | 约 | 約 | 大约 | 은 | 는 | 약 | bpm",
 );
 
+/** A tempo after these is the highest. */
+export const UPPER_BOUNDS = words(
+  "under | below | less than | slower than | at most | up to | no more than | not more than | no faster than | not faster than | not over | not above | " +
+    "max | max. | maximum | unter | höchstens | moins de | au plus | menos de | como máximo | meno di | al massimo | no máximo",
+);
+
+/** A tempo after these is the lowest. */
+export const LOWER_BOUNDS = words(
+  "over | above | more than | faster than | at least | no less than | not less than | no slower than | not under | not below | " +
+    "minimum | über | mindestens | plus de | au moins | más de | por lo menos | più di | almeno | mais de | pelo menos",
+);
+
+/** A number before a genre and one of these counts works. */
+export const WORKS = words(
+  "albums | anthems | artists | bands | classics | hits | loops | masterpieces | pieces | records | samples | singles | songs | standards | tracks | tunes",
+);
+
 /** A number stands for a tempo after these where nothing follows that it could count. */
 export const AT_WORDS = words("at | @ | around | at around | at about | at roughly | um | bei | à | 在");
 
@@ -122,6 +139,11 @@ export const FLATS_BEFORE = words("♭ | 降 | 変 | 내림");
 export const KEY_LABELS = words(
   "key of | key | key : | key = | key is | key signature : | tonality | tonality : | tonart | tonart : | tonalité | tonalité : | tonalité de | tonalidad | " +
     "tonalidad : | tonalidad de | tonalità | tonalità : | tonalità di | tonalidade | tonalidade de | tom de | tom : | 调性 | 调 : | キー | キーは | 키",
+);
+
+/** A note after these is what instruments are tuned to. */
+export const TUNINGS = words(
+  "tuning in | tuning to | tuned in | tuned to | tune to | tuning of | tuning | gestimmt in | accordé en | afinado en",
 );
 
 /** A key's words before these mean a chord or something else: "a minor key", "a major hit", "la mayor parte". */

@@ -108,6 +108,8 @@ describe("captions", () => {
       "pop, 120 seconds",
       "jazz band of 120 people",
       "808 house",
+      "100 jazz classics",
+      "the best of 120 house tracks",
     ]) {
       expect(bpmOf(caption), caption).to.equal(null);
     }
@@ -117,6 +119,28 @@ describe("captions", () => {
     expect(bpmOf("110-120 bpm")).to.deep.equal({ min: 110, max: 120 });
     expect(bpmOf("between 80 and 90 BPM")).to.deep.equal({ min: 80, max: 90 });
     expect(bpmOf("tempo: 120–125")).to.deep.equal({ min: 120, max: 125 });
+  });
+
+  it("state a bound of the tempo", () => {
+    for (const caption of [
+      "under 100 bpm",
+      "tempo: no more than 100",
+      "nothing over there, at most 100 BPM",
+      "unter 100 bpm",
+    ]) {
+      expect(bpmOf(caption), caption).to.deep.equal({ min: 80, max: 100 });
+    }
+    for (const caption of [
+      "over 120 bpm",
+      "techno, at least 120 bpm",
+      "a tempo above 120",
+      "plus de 120 bpm",
+    ]) {
+      expect(bpmOf(caption), caption).to.deep.equal({ min: 120, max: 150 });
+    }
+    expect(readCaption("jazz, under 100 bpm").tempo?.words).to.equal("under 100 bpm");
+    expect(bpmOf("over 290 bpm")).to.deep.equal({ min: 290, max: 300 });
+    expect(readCaption("under 1000 bpm").remarks.join()).to.include("was ignored");
   });
 
   it("state a key in any form, at any place", () => {
@@ -153,6 +177,8 @@ describe("captions", () => {
         "5 cm",
         "la mayor parte de la fiesta",
         "in G-funk style",
+        "440 Hz tuning in A",
+        "guitar tuned to D",
       ],
     ]) {
       expect(keyOf(caption), caption).to.equal(null);
