@@ -5,7 +5,7 @@
  *
  * Prints the latency that a fleet adds to a task; for the embedded queue and 1, 2 and 3 workers, songs of carillon-nano a
  * minute and tasks a second; how fast many waiting tasks are listed and cancelled; and of the kills what became of all
- * tasks. A stand-in makes the songs but for the first. 0 leaves a part out.
+ * tasks; each kill is told as it comes. A stand-in makes the songs but for the first. 0 leaves a part out.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -39,6 +39,8 @@ const ENDLESS_MS = 3_600_000;
 /** What a song takes of the processes that are killed. */
 const KILLED_SONG_MS = 2_000;
 const CLIENTS = 8;
+/** What a process may take to serve, and a task to end after the last kill, on a machine with other work. */
+const PATIENCE_MS = 180_000;
 
 const { values } = parseArgs({
   options: {
@@ -49,11 +51,21 @@ const { values } = parseArgs({
     "kill-every": { type: "string", default: "20" },
   },
 });
+/** How far it has come: told where it ends early, whatever ends it. */
+let progress = "nothing was measured";
+let isDone = false;
 const root = mkdtempSync(join(tmpdir(), "carillon-fleet-"));
 const stub = fileURLToPath(new URL("../test/e2e/stub-server.ts", import.meta.url));
 const cli = fileURLToPath(new URL("../src/cli.ts", import.meta.url));
 const children = new Set<ChildProcess>();
-process.on("exit", () => {
+for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"] as const) {
+  process.once(signal, () => {
+    console.log(`stopped by ${signal}`);
+    process.exit(1);
+  });
+}
+process.on("exit", (code) => {
+  if (!isDone) console.log(`ended early, with exit code ${code}: ${progress}`);
   for (const child of children) child.kill("SIGKILL");
   rmSync(root, { recursive: true, force: true });
 });
@@ -89,10 +101,11 @@ async function startRedis(directory = mkdtempSync(join(root, "redis-"))): Promis
   const options = ["--port", String(redisPort), "--dir", directory, "--appendonly", "yes"];
   const child = launch("redis-server", options);
   for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
-    if (line.includes("Ready to accept connections")) break;
+    if (!line.includes("Ready to accept connections")) continue;
+    child.stdout?.resume();
+    return child;
   }
-  child.stdout?.resume();
-  return child;
+  throw new Error("Redis ended before it was ready");
 }
 
 async function freePort(): Promise<number> {
@@ -120,16 +133,22 @@ async function start(role: string, renderMs: number | null = 0): Promise<Server>
     ...(role === "alone" ? {} : { ...fleet, SVC_STORAGE: `file://${root}` }),
   });
   const ends = new Map<string, number>();
+  let said = "";
   createInterface({ input: child.stderr as NodeJS.ReadableStream }).on("line", (line) => {
+    said = line;
     if (!line.includes('"task ended"')) return;
     const { task } = JSON.parse(line) as { task: string };
     ends.set(task, (ends.get(task) ?? 0) + 1);
   });
+  const patience = setTimeout(() => child.kill("SIGKILL"), PATIENCE_MS);
   for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
     const [, url] = /^\w+ on (http\S+)$/.exec(line) ?? [];
-    if (url !== undefined) return { url, child, role, renderMs, ends };
+    if (url === undefined) continue;
+    clearTimeout(patience);
+    return { url, child, role, renderMs, ends };
   }
-  throw new Error(`a ${role} ended before it served`);
+  clearTimeout(patience);
+  throw new Error(`a ${role} ended before it served; it said at last: ${said}`);
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: whatever the server answers
@@ -146,8 +165,8 @@ async function submit(url: string, key: string = randomUUID()): Promise<string> 
 }
 
 /** Resolves when the events of the task say that it has ended. */
-async function ended(url: string, id: string): Promise<void> {
-  await (await fetch(`${url}/v1/tasks/${id}/events`)).text();
+async function ended(url: string, id: string, signal: AbortSignal | null = null): Promise<void> {
+  await (await fetch(`${url}/v1/tasks/${id}/events`, { signal })).text();
 }
 
 /** Calls `work` so many times, several at a time. @returns the milliseconds of each call, in rising order */
@@ -295,12 +314,30 @@ async function kill(minutes: number, everySeconds: number): Promise<void> {
   const starting = ["gateway", "gateway", "worker", "worker", "worker"];
   const servers = await Promise.all(starting.map((role) => start(role, KILLED_SONG_MS)));
   const gone: Server[] = [];
-  const counts = { accepted: 0, kills: 0, doubled: 0 };
+  const counts = { accepted: 0, kills: 0, failedStarts: 0, doubled: 0 };
   const ids = new Set<string>();
   const startedMs = performance.now();
   const endMs = startedMs + minutes * 60_000;
   const gateways = () => servers.filter(({ role }) => role === "gateway");
   const any = <T>(list: readonly T[]) => list[Math.floor(Math.random() * list.length)] as T;
+
+  const note = (what: string) => {
+    const passed = ((performance.now() - startedMs) / 60_000).toFixed(1);
+    progress = `${passed} minutes, ${counts.kills} kills, ${counts.accepted} tasks accepted; ${what}`;
+    console.error(progress);
+  };
+
+  /** As whoever keeps services running: starts one again that ends before it serves. */
+  const startAgain = async ({ role, renderMs }: Server): Promise<Server> => {
+    for (;;) {
+      try {
+        return await start(role, renderMs);
+      } catch (error) {
+        counts.failedStarts++;
+        note((error as Error).message);
+      }
+    }
+  };
 
   /** As a client that does not give up; every fifth asks again, by another gateway. */
   const client = async (number: number) => {
@@ -328,13 +365,14 @@ async function kill(minutes: number, everySeconds: number): Promise<void> {
     await sleep(Math.max(nextMs - performance.now(), 0));
     const index = counts.kills++ % (servers.length + 1);
     const victim = servers[index];
+    note(`killing ${victim === undefined ? "Redis" : `a ${victim.role}`}`);
     if (victim === undefined) {
       await stop(redis);
       redis = await startRedis(directory);
     } else {
       await stop(victim.child);
       gone.push(victim);
-      servers[index] = await start(victim.role, victim.renderMs);
+      servers[index] = await startAgain(victim);
     }
   }
   await Promise.all(clients);
@@ -342,8 +380,10 @@ async function kill(minutes: number, everySeconds: number): Promise<void> {
   const { url } = any(gateways());
   const ends = { succeeded: 0, failed: 0 };
   const lost: string[] = [];
+  note("waiting for the last tasks");
+  const patience = AbortSignal.timeout(PATIENCE_MS);
   for (const id of ids) {
-    await ended(url, id);
+    await ended(url, id, patience).catch(() => {});
     const { state } = await ask(url, `/v1/tasks/${id}`).catch(() => ({ state: "lost" }));
     if (state === "succeeded" || state === "failed") ends[state as "succeeded"]++;
     else lost.push(id);
@@ -354,7 +394,8 @@ async function kill(minutes: number, everySeconds: number): Promise<void> {
   const { jobs } = await ask(url, "/v1/stats");
   console.log(
     `${minutes} minutes, ${counts.kills} kills: ${counts.accepted} tasks accepted, ${ends.succeeded} made, ` +
-      `${ends.failed} failed, ${lost.length} lost, ${counts.doubled} doubled; the fleet counts ${JSON.stringify(jobs)}`,
+      `${ends.failed} failed, ${lost.length} lost, ${counts.doubled} doubled; the fleet counts ${JSON.stringify(jobs)}; ` +
+      `starts that failed: ${counts.failedStarts}`,
   );
   for (const { child } of servers) await stop(child);
   await stop(redis);
@@ -367,4 +408,5 @@ if (Number(values.tasks) > 0) await carry(Number(values.tasks));
 if (Number(values.queued) > 0) await queue(Number(values.queued));
 if (Number(values["kill-minutes"]) > 0)
   await kill(Number(values["kill-minutes"]), Number(values["kill-every"]));
+isDone = true;
 process.exit();
