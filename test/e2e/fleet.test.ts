@@ -17,26 +17,32 @@ describe("a fleet of processes", function () {
   let redis: RedisServer;
   let storage: string;
 
-  const start = (role: string, renderMs = 0, settings: Record<string, string> = {}) => {
-    const fleet = {
-      SVC_REDIS_URL: redis.url,
-      SVC_ROLE: role,
-      SVC_QUEUE_MAXSIZE: "0",
-      SVC_STORAGE: `file://${storage}`,
-    };
-    return ServedProcess.startStub(temporaryDirectory(), renderMs, { ...fleet, ...settings });
-  };
+  const shared = () => ({
+    SVC_REDIS_URL: redis.url,
+    SVC_STORAGE: `file://${storage}`,
+    SVC_QUEUE_MAXSIZE: "0",
+  });
+  const start = (role: string, renderMs = 0, settings: Record<string, string> = {}, model = "stub") =>
+    ServedProcess.startStub(
+      temporaryDirectory(),
+      renderMs,
+      { ...shared(), SVC_ROLE: role, ...settings },
+      {},
+      model,
+    );
   const gateways = () => Promise.all([start("gateway"), start("gateway")]);
 
   async function untilWorkers({ client }: ServedProcess, count: number): Promise<void> {
     while ((await client.get("/v1/stats")).body.data.workers.length !== count) await sleep(50);
   }
 
+  /** The tasks that the worker began, in order. */
+  const begun = ({ log }: ServedProcess) =>
+    [...log.matchAll(/"task":"([^"]+)"[^\n]*"task begins"/g)].map(([, id]) => id as string);
+
   /** How often the workers began the task. */
   const begins = (workers: readonly ServedProcess[], id: string) =>
-    workers
-      .flatMap(({ log }) => log.split("\n"))
-      .filter((line) => line.includes('"task begins"') && line.includes(id)).length;
+    workers.flatMap(begun).filter((other) => other === id).length;
 
   async function untilBegun(worker: ServedProcess, id: string): Promise<void> {
     while (begins([worker], id) === 0) await sleep(20);
@@ -111,6 +117,112 @@ describe("a fleet of processes", function () {
     expect(begins([second], survivor)).to.equal(1);
     const { songs } = (await far.client.get(`/v1/tasks/${survivor}`)).body.data;
     expect(songs[0].seed).to.equal(seed[0]);
+  });
+
+  it("fails a task that was three workers' death, and takes no fourth one with it", async () => {
+    const gateway = await start("gateway");
+    let id = "";
+    for (const death of [1, 2, 3]) {
+      const worker = await start("worker", ENDLESS_MS);
+      await untilWorkers(gateway, 1);
+      if (death === 1) id = await gateway.client.submit(shortSong);
+      await untilBegun(worker, id);
+      await worker.end("SIGKILL");
+    }
+    const survivor = await start("worker", 20);
+    const { item } = await gateway.client.finished(id);
+    expect(item).to.include({ status: 2 });
+    expect(item.error).to.include("stopped 3 times");
+    expect(begins([survivor], id)).to.equal(0);
+  });
+
+  it("gives each task to a process that has its model", async () => {
+    const [gateway, a, b] = await Promise.all([
+      start("gateway"),
+      start("worker", 20, {}, "model-a"),
+      start("worker", 20, {}, "model-b"),
+    ]);
+    await untilWorkers(gateway, 2);
+    const { client } = gateway;
+    const models = (await client.get("/v1/models")).body.data.models.map(
+      ({ name }: { name: string }) => name,
+    );
+    expect(models).to.have.members(["model-a", "model-b"]);
+    const submit = (model: string) => client.submit({ ...shortSong, model });
+    const [forA, forB] = [
+      [await submit("model-a"), await submit("model-a")],
+      [await submit("model-b"), await submit("model-b")],
+    ];
+    await expectDone(client, [...forA, ...forB]);
+    expect(begun(a)).to.deep.equal(forA);
+    expect(begun(b)).to.deep.equal(forB);
+    await b.end("SIGTERM");
+    const refused = await client.post("/release_task", { ...shortSong, model: "model-b" });
+    expect(refused).to.deep.include({ status: 400 });
+    expect(refused.body.detail).to.match(/there is model-a$/);
+  });
+
+  it("lets the keys of clients take turns, refuses what is too much, and stores no key", async () => {
+    const keys = { first: "the-first-key", second: "the-second-key" };
+    const settings = { SVC_API_KEY: keys.first, SVC_API_KEYS: keys.second, SVC_QUEUE_MAXSIZE: "4" };
+    const [near, far, worker] = await Promise.all([
+      start("gateway", 0, settings),
+      start("gateway", 0, settings),
+      start("worker", ENDLESS_MS),
+    ]);
+    const header = { Authorization: `Bearer ${keys.first}` };
+    const workers = async ({ client }: ServedProcess) =>
+      (await client.get("/v1/stats", header)).body.data.workers.length;
+    while ((await workers(near)) + (await workers(far)) < 2) await sleep(20);
+    const first = () => near.client.post("/release_task", shortSong, header);
+    const second = () => far.client.post("/release_task", { ...shortSong, ai_token: keys.second });
+    const accepted = async (answer: Promise<{ body: { data: { task_id: string } } }>) =>
+      (await answer).body.data.task_id;
+
+    const running = await accepted(first());
+    await untilBegun(worker, running);
+    const a = [await accepted(first()), await accepted(first())] as const;
+    const b = [await accepted(second()), await accepted(second())] as const;
+    for (const full of [await first(), await second()]) {
+      expect(full.status).to.equal(429);
+      expect(Number(full.headers.get("retry-after"))).to.be.at.least(1);
+    }
+    expect((await far.client.post("/release_task", shortSong)).status).to.equal(401);
+
+    const order = [running, b[0], a[0], b[1], a[1]];
+    const seen = await far.client.post("/query_result", { task_id_list: order, ai_token: keys.first });
+    const places = seen.body.data.map((item: { queue_position?: number }) => item.queue_position);
+    expect(places).to.deep.equal([undefined, 1, 2, 3, 4]);
+    for (const id of order) {
+      await untilBegun(worker, id);
+      expect((await far.client.delete(`/v1/tasks/${id}`, header)).body.data.status).to.equal("cancelled");
+    }
+    expect(begun(worker)).to.deep.equal(order);
+    expect(redis.written)
+      .to.include(running)
+      .and.to.not.match(/the-first-key|the-second-key/);
+    expect(near.log + far.log).to.not.match(/the-first-key|the-second-key/);
+  });
+
+  it("is started by `carillon gateway`, which loads no addon, and `carillon worker`, which serves no songs", async () => {
+    const settings = { ...shared(), SVC_INIT_LLM: "false" };
+    const [gateway, worker] = await Promise.all([
+      ServedProcess.start(temporaryDirectory(), settings, {}, "gateway"),
+      ServedProcess.start(temporaryDirectory(), settings, {}, "worker"),
+    ]);
+    await untilWorkers(gateway, 1);
+    const { client } = gateway;
+    const song = await client.makeOne({ ...shortSong, audio_format: "wav" });
+    expect((await client.download(song)).length).to.be.greaterThan(1_000_000);
+    const loaded = ({ pid }: ServedProcess) => readFileSync(`/proc/${pid}/maps`, "utf8");
+    expect(loaded(gateway)).to.not.match(/carillon\.node|libtorch/);
+    expect(loaded(worker)).to.match(/carillon\.node/);
+
+    expect((await worker.client.get("/health")).status).to.equal(200);
+    expect((await worker.client.get("/metrics")).body).to.include("carillon_");
+    for (const path of ["/v1/tasks", "/v1/stats", "/v1/models", "/openapi.json", "/"]) {
+      expect((await worker.client.get(path)).status, path).to.equal(404);
+    }
   });
 
   it("outlives kill -9 of Redis: nothing is lost, and what ran meanwhile is reported", async () => {
@@ -237,10 +349,9 @@ describe("a fleet of processes", function () {
       expect(gateway.log + worker.log).to.not.include("secret");
 
       const home = ["gateway", "--home", temporaryDirectory()];
-      const shared = { SVC_STORAGE: `file://${storage}` };
-      const untrusting = await ran(home, { ...shared, SVC_REDIS_URL: secured.url });
+      const untrusting = await ran(home, { ...shared(), SVC_REDIS_URL: secured.url });
       const wrong = secured.url.replace("secret", "wrong-word");
-      const refused = await ran(home, { ...shared, ...settings, SVC_REDIS_URL: wrong });
+      const refused = await ran(home, { ...shared(), ...settings, SVC_REDIS_URL: wrong });
       for (const { stderr, exitCode } of [untrusting, refused]) {
         expect(exitCode).to.equal(1);
         expect(stderr).to.not.match(/secret|wrong-word/);

@@ -91,9 +91,10 @@ export class ServedProcess {
     directory: string,
     settings: Record<string, string> = {},
     limits: ProcessLimits = {},
+    command: "serve" | "gateway" | "worker" = "serve",
   ): Promise<ServedProcess> {
     const directories = { SVC_TMPDIR: directory, CITY_SAVES_DIR: join(directory, "saves") };
-    const child = spawnCli(["serve", "--port", "0"], { ...directories, ...settings }, limits);
+    const child = spawnCli([command, "--port", "0"], { ...directories, ...settings }, limits);
     return ServedProcess.#untilServed(child);
   }
 
@@ -116,9 +117,10 @@ export class ServedProcess {
     child.stderr?.setEncoding("utf8").on("data", (text: string) => log.push(text));
     let cityUrl = "";
     for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
-      const [, service, url] = /^(city|music) on (http:\S+)$/.exec(line) ?? [];
+      const [, service, url] = /^(city|music|gateway|worker) on (http:\S+)$/.exec(line) ?? [];
       if (service === "city") cityUrl = url as string;
-      if (service === "music") return new ServedProcess(child, new Client(url as string), log, cityUrl);
+      else if (service !== undefined)
+        return new ServedProcess(child, new Client(url as string), log, cityUrl);
     }
     throw new Error(`the server ended before it served:\n${log.join("")}`);
   }

@@ -1,7 +1,7 @@
 /** A Redis of a test's own, to be killed and started again where it left off. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -83,6 +83,14 @@ export class RedisServer {
     const ended = once(child, "exit");
     child.kill("SIGKILL");
     await ended;
+  }
+
+  /** Every command that changed anything since it was first started. */
+  get written(): string {
+    const folder = join(this.directory, "appendonlydir");
+    return readdirSync(folder)
+      .map((name) => readFileSync(join(folder, name), "latin1"))
+      .join("");
   }
 
   async forget(key: string): Promise<void> {
