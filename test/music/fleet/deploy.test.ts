@@ -1,0 +1,18 @@
+/** The files that a fleet is deployed by. Nothing here can run them, so what they name must be there. */
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { renderConfigTable } from "../../../src/config.js";
+
+const folder = new URL("../../../src/music/fleet/deploy/", import.meta.url);
+
+describe("the files that a fleet is deployed by", () => {
+  it("name settings that there are", () => {
+    const files = readdirSync(fileURLToPath(folder));
+    const texts = files.map((name) => readFileSync(new URL(name, folder), "utf8"));
+    const named = new Set(texts.join("\n").match(/\bSVC_[A-Z_]+\b/g));
+    expect(named).to.include("SVC_REDIS_URL");
+    const table = renderConfigTable();
+    expect([...named].filter((name) => !table.includes(`\`${name}\``))).to.deep.equal([]);
+  });
+});
