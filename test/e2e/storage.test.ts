@@ -74,10 +74,18 @@ describe("songs and uploads of a fleet", function () {
     const signed = await start("gateway", `s3://${BUCKET}/carillon`, temporaryDirectory(), {
       SVC_STORAGE_URLS: "signed",
     });
-    const redirect = await fetch(signed.client.url + pathOf(named.file), { redirect: "manual" });
-    expect(redirect.status).to.equal(307);
-    const direct = await fetch(redirect.headers.get("location") as string);
+    const address = signed.client.url + pathOf(named.file);
+    expect((await fetch(address, { redirect: "manual" })).status).to.equal(307);
+    s3.checkSignatures(true);
+    const direct = await fetch(address);
     expect(Buffer.from(await direct.arrayBuffer()).equals(whole)).to.equal(true);
+    const piece = await fetch(address, { headers: { Range: "bytes=100-199" } });
+    expect(piece.status).to.equal(206);
+    expect(Buffer.from(await piece.arrayBuffer()).equals(whole.subarray(100, 200))).to.equal(true);
+    const looked = await fetch(address, { method: "HEAD" });
+    expect(looked.status).to.equal(200);
+    expect(Number(looked.headers.get("content-length"))).to.equal(whole.length);
+    s3.checkSignatures(false);
 
     const id = (await client.get("/v1/tasks")).body.data.tasks.find(
       (task: { songs: { file: string }[] }) => task.songs[0]?.file === named.file,

@@ -97,7 +97,9 @@ async function sendStored(
   const name = shelf.objectName(path);
   const disposition = `inline; filename="${basename(path)}"`;
   if (urls === "signed") {
-    response.set("Cache-Control", "no-store").redirect(307, await store.signedUrl(name, disposition));
+    const method = request.method === "HEAD" ? "HEAD" : "GET";
+    const address = await store.signedUrl(name, disposition, method);
+    response.set("Cache-Control", "no-store").redirect(307, address);
     return;
   }
   const { bytes, modifiedMs } = stored as StoredObject;

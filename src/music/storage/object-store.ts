@@ -153,14 +153,16 @@ export class ObjectStore {
     } while (ContinuationToken !== undefined);
   }
 
-  /** An address that anyone may read the object by for an hour. */
-  async signedUrl(name: string, disposition: string): Promise<string> {
+  /** An address that anyone may ask for the object by, with this method alone, for an hour. */
+  async signedUrl(name: string, disposition: string, method: "GET" | "HEAD" = "GET"): Promise<string> {
     const { getSignedUrl } = await import("@aws-sdk/s3-request-presigner");
-    const command = new this.s3.GetObjectCommand({
+    const asked = {
       ...this.#key(name),
       ResponseContentDisposition: disposition,
       ResponseContentType: contentTypeOf(name),
-    });
+    };
+    const { GetObjectCommand, HeadObjectCommand } = this.s3;
+    const command = method === "HEAD" ? new HeadObjectCommand(asked) : new GetObjectCommand(asked);
     return this.#asked(() => getSignedUrl(this.client, command, { expiresIn: URL_SECONDS }));
   }
 

@@ -8,7 +8,7 @@ import { join } from "node:path";
 const require = createRequire(import.meta.url);
 const S3rver = require("@20minutes/s3rver") as new (
   options: object,
-) => { run(): Promise<AddressInfo>; close(): Promise<void> };
+) => { run(): Promise<AddressInfo>; close(): Promise<void>; allowMismatchedSignatures: boolean };
 
 export const BUCKET = "songs";
 
@@ -21,6 +21,8 @@ const ACCESS = {
 export interface S3Server {
   /** What the SDK reads to find it. */
   environment: Record<string, string>;
+  /** Whether it refuses what is signed for something else, as S3 does. Requests for a bucket it then refuses all. */
+  checkSignatures(isChecking: boolean): void;
   close(): Promise<void>;
 }
 
@@ -37,6 +39,9 @@ export async function startS3(port = 0): Promise<S3Server> {
   const address = await server.run();
   return {
     environment: { ...ACCESS, AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${address.port}` },
+    checkSignatures: (isChecking) => {
+      server.allowMismatchedSignatures = !isChecking;
+    },
     close: async () => {
       await server.close().catch(ifNotClosed);
       await rm(directory, { recursive: true, force: true });
