@@ -29,7 +29,7 @@ describe("the studio", function () {
   beforeEach(async () => {
     complaints = [];
     page = await browser.newPage({ viewport: { width: 1200, height: 800 } });
-    page.setDefaultTimeout(60_000);
+    page.setDefaultTimeout(150_000);
     page.on("console", (message) => {
       if (message.type() === "error") complaints.push(message.text());
     });
@@ -233,7 +233,19 @@ describe("the studio", function () {
     await page.getByRole("img", { name: /Loss from .* in 3 steps/ }).waitFor();
     await button("Use the trained adapter").click();
     await page.getByText("It is in use.").waitFor();
-    expect((await server.client.get("/v1/lora/status")).body.data.lora_loaded).to.equal(true);
+    const status = async () => (await server.client.get("/v1/lora/status")).body.data;
+    expect((await status()).lora_loaded).to.equal(true);
+    const answered = page.waitForResponse((response) => response.url().endsWith("/v1/lora/scale"));
+    await page.getByLabel("Strength").fill("0.5");
+    await answered;
+    expect((await status()).lora_scale).to.equal(0.5);
+    await button("Unload").click();
+    await page.getByText("The base model plays alone.").waitFor();
+    expect((await status()).lora_loaded).to.equal(false);
+    await page.getByLabel("Adapter on the server").fill("flutes/final");
+    await button("Load adapter").click();
+    await page.getByText("The adapter is loaded.").waitFor();
+    expect((await status()).lora_loaded).to.equal(true);
   });
 
   it("asks for the key where one is set", async () => {

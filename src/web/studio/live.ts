@@ -30,10 +30,18 @@ export interface Live {
 }
 
 /** What other tabs of this browser have changed shows at once, what other programs have at the next turn. */
-const tabs = new BroadcastChannel("carillon");
+const CHANNEL = "carillon";
+const tabs = new BroadcastChannel(CHANNEL);
 
 export function tellTabs(): void {
   tabs.postMessage("changed");
+}
+
+/** Calls `look` when something was changed, in this tab or another; @returns what ends that */
+export function watchChanges(look: () => void): () => void {
+  const channel = new BroadcastChannel(CHANNEL);
+  channel.addEventListener("message", look);
+  return () => channel.close();
 }
 
 export function useLive(query: LibraryQuery): Live {

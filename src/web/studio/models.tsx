@@ -110,8 +110,7 @@ function Pull({ attempt, onPulled }: { attempt: Attempt; onPulled: () => Promise
       void onPulled();
     };
   }, [isRunning]);
-  const ask = (method: string, body?: object) =>
-    attempt(() => call(method, "/v1/models/pull", body).finally(read));
+  const ask = (method: string, body?: object) => attempt(() => call(method, "/v1/models/pull", body));
   // Gateways of a fleet have no models of their own.
   if (answer === null) return null;
   const { published, pull } = answer;

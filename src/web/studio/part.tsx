@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { call } from "./api.js";
+import { watchChanges } from "./live.js";
 
 /** Does what a person asked for; what went wrong is told. */
 export type Attempt = (work: () => Promise<unknown>, done?: string) => Promise<void>;
@@ -10,7 +11,10 @@ export type Attempt = (work: () => Promise<unknown>, done?: string) => Promise<v
 export function useAnswer<T>(path: string): [T | null, () => Promise<void>] {
   const [answer, setAnswer] = useState<T | null>(null);
   const read = () => call<T>("GET", path).then(setAnswer, () => setAnswer(null));
-  useEffect(() => void read(), [path]);
+  useEffect(() => {
+    void read();
+    return watchChanges(() => void read());
+  }, [path]);
   return [answer, read];
 }
 

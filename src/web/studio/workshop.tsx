@@ -29,13 +29,10 @@ interface AdapterStatus {
 }
 
 function Adapters({ attempt }: { attempt: Attempt }) {
-  const [status, read] = useAnswer<AdapterStatus>("/v1/lora/status");
+  const [status] = useAnswer<AdapterStatus>("/v1/lora/status");
   const [path, setPath] = useState("");
   const change = (endpoint: string, body: object, done = "") =>
-    attempt(async () => {
-      await call("POST", `/v1/lora/${endpoint}`, body);
-      await read();
-    }, done);
+    attempt(() => call("POST", `/v1/lora/${endpoint}`, body), done);
   return (
     <Part title="Adapters">
       <div class="row">
