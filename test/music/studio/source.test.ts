@@ -9,9 +9,11 @@ describe("recordings in the studio", function () {
   const studio = new Studio();
   before(() => studio.server.client.make(shortSong));
 
-  /** Makes what the form says, in one step; resolves with the task once it has succeeded. */
+  /** Makes one version of what the form says, in one step; resolves with the task once it has succeeded. */
   async function make(page: Page, sound: string) {
     await page.getByLabel("Sound").fill(sound);
+    await page.getByText("Length, tempo, key").click();
+    await page.getByLabel("Versions").fill("1");
     await page.getByText("All settings").click();
     await page.getByLabel("Inference steps").fill("1");
     await page.getByText("All settings").click();
@@ -35,6 +37,35 @@ describe("recordings in the studio", function () {
       const { task_type, songs } = await make(page, `a longer ${end}`);
       expect(task_type).to.equal("repaint");
       expect(songs[0].metas.duration).to.equal(20);
+    });
+  }
+
+  for (const [what, field, wanted] of [
+    ["Add a stem", "track_name", { task_type: "lego", track_name: "bass" }],
+    ["Extract a stem", "track_name", { task_type: "extract", track_name: "bass" }],
+    ["Complete", "track_classes", { task_type: "complete", track_classes: ["drums", "bass"] }],
+  ] as const) {
+    it(`are dropped for what is called ${what}`, async () => {
+      const { client } = studio.server;
+      const [song] = (await client.get("/v1/tasks?search=short")).body.data.tasks[0].songs;
+      const page = await studio.open();
+      const dropped = await page.evaluateHandle(
+        (bytes) => {
+          const transfer = new DataTransfer();
+          transfer.items.add(new File([new Uint8Array(bytes)], "tune.mp3", { type: "audio/mpeg" }));
+          return transfer;
+        },
+        [...(await client.download(song))],
+      );
+      await page.locator("#source").dispatchEvent("drop", { dataTransfer: dropped });
+      await page.getByText("tune.mp3").waitFor();
+      await page.getByLabel("What to do").selectOption(what);
+      const input = page.locator(`[name=${field}]`);
+      if (field === "track_name") await input.selectOption("bass");
+      else await input.pressSequentially("drums, bass");
+      const task = await make(page, `${what} to it`);
+      expect(task.uploads).to.deep.equal(["src_audio"]);
+      expect({ task_type: task.task_type, ...task.parameters }).to.deep.include(wanted);
     });
   }
 

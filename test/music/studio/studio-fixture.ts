@@ -1,4 +1,4 @@
-/** The studio in a real browser, before a real server; what the browser complains of fails the test. */
+/** The studio in a real browser, before a real server; what the browser complains of fails the test, as does a request to another host. */
 import { expect } from "chai";
 import type { Browser, Locator, Page } from "playwright-core";
 import { launchBrowser } from "../../browser.js";
@@ -38,11 +38,16 @@ export class Studio {
 
   /** Shows the studio in a page, which may share its profile with others. */
   async openTab(page: Page, ready = "Online"): Promise<Page> {
-    page.setDefaultTimeout(60_000);
+    page.setDefaultTimeout(150_000);
     page.on("console", (message) => {
       if (message.type() === "error") this.complaints.push(message.text());
     });
     page.on("pageerror", (error) => this.complaints.push(error.message));
+    page.on("request", (request) => {
+      const { protocol, host } = new URL(request.url());
+      if (protocol === "http:" && host === new URL(this.server.url).host) return;
+      if (!["blob:", "data:"].includes(protocol)) this.complaints.push(`asked ${request.url()}`);
+    });
     await page.goto(this.server.url);
     await page.getByText(ready).waitFor();
     return page;

@@ -1,0 +1,108 @@
+/** What the form of the studio offers beside the words that a person writes. */
+import { expect } from "chai";
+import type { Page } from "playwright-core";
+import { shortSong } from "../live-server.js";
+import { document as description } from "../openapi-check.js";
+import { button, Studio } from "./studio-fixture.js";
+
+/** They are no fields by their name: files, ticks, the area of audio codes. */
+const OTHER_CONTROLS: Readonly<Record<string, string>> = {
+  prompt: "Sound",
+  lyrics: "Lyrics",
+  thinking: "Plan with the language model",
+  get_lrc: "Tell when each line is sung",
+  src_audio_path: "Recording to work on",
+  reference_audio_path: "Reference recording",
+  audio_code_string: "Codes, five a second",
+  use_audio_codes: "Codes, five a second",
+};
+
+describe("the form of the studio", function () {
+  this.timeout(180_000);
+  const studio = new Studio();
+  const value = (page: Page, label: string) => page.getByLabel(label, { exact: true }).inputValue();
+
+  it("has a control for every parameter of a song", async () => {
+    const page = await studio.open();
+    for (const group of ["Length, tempo, key", "Sound of a recording", "Audio codes", "All settings"])
+      await page.getByText(group).click();
+    await page.getByLabel("Inference steps").waitFor();
+    const content = description.paths["/release_task"]?.post?.requestBody?.content["application/json"];
+    const wanted = new Set(Object.keys(content?.schema.properties as object));
+    for (const [name, label] of Object.entries(OTHER_CONTROLS)) {
+      await page.getByLabel(label, { exact: true }).waitFor({ state: "attached" });
+      wanted.delete(name);
+    }
+    const tick = async () => {
+      const names = await page
+        .locator("[name]")
+        .evaluateAll((fields) => fields.map((field) => field.getAttribute("name") ?? ""));
+      for (const name of names) wanted.delete(name);
+    };
+    await tick();
+    const recording = { name: "tune.wav", mimeType: "audio/wav", buffer: Buffer.alloc(44) };
+    await page.getByLabel("Recording to work on").setInputFiles(recording);
+    const { length } = await page.getByLabel("What to do").locator("option").all();
+    for (let index = 1; index < length; index++) {
+      await page.getByLabel("What to do").selectOption({ index });
+      await tick();
+    }
+    expect([...wanted]).to.deep.equal([]);
+  });
+
+  it("is filled from one sentence, by an example, and with what a language model makes of it", async () => {
+    const page = await studio.open();
+    await button(page, "Surprise me").click();
+    await page.waitForFunction(() => document.querySelector<HTMLTextAreaElement>("#prompt")?.value);
+    await button(page, "Clear").click();
+    expect(await value(page, "Sound")).to.equal("");
+    await page.getByLabel("In one sentence").fill("a waltz in D minor at 90 bpm");
+    await button(page, "Write it").click();
+    await page.waitForFunction(() => document.querySelector<HTMLTextAreaElement>("#prompt")?.value);
+    await page.getByText("Length, tempo, key").click();
+    expect(await value(page, "Tempo BPM")).to.equal("90");
+    expect(await page.locator("[name=key_scale]").inputValue()).to.equal("D minor");
+    await button(page, "Clear").click();
+    await page.getByLabel("Sound").fill("slow bossa nova at 75 bpm");
+    await button(page, "Polish").click();
+    await page.waitForFunction(() => document.querySelector<HTMLInputElement>("[name=bpm]")?.value);
+    expect(await value(page, "Tempo BPM")).to.equal("75");
+  });
+
+  it("puts the tag of a section where one writes", async () => {
+    const page = await studio.open();
+    await page.getByLabel("Lyrics").fill("la la");
+    await button(page, "Chorus").click();
+    await page.keyboard.type("hey");
+    expect(await value(page, "Lyrics")).to.equal("la la\n\n[Chorus]\nhey");
+  });
+
+  it("queues several songs, of which each moves up, and makes one again as it was", async () => {
+    const { client } = studio.server;
+    const first = await client.submit({ ...shortSong, audio_duration: 600, batch_size: 8 });
+    await client.begun(first);
+    const page = await studio.open();
+    await page.getByText("Length, tempo, key").click();
+    await page.getByLabel("Length s").fill("10");
+    await page.getByLabel("Versions").fill("1");
+    await page.getByLabel("File").selectOption("wav");
+    for (const sound of ["one bell", "two bells"]) {
+      await page.getByLabel("Sound").fill(sound);
+      await button(page, "Add to queue").click();
+      await button(page, `Cancel ${sound}`).waitFor();
+    }
+    await page.getByText("Waiting, place 2").waitFor();
+    await button(page, "Cancel one bell").click();
+    await page.getByText("Waiting, place 2").waitFor({ state: "detached" });
+    await page.getByText("Next", { exact: true }).waitFor();
+    await button(page, "Cancel a short song").click();
+    await button(page, "More of two bells").click();
+    await button(page, "Make again").click();
+    await button(page, "Play two bells").nth(1).waitFor();
+    const { tasks } = (await client.get("/v1/tasks?search=two&state=succeeded")).body.data;
+    const [again, before] = await Promise.all(
+      tasks.map(({ songs }: { songs: { file: string }[] }) => client.download(songs[0] as { file: string })),
+    );
+    expect(again).to.deep.equal(before);
+  });
+});
