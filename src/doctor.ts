@@ -128,7 +128,7 @@ async function engineAndModels(config: Config): Promise<Finding[]> {
     checkPackages();
     engine = createEngine(config, (message) => remarks.push(message));
   } catch (error) {
-    return [{ what: "native core", state: "bad", found: messageOf(error), fix: "npm run setup" }];
+    return [{ what: "native core", state: "bad", ...faultAndAdvice(messageOf(error)) }];
   }
   try {
     const { libtorchVersion, cpuDtype } = engine.runtimeInfo();
@@ -205,6 +205,12 @@ async function port(what: string, number: number, host: string, variable: string
 
 async function output(program: string, args: readonly string[]): Promise<string> {
   return (await promisify(execFile)(program, args, { timeout: 20_000 })).stdout;
+}
+
+/** The engine's own messages: what is wrong, and in sentences after that what to do. */
+function faultAndAdvice(message: string): Pick<Finding, "found" | "fix"> {
+  const [found = "", ...advice] = message.split(/\. (?=[A-Z])/);
+  return advice.length === 0 ? { found } : { found, fix: advice.join(". ") };
 }
 
 function messageOf(error: unknown): string {

@@ -414,7 +414,9 @@ describe("packages", () => {
       () => expect(failure()).to.contain(`is version 9.9.9, this is carillon ${version}`),
     );
     replaced(join(prebuilt, "libtorch_cpu.so"), changeLastByte, () =>
-      expect(carillon("doctor").stdout).to.match(/libtorch_cpu\.so is not the file that was packed/),
+      expect(carillon("doctor").stdout).to.match(
+        /libtorch_cpu\.so is not the file that was packed.*\n {5}-> Remove \S.* and run "npm install" again/,
+      ),
     );
   });
 

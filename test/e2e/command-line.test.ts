@@ -246,7 +246,9 @@ describe("the command line", () => {
     taken.close();
     expect(code).to.equal(1);
     expect(stdout).to.match(/^BAD {2}ffmpeg: .*\n {5}-> install it/m);
-    expect(stdout).to.match(/^BAD {2}native core: .*\n {5}-> npm run setup/m);
+    expect(stdout).to.match(
+      /^BAD {2}native core: .*absent\.node does not exist\n {5}-> Run "npm run setup"/m,
+    );
     expect(stdout).to.match(
       /^note port of the music: \d+ of 127\.0\.0\.1 is taken.*\n {5}-> .*SVC_API_PORT/m,
     );
