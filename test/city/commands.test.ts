@@ -24,6 +24,17 @@ describe("fields that a command does not know", () => {
     expect((await client.run("set-simulation-speed", many)).warnings).to.have.length(20);
   });
 
+  it("are named also in a place that may be a text or nothing instead", async () => {
+    const { client } = bridge;
+    await client.road(-160, -40, -160, 40);
+    const body = { cols: 1, rows: 1, zoneMix: { Office: 1 }, dryRun: true };
+    const warningsFor = async (connectTo: unknown) =>
+      (await client.run("build-neighborhood", { ...body, connectTo })).warnings;
+    const unknown = "Unknown field connectTo.service was ignored";
+    expect(await warningsFor({ x: -160, z: 40, service: "Road" })).to.deep.equal([unknown]);
+    for (const known of [{ x: -160, z: 40 }, "Road", null]) expect(await warningsFor(known)).to.equal(undefined);
+  });
+
   it("are named per item of a batch", async () => {
     const end = { x: 80, z: 0 };
     const commands = [

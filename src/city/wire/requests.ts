@@ -106,13 +106,21 @@ export function unknownFields(schema: z.ZodObject, body: Body): string[] {
 }
 
 function strangersIn(schema: unknown, value: unknown, path: string): string[] {
-  const object = schema instanceof z.ZodDefault ? schema.unwrap() : schema;
-  if (!(object instanceof z.ZodObject) || !isObject(value)) return [];
+  const object = objectIn(schema);
+  if (!object || !isObject(value)) return [];
   return Object.entries(value).flatMap(([key, part]) =>
     Object.hasOwn(object.shape, key)
       ? strangersIn(object.shape[key], part, `${path}${key}.`)
       : [shorten(path + key)],
   );
+}
+
+/** The object that a field may be, beside nothing or a text; null where it is never one. */
+function objectIn(schema: unknown): z.ZodObject | null {
+  if (schema instanceof z.ZodObject) return schema;
+  if (schema instanceof z.ZodDefault || schema instanceof z.ZodNullable) return objectIn(schema.unwrap());
+  if (schema instanceof z.ZodUnion) return schema.options.map(objectIn).find((object) => object !== null) ?? null;
+  return null;
 }
 
 function shorten(value: string): string {

@@ -18,7 +18,7 @@ const SPANS = {
   /** Rubble lies. */
   rubble: [1, 4],
 } as const;
-const SALTS = { patience: 31, vacancy: 32, ruin: 33, rubble: 34, tax: 35 } as const;
+const SALTS = { patience: 31, vacancy: 32, ruin: 33, rubble: 34, tax: 35, mood: 36 } as const;
 /** Households ask this much more or less of life than the mean. */
 const HOUSEHOLD_SPREAD = 8;
 /** Percentage points of tax that owners bear more or less than the mean. */
@@ -32,7 +32,7 @@ export function spanOf(world: World, building: SimBuilding, span: keyof typeof S
 
 /** Points of happiness, around 0, that a household feels more or less than others in its place. */
 export function moodOf(world: World, household: Household): number {
-  return HOUSEHOLD_SPREAD * (2 * draw(world, SALTS.tax, household.id, household.memberIds.length) - 1);
+  return HOUSEHOLD_SPREAD * (2 * draw(world, SALTS.mood, household.id, household.memberIds.length) - 1);
 }
 
 /** Percentage points, around 0, by which an owner bears more tax than others. */
