@@ -134,6 +134,59 @@ describe("the fate of a first town", () => {
   }
 });
 
+describe("the years of a served town", () => {
+  for (const seed of [7, 8]) {
+    it(`bring learning slowly, and good homes to the few, for seed ${seed}`, () => {
+      const city = servedTown(seed);
+      advance(city, 104 * WEEK);
+      const { citizens, graduates } = city.statistics().at(-1) ?? { citizens: 0, graduates: 0 };
+      expect(citizens).to.be.greaterThan(500);
+      expect(graduates).to.be.within(5, 40);
+      const levels = city
+        .buildings()
+        .filter(({ prefab }) => prefab.growable && prefab.service === "Residential")
+        .map(({ prefab }) => prefab.level);
+      expect(levels.filter((level) => level >= 4).length, `${levels}`).to.be.lessThan(levels.length / 2);
+      expect(new Set(levels).size, `${levels}`).to.be.greaterThan(2);
+    });
+  }
+
+  it("fill its cemetery with its dead, and it serves again once it was emptied", () => {
+    const city = servedTown();
+    const [cemetery] = city.world.providers.get("death")?.items ?? [];
+    if (!cemetery) throw new Error("the town has no cemetery");
+    const liveAYear = () => {
+      const year = { deaths: 0, weeksOfUnburied: 0 };
+      for (let week = 0; week < 52; week++) {
+        advance(city, WEEK);
+        year.deaths += city.statistics().at(-1)?.deaths ?? 0;
+        if (countProblem(city, "Death") > 0) year.weeksOfUnburied++;
+      }
+      return year;
+    };
+    let dead = 0;
+    for (let year = 1; year <= 2; year++) {
+      const before = cemetery.stored;
+      const { deaths, weeksOfUnburied } = liveAYear();
+      dead += deaths;
+      expect(cemetery.stored).to.be.greaterThan(before);
+      expect(cemetery.stored, "each of the dead has one grave").to.be.within(0.8 * dead, dead);
+      expect(weeksOfUnburied).to.be.lessThan(5);
+    }
+    const graves = 3000;
+    cemetery.stored = graves;
+    expect(liveAYear().weeksOfUnburied).to.be.greaterThan(20);
+    expect(cemetery.stored).to.equal(graves);
+    city.apply({ type: "set-building-emptying", id: cemetery.id, emptying: true });
+    advance(city, 27 * WEEK);
+    expect(cemetery.stored).to.equal(0);
+    expect(cemetery.problems.names).to.include("EmptyingFinished");
+    city.apply({ type: "set-building-emptying", id: cemetery.id, emptying: false });
+    advance(city, 4 * WEEK);
+    expect(cemetery.stored).to.be.greaterThan(0);
+  });
+});
+
 describe("growth", () => {
   it("waits for people: demand falls with each house that is begun", () => {
     const city = newCity();
