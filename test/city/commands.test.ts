@@ -32,7 +32,8 @@ describe("fields that a command does not know", () => {
       (await client.run("build-neighborhood", { ...body, connectTo })).warnings;
     const unknown = "Unknown field connectTo.service was ignored";
     expect(await warningsFor({ x: -160, z: 40, service: "Road" })).to.deep.equal([unknown]);
-    for (const known of [{ x: -160, z: 40 }, "Road", null]) expect(await warningsFor(known)).to.equal(undefined);
+    for (const known of [{ x: -160, z: 40 }, "Road", null])
+      expect(await warningsFor(known)).to.equal(undefined);
   });
 
   it("are named per item of a batch", async () => {

@@ -119,7 +119,8 @@ function strangersIn(schema: unknown, value: unknown, path: string): string[] {
 function objectIn(schema: unknown): z.ZodObject | null {
   if (schema instanceof z.ZodObject) return schema;
   if (schema instanceof z.ZodDefault || schema instanceof z.ZodNullable) return objectIn(schema.unwrap());
-  if (schema instanceof z.ZodUnion) return schema.options.map(objectIn).find((object) => object !== null) ?? null;
+  if (schema instanceof z.ZodUnion)
+    return schema.options.map(objectIn).find((object) => object !== null) ?? null;
   return null;
 }
 
