@@ -164,8 +164,9 @@ export function embeddedRoutes(game: Game, overlay: Overlay, closing: AbortSigna
         response,
         overlay,
         () => label(body),
-        () => {
+        async () => {
           body = parseBody(request.body);
+          await city.settled();
           return runCommand(command, city, body);
         },
       );

@@ -113,6 +113,9 @@ export interface City {
   /** Height of the ground, or of the water surface where that is higher. */
   surfaceHeight(x: number, z: number): number;
 
+  /** Resolves while no save copies the city: a command then holds up nobody for the rest of the copy. */
+  settled(): Promise<void>;
+
   /**
    * Applies one command, or with `dryRun` only validates it and reports what it would do; a dry run changes
    * nothing at all.

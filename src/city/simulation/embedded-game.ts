@@ -130,7 +130,7 @@ const SPEED_FACTORS = [0, 1, 2, 4];
 const SLICE_INTERVAL_MS = 8;
 /** A slice stops after this long and leaves the rest to the next one: requests wait for no more than one. */
 const SLICE_BUDGET_MS = 6;
-/** Frames that a busy process could not simulate in this time are dropped: the city falls behind instead. */
+/** Frames that could not be simulated in this time, while a save copies or others work, are dropped: the city falls behind. */
 const LONGEST_BACKLOG_MS = 250;
 
 export class CityClock {
@@ -159,6 +159,7 @@ export class CityClock {
 
   #runSlice(): void {
     const world = this.#world;
+    if (world.capture) return;
     const nowMs = performance.now();
     const elapsedMs = nowMs - this.#lastMs;
     this.#lastMs = nowMs;

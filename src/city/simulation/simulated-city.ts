@@ -148,7 +148,12 @@ export class SimulatedCity implements City {
   readonly groundHeight = (x: number, z: number) => this.world.terrain.groundHeight(x, z);
   readonly surfaceHeight = (x: number, z: number) => this.world.terrain.surfaceHeight(x, z);
 
+  async settled(): Promise<void> {
+    while (this.world.capture) await this.world.capture.done;
+  }
+
   apply<C extends Command>(command: C): CommandResults[C["type"]] {
+    this.world.capture?.finish();
     const handle = this.#handlers[command.type] as (command: Command) => CommandResults[C["type"]];
     return handle(command);
   }

@@ -44,6 +44,7 @@ const ROUNDS: ReadonlyMap<number, (world: World) => void> = new Map([
 
 /** Advances the city by one frame. */
 export function tick(world: World): void {
+  world.capture?.finish();
   world.frame++;
   const slice = world.frame % FRAMES_PER_CYCLE;
   if (world.frame % FRAMES_PER_WEEK === 0) closeWeek(world);

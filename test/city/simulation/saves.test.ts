@@ -71,6 +71,22 @@ describe("saves of the embedded city", () => {
     expect(fingerprint(cityOf(await loadWorld(path)))).to.equal(before);
   });
 
+  it("hold one moment also where commands come while they copy the city", async () => {
+    const city = newCity();
+    smallTown(city);
+    advance(city, 5000);
+    const before = fingerprint(city);
+    const { path } = saves.begin(city.world, "then");
+    expect(city.world.capture).to.not.equal(null);
+    const bulldoze = { type: "bulldoze", dryRun: false, entityType: "building", keepNodes: false } as const;
+    for (const { id } of city.buildings()) city.apply({ ...bulldoze, id });
+    expect(city.buildings()).to.deep.equal([]);
+    await city.settled();
+    expect(city.world.capture).to.equal(null);
+    await saves.settled();
+    expect(fingerprint(cityOf(await loadWorld(path)))).to.equal(before);
+  });
+
   it("are listed once whole, newest first, by name, path and size", async () => {
     expect((await new SaveFiles(join(directory, "missing"), () => {}).list()).saves).to.deep.equal([]);
     const city = newCity("empty");
@@ -360,11 +376,15 @@ describe("the embedded game", () => {
     const paused = fingerprint(city);
     await new Promise((resolve) => setTimeout(resolve, 60));
     expect(fingerprint(city)).to.equal(paused);
+    city.apply({ type: "set-simulation-speed", paused: false, speed: 3 });
+    const running = fingerprint(city);
     const { path } = city.apply({ type: "save", name: "" });
+    await city.settled();
+    expect(fingerprint(city)).to.equal(running);
     await game.savesSettled();
     game.unloadCity();
     expect(game.city).to.equal(null);
-    expect(fingerprint(await game.loadCity(path))).to.equal(paused);
+    expect(fingerprint(await game.loadCity(path))).to.equal(running);
     expect((await game.listSaves()).saves.map(({ name }) => name)).to.deep.equal(["AgentAutoSave"]);
     await writeFile(path, "broken");
     const refused = await game.loadCity(path).catch((error: Error) => error);

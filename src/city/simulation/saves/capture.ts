@@ -1,8 +1,8 @@
 /**
- * The whole state of a city as plain JSON data. It is copied at once, in as few and large pieces as can be, and written
- * out from the copies in many turns of the event loop. What can be worked out from the rest (indexes, reach of roads and
- * pipes, usable cells) is left out.
+ * The whole state of a city as plain JSON data. It is copied, and then written out from the copies, in many turns of the
+ * event loop. What can be worked out from the rest (indexes, reach of roads and pipes, usable cells) is left out.
  */
+import { setImmediate } from "node:timers/promises";
 import type { Position } from "../../game.js";
 import { ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
 import type { Ledger } from "../state/economy.js";
@@ -89,11 +89,46 @@ export type Capture = ReturnType<typeof captureCity>;
 export type Snapshot = { [K in keyof Capture]: Written<Capture[K]> };
 type Written<T> = T extends Rows<infer Row> ? Row[] : T extends Float64Array ? PackedNumbers : T;
 
-/** Copies what the city changes; what it replaces as a whole is shared with it. */
+/**
+ * Captures a city as it is now, over several turns of the event loop. Its clock stands meanwhile, and whoever changes it
+ * ends the capture first (`World.capture`).
+ */
+export async function captureInTurns(world: World): Promise<Capture> {
+  const pieces = capturePieces(world);
+  let step = pieces.next();
+  const finish = () => {
+    while (!step.done) step = pieces.next();
+  };
+  const work = async () => {
+    while (!step.done) {
+      await setImmediate();
+      if (!step.done) step = pieces.next();
+    }
+    return step.value;
+  };
+  const done = work().finally(() => {
+    world.capture = null;
+  });
+  world.capture = { finish, done };
+  return done;
+}
+
+/** Captures a city in one go. */
 export function captureCity(world: World) {
+  return inOneGo(capturePieces(world));
+}
+
+function inOneGo<T>(pieces: Generator<void, T>): T {
+  let step = pieces.next();
+  while (!step.done) step = pieces.next();
+  return step.value;
+}
+
+/** Copies what the city changes, in pieces of some milliseconds each; what it replaces as a whole is shared with it. */
+function* capturePieces(world: World) {
   const identity: { cityId?: string } = world.cityId === null ? {} : { cityId: world.cityId };
   const land: { areas?: number[] } = { areas: [...world.areas] };
-  const [buildings, citizens] = [world.buildings.all(), world.citizens.all()];
+  const [segments, buildings] = [world.segments.all(), world.buildings.all()];
   return {
     ...identity,
     ...land,
@@ -107,18 +142,37 @@ export function captureCity(world: World) {
     utilities: world.utilities,
     messages: [...world.board.messages],
     quietUntil: [...world.board.quietUntil],
-    nodes: world.nodes.all().map(saveNode),
-    segments: world.segments.all().map(saveSegment),
+    nodes: yield* mapInPieces(world.nodes.all(), saveNode),
+    segments: yield* mapInPieces(segments, saveSegment),
     /** What drives on them, in the order of `segments`. */
-    traffic: captureTraffic(world.segments.all()),
-    blocks: captureBlocks(world.blocks.all()),
-    buildings: captureBuildings(buildings),
+    traffic: yield* captureTraffic(segments),
+    blocks: yield* captureBlocks(world.blocks.all()),
+    buildings: yield* captureBuildings(buildings),
     /** Rows of BUILDING_NUMBERS, in the order of `buildings`. */
-    buildingNumbers: pack(buildings, Object.values(BUILDING_READERS)),
-    households: captureHouseholds(world.households.all()),
+    buildingNumbers: yield* packInPieces(buildings, Object.values(BUILDING_READERS)),
+    households: yield* captureHouseholds(world.households.all()),
     /** Rows of CITIZEN_NUMBERS, in the order of their ids. */
-    citizens: pack(citizens, Object.values(CITIZEN_READERS)),
+    citizens: yield* packInPieces(world.citizens.all(), Object.values(CITIZEN_READERS)),
   };
+}
+
+const RECORDS_PER_PIECE = 4000;
+
+/** Goes through some records, with a pause after each piece. */
+function* inPieces<T>(records: readonly T[], visit: (record: T, index: number) => void): Generator<void> {
+  for (let i = 0; i < records.length; i++) {
+    visit(records[i] as T, i);
+    if (i % RECORDS_PER_PIECE === RECORDS_PER_PIECE - 1) yield;
+  }
+  yield;
+}
+
+function* mapInPieces<T, R>(records: readonly T[], map: (record: T) => R): Generator<void, R[]> {
+  const mapped: R[] = [];
+  yield* inPieces(records, (record) => {
+    mapped.push(map(record));
+  });
+  return mapped;
 }
 
 const ROWS_PER_PIECE = 1000;
@@ -135,7 +189,7 @@ export function* writeCapture(capture: Capture): Generator<string> {
 }
 
 function* piecesOf(value: Capture[keyof Capture]): Generator<string> {
-  if (value instanceof Float64Array) yield `"${base64(value)}"`;
+  if (value instanceof Float64Array) yield* writeNumbers(value);
   else if (value instanceof Rows || Array.isArray(value)) {
     for (let at = 0; at === 0 || at < value.length; at += ROWS_PER_PIECE) {
       const rows = JSON.stringify(value.slice(at, at + ROWS_PER_PIECE));
@@ -143,6 +197,17 @@ function* piecesOf(value: Capture[keyof Capture]): Generator<string> {
     }
     yield "]";
   } else yield JSON.stringify(value);
+}
+
+/** The base64 of a row of pieces is that of the whole, where each piece is of whole triples of bytes. */
+const NUMBERS_PER_PIECE = 3 * 2 ** 14;
+
+function* writeNumbers(values: Float64Array): Generator<string> {
+  yield '"';
+  for (let at = 0; at < values.length; at += NUMBERS_PER_PIECE) {
+    yield base64(values.subarray(at, at + NUMBERS_PER_PIECE));
+  }
+  yield '"';
 }
 
 /** What is saved as it is. */
@@ -178,14 +243,14 @@ function saveSegment(segment: SimSegment) {
   return { id, prefab: prefab.name, name, namedByBuilder, ends, problems, blocks: [...blockIds] };
 }
 
-function captureTraffic(segments: readonly SimSegment[]): Float64Array {
+function* captureTraffic(segments: readonly SimSegment[]): Generator<void, Float64Array> {
   const shops = segments.reduce((sum, { traffic }) => sum + traffic.shopIds.length, 0);
   const values = new Float64Array(segments.length * (4 + 2 * ROAD_COVERAGES.length) + shops);
   let at = 0;
   const add = (numbers: readonly number[]) => {
     for (let i = 0; i < numbers.length; i++) values[at++] = numbers[i] as number;
   };
-  for (const { traffic } of segments) {
+  yield* inPieces(segments, ({ traffic }) => {
     const { volume, counted, edgeSeconds, providerIds, providerSeconds, shopIds } = traffic;
     values[at++] = volume;
     values[at++] = counted;
@@ -194,13 +259,13 @@ function captureTraffic(segments: readonly SimSegment[]): Float64Array {
     add(providerSeconds);
     values[at++] = shopIds.length;
     add(shopIds);
-  }
+  });
   return values;
 }
 
 /** The cells become one digit each. */
-function captureBlocks(blocks: readonly SimZoneBlock[]) {
-  const cellsOf = captureLists(blocks, ({ cells }) => cells);
+function* captureBlocks(blocks: readonly SimZoneBlock[]) {
+  const cellsOf = yield* captureLists(blocks, ({ cells }) => cells);
   return new Rows(blocks.length, (i) => {
     const { id, segmentId, position, angleRadians, age } = blocks[i] as SimZoneBlock;
     const cells = cellsOf(i).join("");
@@ -208,23 +273,25 @@ function captureBlocks(blocks: readonly SimZoneBlock[]) {
   });
 }
 
-function captureBuildings(buildings: readonly SimBuilding[]) {
-  const prefabs = buildings.map(({ prefab }) => prefab);
-  const problems = buildings.map((building) => building.problems);
-  const since = buildings.map(({ problemSince }) => problemSince);
-  const states = Uint8Array.from(buildings, ({ switchedOff, supply }) => {
-    const { power, water, sewage, heat } = supply;
-    return +switchedOff | (+power << 1) | (+water << 2) | (+sewage << 3) | (+heat << 4);
+function* captureBuildings(buildings: readonly SimBuilding[]) {
+  const states = new Uint8Array(buildings.length);
+  const replaced = yield* mapInPieces(buildings, ({ prefab, problems, problemSince }) => {
+    return { prefab, problems, problemSince };
   });
-  const households = captureLists(buildings, ({ householdIds }) => householdIds);
-  const workers = captureLists(buildings, ({ workerIds }) => workerIds);
+  yield* inPieces(buildings, ({ switchedOff, supply }, i) => {
+    const { power, water, sewage, heat } = supply;
+    states[i] = +switchedOff | (+power << 1) | (+water << 2) | (+sewage << 3) | (+heat << 4);
+  });
+  const households = yield* captureLists(buildings, ({ householdIds }) => householdIds);
+  const workers = yield* captureLists(buildings, ({ workerIds }) => workerIds);
   return new Rows(buildings.length, (i) => {
     const is = (bit: number) => ((states[i] as number) & (1 << bit)) !== 0;
+    const { prefab, problems, problemSince } = replaced[i] as (typeof replaced)[number];
     return {
-      prefab: (prefabs[i] as SimBuilding["prefab"]).name,
+      prefab: prefab.name,
       at: savePoint((buildings[i] as SimBuilding).position),
-      problems: problems[i] as SimBuilding["problems"],
-      problemSince: since[i] as readonly number[],
+      problems,
+      problemSince: problemSince as readonly number[],
       switchedOff: is(0),
       supply: { power: is(1), water: is(2), sewage: is(3), heat: is(4) },
       households: [...households(i)],
@@ -233,8 +300,8 @@ function captureBuildings(buildings: readonly SimBuilding[]) {
   });
 }
 
-function captureHouseholds(households: readonly Household[]) {
-  const members = captureLists(households, ({ memberIds }) => memberIds);
+function* captureHouseholds(households: readonly Household[]) {
+  const members = yield* captureLists(households, ({ memberIds }) => memberIds);
   return new Rows(households.length, (i) => {
     const { id, homeId, wealth } = households[i] as Household;
     return [id, homeId, wealth, [...members(i)]] as const;
@@ -242,33 +309,42 @@ function captureHouseholds(households: readonly Household[]) {
 }
 
 /** Copies of lists, all in one: a hundred thousand arrays would be more work for the garbage collector than all else. */
-function captureLists<T>(
+function* captureLists<T>(
   owners: readonly T[],
   listOf: (owner: T) => ArrayLike<number>,
-): (index: number) => Int32Array {
+): Generator<void, (index: number) => Int32Array> {
   const starts = new Int32Array(owners.length + 1);
-  owners.forEach((owner, i) => {
+  yield* inPieces(owners, (owner, i) => {
     starts[i + 1] = (starts[i] as number) + listOf(owner).length;
   });
   const all = new Int32Array(starts[owners.length] as number);
   let at = 0;
-  for (const owner of owners) {
+  yield* inPieces(owners, (owner) => {
     const list = listOf(owner);
     for (let i = 0; i < list.length; i++) all[at++] = list[i] as number;
-  }
+  });
   return (index) => all.subarray(starts[index], starts[index + 1]);
 }
 
 /** Rows of some fields, one after the other. */
 export function pack<T>(records: readonly T[], readers: readonly ((record: T) => number)[]): Float64Array {
+  return inOneGo(packInPieces(records, readers));
+}
+
+function* packInPieces<T>(
+  records: readonly T[],
+  readers: readonly ((record: T) => number)[],
+): Generator<void, Float64Array> {
   const values = new Float64Array(records.length * readers.length);
   let at = 0;
-  for (const record of records) for (const read of readers) values[at++] = read(record);
+  yield* inPieces(records, (record) => {
+    for (const read of readers) values[at++] = read(record);
+  });
   return values;
 }
 
 export function base64(values: Float64Array): PackedNumbers {
-  return Buffer.from(values.buffer).toString("base64");
+  return Buffer.from(values.buffer, values.byteOffset, values.byteLength).toString("base64");
 }
 
 function savePoint({ x, y, z }: Position): SavedPoint {

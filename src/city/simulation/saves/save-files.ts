@@ -11,7 +11,7 @@ import { setImmediate } from "node:timers/promises";
 import { CommandRefusedError, type SaveDirectory, type SaveFile, type SaveResult } from "../../game.js";
 import { DEFAULT_SAVE_NAME } from "../../terms.js";
 import type { World } from "../state/world.js";
-import { type Capture, captureCity, writeCapture } from "./capture.js";
+import { type Capture, captureInTurns, writeCapture } from "./capture.js";
 import { packCity, SaveFileError, unpackCity } from "./crp.js";
 import { migrate } from "./migration.js";
 import { restoreSnapshot, SNAPSHOT_VERSION } from "./snapshot.js";
@@ -46,8 +46,7 @@ export class SaveFiles {
     const saveName = fileNameFor(name);
     checkSaveName(saveName);
     const path = join(this.directory, saveName + EXTENSION);
-    const capture = captureCity(world);
-    this.#run(path, async () => this.#write(path, await encode(capture)));
+    this.#run(path, async () => this.#write(path, await encode(await captureInTurns(world))));
     return { saveName, path };
   }
 
@@ -60,9 +59,9 @@ export class SaveFiles {
     world.cityId ??= newCityId();
     const { cityId } = world;
     this.#run(this.directory, async () => {
-      const content = await encode(captureCity(world));
+      const content = await encode(await captureInTurns(world));
       const { saves } = await this.list();
-      const isSaved = this.#last?.path === saves[0]?.path && this.#last?.digest === digestOf(content);
+      const isSaved = this.#last?.path === saves[0]?.path && this.#last?.digest === content.digest;
       if (!isSaved)
         await this.#write(join(this.directory, nextAutomaticName(cityId, saves) + EXTENSION), content);
     });
@@ -135,7 +134,7 @@ export class SaveFiles {
       });
   }
 
-  async #write(path: string, content: Buffer): Promise<void> {
+  async #write(path: string, { bytes: content, digest }: Content): Promise<void> {
     const bytes = await packCity(content, SNAPSHOT_VERSION);
     await mkdir(this.directory, { recursive: true });
     const part = path + PART_SUFFIX;
@@ -147,7 +146,7 @@ export class SaveFiles {
       throw error;
     }
     await syncDirectory(this.directory);
-    this.#last = { path, digest: digestOf(content) };
+    this.#last = { path, digest };
   }
 
   /** Later than that of every save there is, also where the clock of the system was once ahead. */
@@ -196,8 +195,10 @@ function checkSaveName(saveName: string): void {
   }
 }
 
+const DIGEST = "sha256";
+
 function digestOf(content: Buffer): string {
-  return createHash("sha256").update(content).digest("hex");
+  return createHash(DIGEST).update(content).digest("hex");
 }
 
 async function writeDurably(path: string, bytes: Buffer, writeTime: Date): Promise<void> {
@@ -211,14 +212,22 @@ async function writeDurably(path: string, bytes: Buffer, writeTime: Date): Promi
   }
 }
 
+interface Content {
+  readonly bytes: Buffer;
+  readonly digest: string;
+}
+
 /** A piece per turn of the event loop, so that reads are not held up by a large city. */
-async function encode(capture: Capture): Promise<Buffer> {
-  const pieces: string[] = [];
-  for (const piece of writeCapture(capture)) {
+async function encode(capture: Capture): Promise<Content> {
+  const pieces: Buffer[] = [];
+  const hash = createHash(DIGEST);
+  for (const text of writeCapture(capture)) {
+    const piece = Buffer.from(text, "utf8");
+    hash.update(piece);
     pieces.push(piece);
     await setImmediate();
   }
-  return Buffer.from(pieces.join(""), "utf8");
+  return { bytes: Buffer.concat(pieces), digest: hash.digest("hex") };
 }
 
 /** Makes the new name itself survive a power cut, where the system allows to flush a directory. */

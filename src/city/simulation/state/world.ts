@@ -47,6 +47,14 @@ export class MessageBoard {
   }
 }
 
+/** A copy of the city under way (saves/capture.ts). */
+export interface CaptureUnderWay {
+  /** Copies the rest at once. */
+  finish(): void;
+  /** Resolves once all is copied. */
+  readonly done: Promise<unknown>;
+}
+
 export class World {
   /** Sets the automatic saves of this city apart from those of all others; null for one that has none. */
   cityId: string | null = null;
@@ -75,6 +83,8 @@ export class World {
   /** What the last rounds of distribution found. */
   utilities: readonly UtilityNetwork[] = [];
   readonly board = new MessageBoard();
+  /** Whoever changes the city finishes it first. */
+  capture: CaptureUnderWay | null = null;
   /** Derived: rises whenever a building is given up, taken again, or becomes rubble. */
   flagRevision = 0;
 
