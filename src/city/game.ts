@@ -369,6 +369,8 @@ export interface ZoneBlock {
   readonly rows: number;
   /** Zone value (index into ZONES) of cell (column, row) at `row * 4 + column`; column 0 touches the road. */
   readonly cells: Readonly<Uint8Array>;
+  /** Kept by zone-tally.ts: the zone of all cells, -1 where they differ; null when it has to be found anew. */
+  uniformZone: number | null;
   /** Block direction in radians: cells advance along the depth by (cos, sin) and along the road by (sin, -cos). */
   readonly angleRadians: number;
 }

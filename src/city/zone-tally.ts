@@ -35,10 +35,23 @@ export interface ZoneCluster {
   readonly blocks: readonly ZoneBlock[];
 }
 
-/** Whether all cells are of one zone, Unzoned or not: blocks are painted whole, so nearly all are. */
-export function isUniform({ cells }: ZoneBlock): boolean {
-  const first = cells[0];
-  for (let i = 1; i < cells.length; i++) if (cells[i] !== first) return false;
+/** The zone of all cells of a block, Unzoned or not, -1 where they differ: blocks are painted whole, so few do. */
+export function uniformZone(block: ZoneBlock): number {
+  block.uniformZone ??= commonZone(block.cells);
+  return block.uniformZone;
+}
+
+function commonZone(cells: ZoneBlock["cells"]): number {
+  const first = cells[0] as number;
+  for (let i = 1; i < cells.length; i++) if (cells[i] !== first) return -1;
+  return first;
+}
+
+/** Whether all cells of all blocks are of one zone: most clusters are, and need no count. */
+export function areUniform(blocks: readonly ZoneBlock[]): boolean {
+  const first = uniformZone(blocks[0] as ZoneBlock);
+  if (first < 0) return false;
+  for (const block of blocks) if (uniformZone(block) !== first) return false;
   return true;
 }
 
@@ -65,7 +78,8 @@ export function tallyCells(blocks: readonly ZoneBlock[]): ZoneTally {
     counts[zone] = (counts[zone] as number) + cells;
   };
   for (const block of blocks) {
-    if (isUniform(block)) add(block.cells[0] as number, block.cells.length);
+    const uniform = uniformZone(block);
+    if (uniform >= 0) add(uniform, block.cells.length);
     else for (const zone of block.cells) add(zone, 1);
   }
   const countOf = (zone: number) => (zone === UNZONED ? 0 : (counts[zone] as number));
@@ -124,6 +138,6 @@ export function squareOf(meters: number, gridSize: number): number {
   return Math.floor((meters + gridSize / 2) / gridSize);
 }
 
-export function squareKey(ix: number, iz: number): number {
+function squareKey(ix: number, iz: number): number {
   return ix * GRID_KEY_STEP + iz;
 }

@@ -3,12 +3,13 @@ import type { City, ZoneBlock } from "../game.js";
 import { position } from "../geometry.js";
 import type { Anomaly } from "../state/listing.js";
 import {
+  areUniform,
   clusterBlocks,
   isMixed,
   isPatchy,
-  isUniform,
   tallyBlock,
   tallyCells,
+  uniformZone,
   type ZoneCluster,
   type ZoneTally,
   type ZoneThresholds,
@@ -20,20 +21,27 @@ export interface ZoneRules extends ZoneThresholds {
   readonly includeUnzonedHoles: boolean;
 }
 
+/** What is wrong, and how it is told, which not everything that is found is. */
+export interface Mottling {
+  readonly type: string;
+  describe(): Anomaly;
+}
+
 /** Blocks by id, then clusters in the order their first blocks come. */
-export function findMottledZones(city: City, rules: ZoneRules): Anomaly[] {
+export function findMottledZones(city: City, rules: ZoneRules): Mottling[] {
   const blocks = city.zoneBlocks();
   return [
-    ...blocks.flatMap((block): Anomaly[] => {
-      if (isUniform(block)) return [];
+    ...blocks.flatMap((block): Mottling[] => {
+      if (uniformZone(block) >= 0) return [];
       const tally = tallyBlock(block);
       const fault = faultOf(tally, rules, "mixedZoneBlock", "patchyUnzonedHoles");
-      return fault ? [blockRow(block, tally, fault)] : [];
+      return fault ? [{ type: fault.type, describe: () => blockRow(block, tally, fault) }] : [];
     }),
-    ...clusterBlocks(blocks, CLUSTER_METERS).flatMap((cluster): Anomaly[] => {
+    ...clusterBlocks(blocks, CLUSTER_METERS).flatMap((cluster): Mottling[] => {
+      if (areUniform(cluster.blocks)) return [];
       const tally = tallyCells(cluster.blocks);
       const fault = faultOf(tally, rules, "mixedZoneCluster", "patchyZoneCluster");
-      return fault ? [clusterRow(cluster, tally, fault)] : [];
+      return fault ? [{ type: fault.type, describe: () => clusterRow(cluster, tally, fault) }] : [];
     }),
   ];
 }

@@ -62,10 +62,11 @@ export const zoneAnomalies: ReadRoute = {
     };
     const found = findMottledZones(city, rules);
     const { page, rows } = paginate(found, query, PROBLEM_LIMIT);
-    return { ok: true, ...page, ...rules, counts: countBy(found, typeOf), anomalies: rows };
+    const anomalies = rows.map((mottling) => mottling.describe());
+    return { ok: true, ...page, ...rules, counts: countBy(found, typeOf), anomalies };
   },
 };
 
-function typeOf({ type }: Anomaly): string {
+function typeOf({ type }: Pick<Anomaly, "type">): string {
   return type;
 }

@@ -1,7 +1,6 @@
 /** Commands that paint zones and put mottled zoning right. */
 import {
   CommandRefusedError,
-  type GroundPoint,
   type RepairZoneClusters,
   type RepairZoneClustersResult,
   type RepairZonesToGrowablesResult,
@@ -17,16 +16,9 @@ import {
   ZONES,
   type Zone,
 } from "../../terms.js";
-import {
-  clusterBlocks,
-  isMixed,
-  isPatchy,
-  isUniform,
-  squareKey,
-  squareOf,
-  tallyCells,
-} from "../../zone-tally.js";
+import { areUniform, clusterBlocks, isMixed, isPatchy, tallyCells, uniformZone } from "../../zone-tally.js";
 import { BUILDING_PREFABS } from "../catalogue/building-prefabs.js";
+import { BlockGrid } from "../fabric/block-grid.js";
 import { zoneOf } from "../fabric/buildings.js";
 import { blockCentroid } from "../fabric/zone-blocks.js";
 import type { SimZoneBlock } from "../state/entities.js";
@@ -40,6 +32,7 @@ const LARGEST_FOOTPRINT_CELLS = 16;
 const LARGEST_GROWABLE_CELLS = Math.max(
   ...BUILDING_PREFABS.filter(({ growable }) => growable).flatMap(({ width, length }) => [width, length]),
 );
+const LARGEST_GROWABLE = { width: LARGEST_GROWABLE_CELLS, length: LARGEST_GROWABLE_CELLS };
 /** Two growables whose squared distances differ by less than this claim a block equally. */
 const AMBIGUOUS_SQUARE_METERS = 100;
 const MIN_GRID_METERS = 24;
@@ -114,6 +107,7 @@ export function repairZoneClusters(world: World, command: RepairZoneClusters): R
   let repairedBlocks = 0;
   let changedCells = 0;
   for (const cluster of clusters) {
+    if (areUniform(cluster.blocks)) continue;
     const tally = tallyCells(cluster.blocks);
     if (!isMixed(tally, thresholds) && !(command.includePatchy && isPatchy(tally, thresholds))) continue;
     repairableClusters++;
@@ -131,51 +125,37 @@ export function repairZoneClusters(world: World, command: RepairZoneClusters): R
 }
 
 type ExpectedZone = Zone | "ambiguous" | null;
+const NOBODY = -1;
+const AMBIGUOUS = -2;
 
 /**
  * The zone of the growable nearest to each block; null when there is none near. Growables are looked at in id order: one
  * that is not nearer, of another zone, and about as near as the best makes the block ambiguous.
  */
 function expectedZones(world: World): (block: SimZoneBlock) => ExpectedZone {
-  const { end } = world.blocks;
-  const zones: ExpectedZone[] = new Array(end).fill(null);
-  const nearest = new Float64Array(end).fill(Number.POSITIVE_INFINITY);
-  const [xs, zs] = [new Float64Array(end), new Float64Array(end)];
-  for (const { id, position } of world.blocks.all()) [xs[id], zs[id]] = [position.x, position.z];
-  const blocksAround = blocksBySquare(world);
+  const grid = new BlockGrid(world.blocks.all(), reachOf(LARGEST_GROWABLE));
+  const count = world.blocks.size;
+  const zones = new Int8Array(count).fill(NOBODY);
+  const nearest = new Float64Array(count).fill(Number.POSITIVE_INFINITY);
   for (const { prefab, position } of world.buildings.all()) {
     if (!prefab.growable) continue;
-    const [own, reach, { x, z }] = [zoneOf(prefab), reachOf(prefab) ** 2, position];
-    for (const blockIds of blocksAround(position)) {
-      for (const id of blockIds) {
-        const squared = ((xs[id] as number) - x) ** 2 + ((zs[id] as number) - z) ** 2;
-        if (squared > reach || zones[id] === "ambiguous") continue;
-        if (squared < (nearest[id] as number)) {
-          zones[id] = own;
-          nearest[id] = squared;
-        } else if (own !== zones[id] && squared - (nearest[id] as number) < AMBIGUOUS_SQUARE_METERS) {
-          zones[id] = "ambiguous";
-        }
+    const [own, reach] = [ZONES.indexOf(zoneOf(prefab)), reachOf(prefab) ** 2];
+    grid.visitAround(position, (at, squared) => {
+      if (squared > reach || zones[at] === AMBIGUOUS) return;
+      if (squared < (nearest[at] as number)) {
+        zones[at] = own;
+        nearest[at] = squared;
+      } else if (own !== zones[at] && squared - (nearest[at] as number) < AMBIGUOUS_SQUARE_METERS) {
+        zones[at] = AMBIGUOUS;
       }
-    }
+    });
   }
-  return ({ id }) => zones[id] as ExpectedZone;
-}
-
-/** Finds the ids of the blocks that a growable may count for, and some more. */
-function blocksBySquare(world: World): (place: GroundPoint) => readonly (readonly number[])[] {
-  const side = reachOf({ width: LARGEST_GROWABLE_CELLS, length: LARGEST_GROWABLE_CELLS });
-  const clusters = clusterBlocks(world.blocks.all(), side);
-  const squares = new Map(
-    clusters.map(({ ix, iz, blocks }) => [squareKey(ix, iz), blocks.map(({ id }) => id)]),
-  );
-  return ({ x, z }) => {
-    const [ix, iz] = [squareOf(x, side), squareOf(z, side)];
-    return AROUND.map(([dx, dz]) => squares.get(squareKey(ix + dx, iz + dz)) ?? []);
+  return ({ id }) => {
+    const zone = zones[grid.indexOf(id)] as number;
+    if (zone === AMBIGUOUS) return "ambiguous";
+    return zone === NOBODY ? null : (ZONES[zone] as Zone);
   };
 }
-
-const AROUND = [-1, 0, 1].flatMap((dx) => [-1, 0, 1].map((dz) => [dx, dz] as const));
 
 function isProtected(world: World, block: SimZoneBlock): boolean {
   const farthest = reachOf({ width: LARGEST_FOOTPRINT_CELLS, length: LARGEST_FOOTPRINT_CELLS });
@@ -199,12 +179,14 @@ function paint(block: SimZoneBlock, zone: Zone, mayPaint: (cell: number) => bool
   const { cells } = block;
   const value = ZONES.indexOf(zone);
   const isWrong = (cell: number) => cell !== value && mayPaint(cell);
-  if (isUniform(block) && !isWrong(cells[0] as number)) return 0;
+  const uniform = uniformZone(block);
+  if (uniform >= 0 && !isWrong(uniform)) return 0;
   let wrong = 0;
   for (let i = 0; i < cells.length; i++) {
     if (!isWrong(cells[i] as number)) continue;
     wrong++;
     if (!dryRun) cells[i] = value;
   }
+  if (!dryRun && wrong > 0) block.uniformZone = null;
   return wrong;
 }

@@ -45,6 +45,7 @@ export function createBlocks(world: World, segment: SimSegment): void {
       cells: new Uint8Array(plan.rows * BLOCK_COLUMNS),
       angleRadians: plan.angleRadians,
       age: world.buildIndex,
+      uniformZone: null,
       usable: null,
       occupied: null,
     });

@@ -140,6 +140,7 @@ function loadBlock({ id, segment, at, angle, age, cells }: Snapshot["blocks"][nu
     cells: Uint8Array.from(cells, Number),
     angleRadians: angle,
     age,
+    uniformZone: null,
     usable: null,
     occupied: null,
   };

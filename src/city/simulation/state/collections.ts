@@ -8,6 +8,8 @@ export class Pool<T extends { readonly id: number }> {
   readonly #slots: (T | undefined)[] = [undefined];
   #lowestFree = 1;
   #live = 0;
+  /** Null after a change. */
+  #all: readonly T[] | null = null;
 
   readonly #kind: string;
   readonly #capacity: number;
@@ -70,12 +72,14 @@ export class Pool<T extends { readonly id: number }> {
     while (this.#slots.length <= entity.id) this.#slots.push(undefined);
     this.#slots[entity.id] = entity;
     this.#live++;
+    this.#all = null;
   }
 
   remove(id: number): void {
     if (!this.#slots[id]) throw new RangeError(`no entity has id ${id}`);
     this.#slots[id] = undefined;
     this.#live--;
+    this.#all = null;
     this.#lowestFree = Math.min(this.#lowestFree, id);
   }
 
@@ -84,11 +88,10 @@ export class Pool<T extends { readonly id: number }> {
     for (const entity of this.#slots) if (entity) yield entity;
   }
 
-  /** All entities in ascending id order, as a new array. */
-  all(): T[] {
-    const entities: T[] = [];
-    for (const entity of this.#slots) if (entity) entities.push(entity);
-    return entities;
+  /** All entities in ascending id order; what comes and goes later does not change the list. */
+  all(): readonly T[] {
+    this.#all ??= this.#slots.filter((entity) => entity !== undefined);
+    return this.#all;
   }
 }
 
