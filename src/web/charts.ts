@@ -11,6 +11,8 @@ interface Line {
 
 interface Chart {
   readonly title: string;
+  /** Whether the weeks in which a city was founded cost so much that all later ones would be a flat line beside them. */
+  readonly hasPeaks?: boolean;
   readonly lines: readonly Line[];
 }
 
@@ -18,6 +20,7 @@ const CHARTS: readonly Chart[] = [
   { title: "Citizens", lines: [{ label: "Citizens", color: "var(--accent)", of: (week) => week.citizens }] },
   {
     title: "Money",
+    hasPeaks: true,
     lines: [
       { label: "Income", color: "#2e8b57", of: (week) => week.income },
       { label: "Expenses", color: "#c0392b", of: (week) => week.expenses },
@@ -38,15 +41,23 @@ const WIDTH = 220;
 const HEIGHT = 48;
 const SVG = "http://www.w3.org/2000/svg";
 
+const SHARE_BELOW_PEAKS = 0.95;
+
+/** With 0 in it. @param shownShare of the values that lie in the range; what lies beyond is drawn at its edge */
+function rangeOf(values: readonly number[], shownShare: number): { low: number; high: number } {
+  const sorted = [...values].sort((a, b) => a - b);
+  const most = sorted[Math.floor(shownShare * (sorted.length - 1))] ?? 0;
+  return { low: Math.min(0, sorted[0] ?? 0), high: Math.max(1, most) };
+}
+
 /** @param weeks oldest first */
 export function showCharts(place: HTMLElement, weeks: readonly Sample[]): void {
   place.replaceChildren(...CHARTS.map((chart) => figureOf(chart, weeks)));
 }
 
-function figureOf({ title, lines }: Chart, weeks: readonly Sample[]): HTMLElement {
+function figureOf({ title, lines, hasPeaks }: Chart, weeks: readonly Sample[]): HTMLElement {
   const values = weeks.flatMap((week) => lines.map(({ of }) => of(week)));
-  const low = Math.min(0, ...values);
-  const high = Math.max(1, ...values);
+  const { low, high } = rangeOf(values, hasPeaks ? SHARE_BELOW_PEAKS : 1);
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
   svg.setAttribute("role", "img");
@@ -59,7 +70,8 @@ function figureOf({ title, lines }: Chart, weeks: readonly Sample[]): HTMLElemen
     const line = document.createElementNS(SVG, "polyline");
     const points = weeks.map((week, i) => {
       const x = (i / Math.max(weeks.length - 1, 1)) * WIDTH;
-      const y = HEIGHT - 1 - ((of(week) - low) / (high - low)) * (HEIGHT - 2);
+      const share = Math.min(Math.max((of(week) - low) / (high - low), 0), 1);
+      const y = HEIGHT - 1 - share * (HEIGHT - 2);
       return `${x.toFixed(1)},${y.toFixed(1)}`;
     });
     line.setAttribute("points", points.join(" "));

@@ -23,6 +23,8 @@ const PALETTE = {
   service: ["#7a4fb0", "#b48ae8"],
   outline: ["#ffffff", "#101412"],
   symbol: ["#ffffff", "#ffffff"],
+  /** Around what is selected. */
+  mark: ["#c2185b", "#ff80ab"],
 } as const;
 
 /** By name: as CSS has it, or as red, green and blue. */

@@ -1,7 +1,7 @@
 /** What was clicked on, in full, and what can be done to it: destructive commands are confirmed. */
 import { command, readIfOffered } from "./api.js";
 import { inFigures } from "./charts.js";
-import { byId, element } from "./panel.js";
+import { byId, element, inPlainWords } from "./panel.js";
 
 export type Selection =
   | { readonly kind: "building" | "segment"; readonly id: number }
@@ -47,15 +47,22 @@ const SEGMENT_FACTS: Readonly<Record<string, string>> = {
 /** The panel of what is selected. */
 export class Details {
   readonly #order: (work: () => Promise<void>) => void;
+  readonly #onSelected: (selection: Selection | null) => void;
   #selection: Selection | null = null;
 
-  /** @param order does what a button asks for, and tells the person when that fails */
-  constructor(order: (work: () => Promise<void>) => void) {
+  /**
+   * @param order does what a button asks for, and tells the person when that fails
+   * @param onSelected told of what is selected, null for nothing
+   */
+  constructor(order: (work: () => Promise<void>) => void, onSelected: (selection: Selection | null) => void) {
     this.#order = order;
+    this.#onSelected = onSelected;
+    byId("details-close").addEventListener("click", () => this.#close());
   }
 
   select(selection: Selection): void {
     this.#selection = selection;
+    this.#onSelected(selection);
     this.#order(() => this.refresh());
   }
 
@@ -97,6 +104,7 @@ export class Details {
 
   #close(): void {
     this.#selection = null;
+    this.#onSelected(null);
     byId("details").hidden = true;
   }
 
@@ -152,8 +160,6 @@ async function groundOf({ x, z }: { x: number; z: number }): Promise<Node[]> {
   const title = element("h3", { textContent: `Ground at ${x.toFixed(0)}, ${z.toFixed(0)}` });
   const services = answer?.samples[0]?.services ?? [];
   const facts = services.map(({ service, quality }) => [service, `${Math.round(quality * 100)} %`] as const);
-  const labels = Object.fromEntries(
-    facts.map(([service]) => [service, service.replace(/^./, (letter) => letter.toUpperCase())]),
-  );
+  const labels = Object.fromEntries(facts.map(([service]) => [service, inPlainWords(service)]));
   return [title, factList(Object.fromEntries(facts), labels)];
 }

@@ -1,6 +1,7 @@
 /** How each kind of thing on the map is drawn. The context is in metres, with y to the north. */
-import type { BuildingRow, LayerData, Place, SegmentRow, TerrainGrid, ZoneBlockRow } from "./api.js";
+import type { BuildingRow, LayerData, Picture, Place, SegmentRow, TerrainGrid, ZoneBlockRow } from "./api.js";
 import { type Colors, scaleColor, ZONE_COLORS } from "./colors.js";
+import type { Selection } from "./details.js";
 
 const CELL_METERS = 8;
 
@@ -181,16 +182,61 @@ export function drawCrowds(
   context.globalAlpha = 1;
 }
 
-const LAYER_OPACITY = 0.7;
+const VEIL_OPACITY = 0.7;
+const LAYER_OPACITY = 0.65;
 
-/** Values of squares of ground, from red for bad to green for good. */
-export function drawLayer(context: CanvasRenderingContext2D, { cells, cellMeters, isGood }: LayerData): void {
+/** Values of squares of ground, from red for bad to green for good, over a map that fades behind them. */
+export function drawLayer(
+  context: CanvasRenderingContext2D,
+  { cells, cellMeters, isGood }: LayerData,
+  ground: string,
+): void {
+  context.save();
+  context.resetTransform();
+  context.globalAlpha = VEIL_OPACITY;
+  context.fillStyle = ground;
+  context.fillRect(0, 0, context.canvas.width, context.canvas.height);
+  context.restore();
   context.globalAlpha = LAYER_OPACITY;
   for (const { x, z, value } of cells) {
     context.fillStyle = scaleColor(isGood ? value : 100 - value);
     context.fillRect(x - cellMeters / 2, z - cellMeters / 2, cellMeters, cellMeters);
   }
   context.globalAlpha = 1;
+}
+
+const MARK_PIXELS = 4;
+const MARKED_GROUND_PIXELS = 10;
+
+/** A line around or along what is selected. */
+export function drawMark(
+  context: CanvasRenderingContext2D,
+  selection: Selection,
+  { buildings, segments }: Pick<Picture, "buildings" | "segments">,
+  color: string,
+  pixelsPerMeter: number,
+): void {
+  context.strokeStyle = color;
+  context.lineWidth = MARK_PIXELS / pixelsPerMeter;
+  context.beginPath();
+  if (selection.kind === "ground") {
+    context.arc(selection.x, selection.z, MARKED_GROUND_PIXELS / pixelsPerMeter, 0, 2 * Math.PI);
+  } else if (selection.kind === "segment") {
+    const segment = segments.find(({ id }) => id === selection.id);
+    if (!segment) return;
+    context.moveTo(segment.start.x, segment.start.z);
+    context.lineTo(segment.end.x, segment.end.z);
+  } else {
+    const building = buildings.find(({ id }) => id === selection.id);
+    if (!building) return;
+    const [width, length] = [building.width * CELL_METERS, building.length * CELL_METERS];
+    context.save();
+    context.translate(building.position.x, building.position.z);
+    context.rotate((building.angleDegrees * Math.PI) / 180);
+    context.rect(-width / 2, -length / 2, width, length);
+    context.restore();
+  }
+  context.stroke();
 }
 
 /** The building that a place lies in, or the nearest segment within reach of it. */

@@ -34,7 +34,7 @@ const order = (work: () => Promise<void>) =>
 const layers = new Layers(byId("layers"), () => map.redraw());
 const map = new CityMap(byId<HTMLCanvasElement>("map"), layers);
 const controls = new Controls(order);
-const details = new Details(order);
+const details = new Details(order, (selection) => map.mark(selection));
 const data = new DataChoice(() => void reportFailure(showLayer));
 const tiles = new BuildingTiles();
 let picture: Picture = EMPTY_PICTURE;

@@ -7,6 +7,7 @@ import {
   drawCrowds,
   drawLand,
   drawLayer,
+  drawMark,
   drawNetworks,
   drawZones,
   isHighway,
@@ -34,6 +35,7 @@ export class CityMap {
   readonly #context: CanvasRenderingContext2D;
   #picture: Picture = EMPTY_PICTURE;
   #land: HTMLCanvasElement | null = null;
+  #selection: Selection | null = null;
   #isDue = false;
 
   constructor(canvas: HTMLCanvasElement, layers: Layers) {
@@ -56,6 +58,12 @@ export class CityMap {
 
   /** Called with what was clicked on. */
   onSelect: (selection: Selection) => void = () => {};
+
+  /** @param selection null for nothing */
+  mark(selection: Selection | null): void {
+    this.#selection = selection;
+    this.redraw();
+  }
 
   show(picture: Picture): void {
     if (picture.terrain !== this.#picture.terrain) this.#land = null;
@@ -100,7 +108,6 @@ export class CityMap {
       drawLand(context, picture.terrain, this.#land);
     }
     if (picture.zoneBlocks && layers.shows("zones")) drawZones(context, picture.zoneBlocks);
-    if (picture.layer) drawLayer(context, picture.layer);
     drawLines("roads");
     const shown = picture.buildings.filter(({ service }) => {
       return layers.shows(service in GROWABLE_COLORS ? "buildings" : "services");
@@ -111,6 +118,8 @@ export class CityMap {
     else drawBuildings(context, shown, colorOf, palette.outline);
     drawLines("water");
     drawLines("power");
+    if (picture.layer) drawLayer(context, picture.layer, palette.ground);
+    if (this.#selection) drawMark(context, this.#selection, picture, palette.mark, view.pixelsPerMeter);
     if (layers.shows("problems")) {
       drawProblems(context, picture.problems, (place) => view.drawAt(context, place), palette);
     }

@@ -215,12 +215,15 @@ export class DataChoice {
   offer(layers: readonly string[] | null): void {
     byId("data-section").hidden = layers === null;
     for (const name of layers ?? []) {
-      const words = name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
-      this.#select.append(
-        element("option", { value: name, textContent: words.replace(/^./, (a) => a.toUpperCase()) }),
-      );
+      this.#select.append(element("option", { value: name, textContent: inPlainWords(name) }));
     }
   }
+}
+
+/** "Land value" for `landValue`. */
+export function inPlainWords(name: string): string {
+  const words = name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+  return words.replace(/^./, (letter) => letter.toUpperCase());
 }
 
 const KEPT_LINES = 60;

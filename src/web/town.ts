@@ -26,6 +26,7 @@ export async function showTown(): Promise<void> {
   );
   const { samples } = await read<{ samples: Sample[] }>(`/state/statistics?limit=${SHOWN_WEEKS}`);
   showCharts(byId("charts"), samples.toReversed());
+  byId("course-weeks").textContent = `of ${samples.length} weeks`;
 }
 
 function chirpItem({ senderName, text }: Chirp): HTMLElement {

@@ -16,6 +16,7 @@ const SMALL_ROAD = [0xa3, 0xa6, 0xa3];
 const HIGHWAY = [0xe0, 0x91, 0x3a];
 const HOME = [0x2e, 0x7d, 0x32];
 const SERVICE = [0x7a, 0x4f, 0xb0];
+const MARK = [0xc2, 0x18, 0x5b];
 const WATER_PIPE = [0x16, 0x66, 0xc5];
 
 describe("the page of the city", function () {
@@ -183,9 +184,19 @@ describe("the page of the city", function () {
     );
     await clickAt(400, 200);
     await page.getByText(/\(Segment \d+\)$/).waitFor();
+    await eventually(
+      () => count(MARK),
+      (pixels) => pixels > 50,
+    );
     await clickAt(600, 200);
     await page.getByText("Ground at").waitFor();
-    await page.locator("#details-body").getByText("Police").waitFor();
+    await page.locator("#details-body").getByText("High school").waitFor();
+    await page.getByRole("button", { name: "Close details" }).click();
+    await page.locator("#details").waitFor({ state: "hidden" });
+    await eventually(
+      () => count(MARK),
+      (pixels) => pixels === 0,
+    );
   });
 
   it("shows money, its course, and what citizens say", async () => {
@@ -203,6 +214,7 @@ describe("the page of the city", function () {
     const before = await good();
     await page.getByRole("combobox", { name: "Data" }).selectOption("power");
     await eventually(good, (pixels) => pixels > before + 500);
+    expect(await count(HOME), "what stands there fades behind the data").to.equal(0);
     expect(await page.locator("#scale").isVisible()).to.equal(true);
     for (const name of ["landValue", "pollution", "water", "fire"]) {
       const answered = page.waitForResponse((response) => response.url().includes(`layer=${name}`));

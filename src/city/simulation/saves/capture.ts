@@ -125,7 +125,7 @@ function inOneGo<T>(pieces: Generator<void, T>): T {
 }
 
 /** Copies what the city changes, in pieces of some milliseconds each; what it replaces as a whole is shared with it. */
-function* capturePieces(world: World) {
+export function* capturePieces(world: World) {
   const identity: { cityId?: string } = world.cityId === null ? {} : { cityId: world.cityId };
   const land: { areas?: number[] } = { areas: [...world.areas] };
   const [segments, buildings] = [world.segments.all(), world.buildings.all()];
