@@ -97,6 +97,17 @@ describe("carillon city", () => {
     expect(await end(again.child, "SIGINT")).to.equal(0);
   });
 
+  it("refuses what cannot be paid, naming cost and balance, unless money is unlimited", async () => {
+    const plant = { buildingPrefab: "Fusion Power Plant", position: { x: 0, z: 0 } };
+    const { client } = await served();
+    expect(await client.refusal("place-building", plant)).to.match(
+      /costs 1000000\.00.* balance is 200000\.00/,
+    );
+    settings = { CITY_SAVES_DIR: join(directory, "rich"), CITY_UNLIMITED_MONEY: "true" };
+    const rich = await served();
+    expect((await rich.client.run("place-building", plant)).ok).to.equal(true);
+  });
+
   it("loses nothing of the last good save when killed while it saves", async () => {
     const { child, client } = await served();
     const path = await saveStreet(client, "Street");
