@@ -17,7 +17,7 @@ import { EngineError } from "./errors.js";
 import { chooseDevices, defaultIdleSeconds, type Gpu, listGpus, readGpus } from "./gpus.js";
 import { LanguageModel, TextContext } from "./language-model.js";
 import { loadAddon } from "./native.js";
-import * as planner from "./planner.js";
+import { Planner, tokensToWrite } from "./planner.js";
 import { Renderer } from "./renderer.js";
 import type {
   AdapterSource,
@@ -186,23 +186,23 @@ export class Engine implements MusicEngine {
       this.#textContexts.set(checkpoint.name, reading);
       reading.catch(() => this.#textContexts.delete(checkpoint.name));
     }
-    await (await reading).checkWords(fields, planner.tokensToWrite(codesSeconds));
+    await (await reading).checkWords(fields, tokensToWrite(codesSeconds));
   }
 
   async createSample(request: SampleRequest, call: CallOptions): Promise<SongSheet> {
-    return this.#withLanguageModel(request, call, (lm) => planner.createSample(lm, request, call, this.#log));
+    return this.#withLanguageModel(request, call, (planner) => planner.createSample(request));
   }
 
   async formatInput(request: FormatRequest, call: CallOptions): Promise<SongSheet> {
-    return this.#withLanguageModel(request, call, (lm) => planner.formatInput(lm, request, call, this.#log));
+    return this.#withLanguageModel(request, call, (planner) => planner.formatInput(request));
   }
 
   async plan(request: PlanRequest, call: CallOptions): Promise<Plan> {
-    return this.#withLanguageModel(request, call, (lm) => planner.plan(lm, request, call, this.#log));
+    return this.#withLanguageModel(request, call, (planner) => planner.plan(request));
   }
 
   async understand(request: UnderstandRequest, call: CallOptions): Promise<SongSheet> {
-    return this.#withLanguageModel(request, call, (lm) => planner.understand(lm, request, call, this.#log));
+    return this.#withLanguageModel(request, call, (planner) => planner.understand(request));
   }
 
   async render(request: RenderRequest, call: RenderCall): Promise<Rendering> {
@@ -348,12 +348,12 @@ export class Engine implements MusicEngine {
   async #withLanguageModel<T>(
     { languageModel }: LanguageRequest,
     call: CallOptions,
-    work: (lm: LanguageModel) => Promise<T>,
+    work: (planner: Planner) => Promise<T>,
   ): Promise<T> {
     const name = languageModel ?? this.#defaultLanguageModel;
     const isLoaded = this.#languageModel?.name === this.#languageCheckpoint(name).name;
     const lm = (isLoaded && this.#languageModel) || (await this.#ensureLanguageModel(name, call));
-    const running = this.#compute(lm, () => work(lm));
+    const running = this.#compute(lm, () => work(new Planner(lm, call, this.#log)));
     this.#languageWork.add(running);
     try {
       return await running;
