@@ -1,7 +1,7 @@
 /** System programs: through apt where that is possible, else one line saying what to install. */
 import { exists, run, SetupError, say } from "./run.mjs";
 
-/** Of Debian's package of the same name where none is said. */
+/** The programs a build needs; Debian's package has the same name where none is said. */
 const TOOLS = [
   { command: "cmake", use: "builds the native core" },
   { command: "c++", packageName: "g++", use: "compiles the native core" },

@@ -3,7 +3,7 @@ import type { GroundPoint } from "./terms.js";
 
 /** What is built of a network, by id; the planned numbers on a dry run. */
 export interface BuiltNetwork {
-  /** Of the whole plan, in its order, those that were there before included; empty on a dry run. */
+  /** The nodes of the whole plan, in its order, those that were there before included; empty on a dry run. */
   readonly nodeIds: readonly number[];
   readonly createdNodeIds: readonly number[];
   readonly segmentIds: readonly number[];
@@ -30,7 +30,7 @@ export interface GridShape {
   readonly rotationDegrees: number;
   /** A crossing this close to a compatible node uses it, 0 to 64 m. */
   readonly snapDistance: number;
-  /** Of every segment; empty for generated ones. */
+  /** The name of every segment; empty for generated ones. */
   readonly name: string;
 }
 

@@ -255,7 +255,7 @@ export interface MapArea {
   };
 }
 
-/** Of a road at the busiest time, both ways together. */
+/** The traffic of a road at the busiest time, both ways together. */
 export interface SegmentTraffic {
   readonly volumePerHour: number;
   /** What passes without much delay. */
@@ -324,7 +324,7 @@ export interface BuildingPrefab {
   /** Footprint in cells of 8 m: width along the road, length away from it. */
   readonly width: number;
   readonly length: number;
-  /** Of the known broken family `Block Services - ...`: never placed, not listed to clients. */
+  /** Whether it is of the known broken family `Block Services - ...`: never placed, not listed to clients. */
   readonly blocked: boolean;
   /** A pipe junction, which clients see only when they ask for map objects. */
   readonly helper: boolean;

@@ -181,7 +181,7 @@ export function levelName(level: Level): string {
 }
 
 /** Building flags; the position is the bit. Flag sets are printed in this order. */
-export const BUILDING_FLAGS = [
+const BUILDING_FLAGS = [
   "Created",
   "Deleted",
   "Original",

@@ -33,7 +33,7 @@ function serializeScalar(value: string | number, column: number): string {
 }
 
 /** What YAML could only write in double quotes, as a space: line breaks, control characters, noncharacters. */
-export function withoutUnprintable(text: string): string {
+function withoutUnprintable(text: string): string {
   return text.replace(
     /[^\u0020-\u007e\u00a0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\u{10000}-\u{10fffe}]+/gu,
     " ",

@@ -29,7 +29,7 @@ export function namedModel(models: readonly string[], asked: string): string | u
 }
 
 /** As `namedModel` among what is installed; what is no such model stays as it is, and may be a path. */
-export function installedModel(models: readonly string[], asked: string): string {
+function installedModel(models: readonly string[], asked: string): string {
   return isAbsolute(asked) ? asked : (namedModel(models, asked) ?? asked);
 }
 

@@ -63,7 +63,7 @@ export interface TerrainGrid {
 }
 
 /** The bridge refused; the message is its own. */
-export class Refusal extends Error {
+class Refusal extends Error {
   constructor(
     readonly status: number,
     message: string,

@@ -33,7 +33,7 @@ function chirpItem({ senderName, text }: Chirp): HTMLElement {
   return element("li", {}, element("b", { textContent: senderName }), ` ${text}`);
 }
 
-/** Of the last whole week; lines with no money in them are left out. */
+/** The sums of the last whole week; lines with no money in them are left out. */
 function budgetBody(title: string, lines: BudgetAnswer["income"]): HTMLElement {
   const rows = lines
     .filter(({ lastWeek }) => lastWeek !== 0)

@@ -288,7 +288,7 @@ describe("a fleet of processes", function () {
     ]);
     await untilWorkers(near, 1);
     await untilWorkers(far, 1);
-    /** Of 1.9 MB each. */
+    /** Makes songs of 1.9 MB each. */
     const makeThree = async ({ client }: ServedProcess) => {
       for (let count = 0; count < 3; count++) await client.makeOne({ ...shortSong, audio_format: "wav" });
     };

@@ -12,7 +12,7 @@ export type Repository = Record<string, Buffer>;
 
 export interface DownloadRequest {
   path: string;
-  /** Of the Range header; null where all of the file is asked for. */
+  /** The first byte that the Range header asks for; null where all of the file is asked for. */
   fromByte: number | null;
 }
 

@@ -57,7 +57,7 @@ describe("GET /v1/tasks/:id/preview", function () {
     expect(Math.max(...peaks(differences))).to.be.lessThan(4 * Math.max(1, gain));
   });
 
-  /** Of stretches, as no call takes as many arguments as a song has samples. */
+  /** Goes by stretches, as no call takes as many arguments as a song has samples. */
   function peaks(samples: Int16Array): number[] {
     const found: number[] = [];
     for (let begin = 0; begin < samples.length; begin += 4096)

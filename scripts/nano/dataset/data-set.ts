@@ -44,7 +44,7 @@ export class DataSet {
     renameSync(partial, join(this.directory, record.id));
   }
 
-  /** Of the pieces that are whole, in the order of their seeds. */
+  /** The records of the pieces that are whole, in the order of their seeds. */
   records(): PieceRecord[] {
     return readdirSync(this.directory)
       .filter((name) => /^piece-\d+$/.test(name))

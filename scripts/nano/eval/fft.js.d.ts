@@ -1,5 +1,5 @@
 declare module "fft.js" {
-  /** Of one power of two; spectra are complex and interleaved. */
+  /** The transform of one length, a power of two; spectra are complex and interleaved. */
   export default class FFT {
     constructor(size: number);
     createComplexArray(): number[];

@@ -27,7 +27,7 @@ export interface Measurement {
 /** The recordings of one column. */
 export interface Column {
   title: string;
-  /** Of each recording. */
+  /** What was asked of each recording. */
   asked: readonly Asked[];
   measurements: Measurement[];
   /** What making each of them took; empty where nobody measured. */

@@ -8,12 +8,12 @@ const composer = ["genres", "compose", "render", "words"].map((room) =>
   fileURLToPath(new URL(`../${room}`, import.meta.url)),
 );
 
-/** Of the code that held-out pieces follow from. */
+/** The version of the code that held-out pieces follow from. */
 export function composerVersion(): string {
   return versionOf(composer, (name) => name.endsWith(".ts"));
 }
 
-/** Of the parts of a checkpoint, by their folders. */
+/** The version of the parts of a checkpoint, by their folders. */
 export function weightsVersion(...directories: string[]): string {
   return versionOf(directories, (name) => name.endsWith(".safetensors") || name.endsWith(".json"));
 }

@@ -8,7 +8,7 @@ import { letterOfByte } from "./byte-pairs.js";
 const controls = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>"] as const;
 const specialControls = 3;
 
-/** Of 2048 ids the bytes and the controls leave this many. */
+/** How many of 2048 ids the bytes and the controls leave. */
 export const mergeCount = 2048 - 256 - controls.length;
 
 /**

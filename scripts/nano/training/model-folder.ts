@@ -169,7 +169,7 @@ export async function writeModelFolder(
   });
   writeConfig(place("vae"), vaeConfig(size));
   writeConfig(place("."), ditConfig(size));
-  // Of guidance's other side, which some items of the language model have.
+  // The other side of guidance, which some items of the language model have.
   const unconditional = await (await Tokenizer.load(languageModel)).encode(unconditionalCodesPrompt(""));
   writeJson(join(directory, "training.json"), {
     stages: size.stages,

@@ -62,7 +62,7 @@ const PLAIN_METERS = 60;
 const HILL_METERS = 60;
 const DEEP_METERS = 20;
 const PIXELS_PER_PIECE = 2048;
-/** Of a zone block; its stored position lies this many cells from its first ones, both ways. */
+/** The columns of a zone block; its stored position lies this many cells from its first ones, both ways. */
 const COLUMNS = 4;
 
 function* paintGround(

@@ -8,7 +8,7 @@ import { isActive } from "./buildings.js";
 import { KeptRows, problemText } from "./listing.js";
 
 const TILE_METERS = 256;
-/** Of the FNV hash. */
+/** The prime of the 32-bit FNV hash. */
 const PRIME = 0x01000193;
 /** Rows in one answer; a tile more at most. */
 const MAX_ROWS = 4000;
@@ -16,7 +16,7 @@ const MAX_ROWS = 4000;
 interface Tile {
   readonly column: number;
   readonly row: number;
-  /** Of everything that its rows tell. */
+  /** The hash of everything that its rows tell. */
   hash: number;
   /** Unique among tiles: higher the later it changed. */
   revision: number;

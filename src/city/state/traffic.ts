@@ -6,7 +6,7 @@ import { type LimitRule, paginate } from "./listing.js";
 
 const TRAFFIC_LIMIT: LimitRule = { fallback: 50, max: 2000 };
 const DEFAULT_RADIUS_METERS = 500;
-/** Of the histogram, in percent of density. */
+/** The width of the histogram's bars, in percent of density. */
 const STEP_PERCENT = 20;
 
 /**

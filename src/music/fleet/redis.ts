@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import type { Logger } from "../../log.js";
 import { StoreError } from "../errors.js";
 
-/** Of every key; fleets that share a server differ by the number of its database, the last part of the URL. */
+/** The beginning of every key; fleets that share a server differ by the number of its database, the last part of the URL. */
 export const PREFIX = "carillon";
 /** What happens to tasks is told here, as JSON. */
 export const EVENTS_CHANNEL = `${PREFIX}:events`;

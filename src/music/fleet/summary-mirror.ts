@@ -11,7 +11,7 @@ const BATCH = 1_000;
 /** Changes that Redis remembers, the last of each task; who missed more reads all summaries. */
 const MAX_CHANGES = 10_000;
 
-/** Of each script that changes or removes a summary. */
+/** Each script that changes or removes a summary has this function. */
 export const NOTE_CHANGE = `
 local function noteChange(p, id)
   redis.call('ZADD', p .. ':changes', redis.call('INCR', p .. ':revision'), id)
@@ -22,7 +22,7 @@ end`;
 
 export class SummaryMirror {
   readonly #summaries = new Map<string, TaskSummary>();
-  /** Of the last change that is in the summaries; null: they have to be read from the beginning. */
+  /** The number of the last change that is in the summaries; null: they have to be read from the beginning. */
   #revision: number | null = null;
   #reading: Promise<void> = Promise.resolve();
 

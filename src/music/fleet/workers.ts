@@ -8,7 +8,7 @@ import type { GenerationRequest } from "../request/schema.js";
 import { EVENTS_CHANNEL, keyOf, PREFIX, piped, reached } from "./redis.js";
 
 /**
- * Of what a task's record says. It is part of the names of queues: a worker takes from those of versions that it knows,
+ * The version of what a task's record says. It is part of the names of queues: a worker takes from those of versions that it knows,
  * and leaves all others to workers that know them.
  */
 export const PAYLOAD_VERSION = 1;
@@ -43,7 +43,7 @@ export interface Announcement extends WorkerStatus {
 }
 
 /** The queue of tasks for a model, and of those among them that name a language model. */
-export function routeOf(model: string, languageModel: string | null, version = PAYLOAD_VERSION): string {
+function routeOf(model: string, languageModel: string | null, version = PAYLOAD_VERSION): string {
   // BullMQ allows no colon.
   return [`v${version}`, model, languageModel ?? ""].map(encodeURIComponent).join("~");
 }

@@ -116,10 +116,6 @@ export const modelSwitch = z.object({
 export const reloadedModels = z.object({ message: text, reloaded: z.array(text) });
 
 /** Without the envelope. */
-export const chatModelList = z.object({
-  object: z.literal("list"),
-  data: z.array(z.looseObject({ id: text, name: text })),
-});
 export const chatCompletion = z.looseObject({
   id: text,
   object: z.literal("chat.completion"),

@@ -55,7 +55,7 @@ export interface QueueEvents {
 /** What brought a task, beside its request. */
 export interface Origin {
   submission?: SubmissionKey | null;
-  /** Of the HTTP request, as log lines name it. */
+  /** The id of the HTTP request, as log lines name it. */
   requestId?: string | undefined;
   /** Whose turn it uses: the shares of a queue take turns. */
   share?: string;
@@ -63,7 +63,7 @@ export interface Origin {
 
 /** What the queue knows of a task that has not ended. */
 export interface LiveState {
-  /** Of a running task. */
+  /** Only a running task has it. */
   progress: TaskProgress | undefined;
   /** 1 for the next to start; undefined for a task that does not wait. */
   position: number | undefined;
@@ -75,7 +75,7 @@ export interface WorkerStatus {
   name: string;
   version: string;
   device: string;
-  /** Of the device, or of the machine where that is no GPU. */
+  /** The free memory of the device, or of the machine where that is no GPU. */
   free_memory_bytes: number;
   /** Tasks that it runs at a time. */
   places: number;
@@ -140,7 +140,7 @@ export interface JobQueue {
   remove(id: string): Promise<TaskSummary | undefined>;
   /**
    * Calls `work` where it is this process' office to let old songs go. `nowMs` is the time to judge ages by.
-   * Of the processes that share a queue one has the office.
+   * One of the processes that share a queue has the office.
    */
   asJanitor(work: (nowMs: number) => Promise<void>): Promise<void>;
 }

@@ -134,7 +134,7 @@ export function encodeTask(task: Task): Buffer {
 }
 
 /** Takes the place of a record that could not be read of a damaged store, so that clients learn of it. */
-export const LOST_RECORD = Buffer.alloc(0);
+const LOST_RECORD = Buffer.alloc(0);
 
 /** @throws DamagedRecordError */
 export function decodeTask(id: string, record: Buffer): Task {

@@ -30,7 +30,7 @@ export interface RunOptions {
   log: Logger;
 }
 
-/** Of a task that has begun and told nothing yet. */
+/** The progress of a task that has begun and told nothing yet. */
 export const BEGUN: TaskProgress = { value: 0.01, stage: "running", text: "", previewSeconds: 0 };
 
 export class RunningJob {

@@ -20,7 +20,7 @@ export type TaskEvent = {
 /** The id of a task's last event, whatever process tells it. */
 export const LAST_EVENT_ID = "end";
 
-/** Of these only the latest is kept: it says all that those before it said. */
+/** Only the latest of each of these is kept: it says all that those before it said. */
 const SUPERSEDED: ReadonlySet<string> = new Set(["position", "progress"]);
 
 interface Entry {

@@ -40,7 +40,7 @@ const MAX_TEXTS = 64;
 const MAX_LISTED_TEXT = 256;
 
 /** `42`, `"42,123"` or `[42, 123]`: a seed per item; -1, blanks and what is absent are random. */
-export const seedPositions = z
+const seedPositions = z
   .unknown()
   .transform((value, context): SeedPositions => {
     const elements = elementsOf(value)?.slice(0, MAX_SEEDS);
@@ -69,7 +69,7 @@ function isSeed(element: string | number): boolean {
 }
 
 /** Texts: one, a list of them, or JSON text of a list; blank ones are dropped. */
-export const textList = z
+const textList = z
   .unknown()
   .transform((value, context): string[] => {
     const list = readJsonList(value) ?? (Array.isArray(value) ? value : [value]);

@@ -177,7 +177,7 @@ export async function accept(
 }
 
 /** The caller with the share of the key that the request presents. */
-export function sharing(
+function sharing(
   { authenticator }: RouteContext,
   caller: Caller,
   request: Request,

@@ -212,6 +212,6 @@ function namedLanguage(language: string | null): string | null {
 }
 
 /** Blank lyrics, `[inst]` and `[instrumental]` in any case. */
-export function isInstrumental(lyrics: string): boolean {
+function isInstrumental(lyrics: string): boolean {
   return lyrics.trim() === "" || asksForNoWords(lyrics);
 }

@@ -12,7 +12,7 @@ export interface Song {
   lyrics: string;
   caption: string;
   vocal_language: string;
-  /** Of a task that is asked for by itself, where codes had a part. */
+  /** Only a task that is asked for by itself has them, and only where codes had a part. */
   audio_codes?: number[];
   /** Lines `[mm:ss.xx]text`, where the model can tell when they are sung. */
   lrc?: string;

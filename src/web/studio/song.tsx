@@ -4,7 +4,7 @@ import { type Song, type Task, withKey } from "./api.js";
 
 export interface Track {
   task: Task;
-  /** Of the task's songs. */
+  /** Which of the task's songs. */
   index: number;
 }
 

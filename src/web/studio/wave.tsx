@@ -24,7 +24,7 @@ interface WaveProps {
   onWindow?: (window: Window) => void;
 }
 
-/** Of the samples that pictures are made of: a spectrogram reaches up to half of it. */
+/** The rate of the samples that pictures are made of: a spectrogram reaches up to half of it. */
 export const PICTURE_RATE_HZ = 24_000;
 
 export function waveColors() {

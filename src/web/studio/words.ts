@@ -5,7 +5,7 @@ export function clock(seconds: number): string {
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
 }
 
-/** Of a stretch of time that is only guessed. */
+/** Words for a stretch of time that is only guessed. */
 export function roughly(seconds: number): string {
   if (seconds < 10) return "a few seconds left";
   if (seconds < 90) return `about ${Math.round(seconds / 5) * 5} s left`;

@@ -178,7 +178,7 @@ const CITY_SERVICES = [
   "Regular Park",
   "University",
 ];
-/** Of every ten blocks in a row of them. */
+/** The zones of every ten blocks in a row. */
 const CITY_ZONES = "ResidentialHigh ResidentialHigh ResidentialLow ResidentialHigh CommercialHigh ".repeat(2);
 
 /**

@@ -271,7 +271,7 @@ describe("captions", () => {
     );
   });
 
-  // Of more than linear time it would take minutes.
+  // It would take minutes if its time grew faster than its length.
   it("may be long", () => {
     for (const unit of [
       "no ",

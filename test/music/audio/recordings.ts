@@ -8,7 +8,7 @@ export interface Recording {
   /** Hertz */
   sampleRate?: number;
   channels?: 1 | 2;
-  /** Of the left channel, in hertz; the right one sounds a fifth higher. */
+  /** The pitch of the left channel, in hertz; the right one sounds a fifth higher. */
   pitch?: number;
 }
 

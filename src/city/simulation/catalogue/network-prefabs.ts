@@ -10,7 +10,7 @@ export interface SimNetworkPrefab extends NetworkPrefab {
   /** Buildings may have their access from it. */
   readonly frontage: boolean;
   readonly costPerCell: number;
-  /** Of the cars, when nothing is in their way; 0 where none drive. */
+  /** The speed of cars when nothing is in their way; 0 where none drive. */
   readonly speedKmh: number;
   /** Vehicles per hour that pass without delay, on all lanes together; 0 where none drive. */
   readonly capacityPerHour: number;

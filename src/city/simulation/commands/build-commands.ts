@@ -90,7 +90,7 @@ export function placeBuilding(world: World, command: PlaceBuilding): PlaceBuildi
   return { prefab, cost: prefab.cost, buildingId: building.id };
 }
 
-/** Of the price: what it costs to move a building. */
+/** The share of its price that it costs to move a building. */
 const RELOCATION_SHARE = 0.2;
 
 export function moveBuilding(world: World, command: MoveBuilding): MoveBuildingResult {

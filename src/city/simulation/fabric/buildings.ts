@@ -130,7 +130,7 @@ export function isWorking(building: SimBuilding): boolean {
 }
 
 /** Neither full nor being emptied; true for a building that stores nothing. */
-export function acceptsMore({ prefab, flags, stored }: SimBuilding): boolean {
+function acceptsMore({ prefab, flags, stored }: SimBuilding): boolean {
   const storage = prefab.civic?.storage;
   return storage === undefined || (stored < storage && (flags & FLAG.Downgrading) === 0);
 }

@@ -5,7 +5,7 @@ import { pick } from "../state/random.js";
 import type { World } from "../state/world.js";
 
 /** Citizens age one unit in a week and a half: a life of 240 units lasts about seven years. */
-export const FRAMES_PER_AGE_UNIT = 1.5 * FRAMES_PER_WEEK;
+const FRAMES_PER_AGE_UNIT = 1.5 * FRAMES_PER_WEEK;
 /** In units: where a stage of life begins, and where none is left. */
 export const AGE = { teen: 15, adult: 45, tooOldForChildren: 90, retired: 180, oldest: 240 };
 

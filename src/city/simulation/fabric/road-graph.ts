@@ -14,7 +14,7 @@ const DELAY_FACTOR = 0.15;
 const LONGEST_DELAY = 15;
 
 /** Seconds to drive along a whole segment among the cars that were last counted on it. */
-export function secondsAlong({ prefab, start, end, traffic }: SimSegment): number {
+function secondsAlong({ prefab, start, end, traffic }: SimSegment): number {
   const meters = Math.hypot(end.x - start.x, end.z - start.z);
   return (meters / (prefab.speedKmh / 3.6)) * delayAt(traffic.volume / prefab.capacityPerHour);
 }

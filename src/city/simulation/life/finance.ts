@@ -16,7 +16,7 @@ import { sampleCity } from "./census.js";
 import { announce } from "./messages.js";
 
 /** Paid back week by week with interest: tuning in the manner of the game's three loans. */
-export const LOAN_OFFERS: readonly LoanOffer[] = [
+const LOAN_OFFERS: readonly LoanOffer[] = [
   { lender: "City Savings Bank", amount: 20_000, weeks: 52, weeklyPayment: 420 },
   { lender: "Regional Trust", amount: 60_000, weeks: 104, weeklyPayment: 665 },
   { lender: "State Development Bank", amount: 200_000, weeks: 208, weeklyPayment: 1_200 },

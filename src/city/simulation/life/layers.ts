@@ -15,7 +15,7 @@ const CELL_KEY_STEP = 2 ** 12;
 
 interface Measure {
   readonly isGood: boolean;
-  /** Of one building, or else of the ground in the middle of a cell. */
+  /** The measure of one building, or else of the ground in the middle of a cell. */
   readonly of?: (building: SimBuilding) => number;
   readonly at?: (world: World, place: GroundPoint) => number;
 }

@@ -16,18 +16,18 @@ const LARGEST_FAMILY = 5;
 /** Chances in percent per cycle. */
 const BIRTH_PERCENT = 0.9;
 const SHOPPING_PERCENT = 60;
-/** Of going to the nearest shop, and so on. */
+/** The chance to go to the nearest shop, else to the next, and so on. */
 const SHOP_PERCENT = 60;
 /** Points that an errand adds to what a home misses, or takes from it. */
 const WANT_GROWN = 1;
 const WANT_EASED = 4;
-/** Of a student at a good school: about half a year at each of the first two, a whole one at university. */
+/** The chance of a student at a good school to finish it: about half a year at each of the first two, a whole one at university. */
 const LEARNING_PERCENT: Partial<Record<Coverage, number>> = {
   elementary: 0.24,
   highSchool: 0.24,
   university: 0.12,
 };
-/** Of dying before old age, at perfect health and per point below it. */
+/** The chance to die before old age, at perfect health and per point below it. */
 const DEATH_PERCENT = 0.001;
 const DEATH_PERCENT_PER_POINT = 0.000_1;
 /** Families move into a new building this much faster, and for how long it is new. */

@@ -177,7 +177,7 @@ function demandOn(kind: Coverage, people: number): number {
   }
 }
 
-/** Of the ground, 0 to 100. */
+/** The pollution of the ground, 0 to 100. */
 export function pollutionAt(world: World, place: GroundPoint): number {
   return nuisances(world, place, 0).pollution;
 }

@@ -173,7 +173,7 @@ function openingsFrom(ways: Ways): Reached[] {
   return found;
 }
 
-/** Of those that have an opening, mostly the nearest. */
+/** Takes one of the places that have an opening, mostly the nearest. */
 function seekJob(world: World, citizen: Citizen, openings: readonly Reached[]): void {
   for (const { place } of openings) {
     if (!hasOpening(place) || !world.random.percent(TAKING_PERCENT)) continue;

@@ -255,12 +255,12 @@ export function newCityId(): string {
 }
 
 /** Whether a save of that name could be the automatic save of some city. */
-export function isAutomaticName(name: string): boolean {
+function isAutomaticName(name: string): boolean {
   return AUTOMATIC_NAME.test(name);
 }
 
 /** @param saves newest first */
-export function automaticSavesOf(cityId: string, saves: readonly SaveFile[]): SaveFile[] {
+function automaticSavesOf(cityId: string, saves: readonly SaveFile[]): SaveFile[] {
   const names = namesOf(cityId);
   return saves.filter(({ name }) => names.includes(name));
 }
@@ -269,7 +269,7 @@ export function automaticSavesOf(cityId: string, saves: readonly SaveFile[]): Sa
  * The name for a city's next automatic save: an unused one, else that of the oldest.
  * @param saves newest first
  */
-export function nextAutomaticName(cityId: string, saves: readonly SaveFile[]): string {
+function nextAutomaticName(cityId: string, saves: readonly SaveFile[]): string {
   const own = automaticSavesOf(cityId, saves).map(({ name }) => name);
   return namesOf(cityId).find((name) => !own.includes(name)) ?? (own.at(-1) as string);
 }

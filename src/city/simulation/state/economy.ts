@@ -9,7 +9,7 @@ import {
 
 /** Enough for a first town with every basic service before it pays taxes. The game itself begins with 70,000. */
 export const START_MONEY = 200_000;
-export const DEFAULT_TAX_RATE = 9;
+const DEFAULT_TAX_RATE = 9;
 export const MAX_TAX_RATE = 29;
 
 /** The taxed sub-services in table order, each with its service. */

@@ -95,7 +95,7 @@ export interface SimBuilding extends Building {
   bodies: number;
   crime: number;
   health: number;
-  /** Of the people who live here, as they last felt. */
+  /** How the people who live here last felt. */
   happiness: number;
   landValue: number;
   /** Progress to the next level, 0 to 100. */

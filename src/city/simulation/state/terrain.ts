@@ -10,7 +10,7 @@ import { hash } from "./random.js";
 /** The map reaches from -8640 to 8640 m in x and z. */
 export const MAP_HALF_METERS = 8640;
 /** Surface of all standing water. */
-export const SEA_LEVEL_METERS = 40;
+const SEA_LEVEL_METERS = 40;
 
 const SAMPLES = 1081;
 const SPACING_METERS = 16;

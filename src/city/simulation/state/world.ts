@@ -30,7 +30,7 @@ const KEPT_MESSAGES = 100;
 export const BLOCK_REACH_METERS = 8 * Math.hypot(4, 4);
 
 /** The recent messages of citizens and city, and the silence after each kind so that nothing is said too often. */
-export class MessageBoard {
+class MessageBoard {
   /** Oldest first. */
   messages: Message[] = [];
   /** Message id -> the frame from which it may be said again. */

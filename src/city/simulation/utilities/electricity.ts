@@ -86,7 +86,7 @@ function powerField(world: World): PowerField {
 }
 
 /** Output in kW at this moment; 0 for a building that makes none. */
-export function powerOutput(world: World, building: SimBuilding): number {
+function powerOutput(world: World, building: SimBuilding): number {
   const civic = building.prefab.civic;
   if (!civic?.powerKw || !canOperate(world, building)) return 0;
   if (civic.burnsFuel && building.fuel === 0) return 0;
