@@ -15,21 +15,13 @@ import os
 import pathlib
 import platform
 import shutil
-import statistics
 import subprocess
 import sys
 import time
 
+from bench import turns
+
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
-# Benchmarks of carillon-bench, and the peer that does the same work with the module that it needs.
-BENCHMARKS = {
-    "dit-step": (["peer_dit_step.py"], "diffusers"),
-    "vae-decode": (["peer_vae_decode.py"], "diffusers"),
-    "lm-decode": (["peer_lm_decode.py"], "transformers"),
-    "lm-decode-cfg": (["peer_lm_decode.py", "--rows", "2"], "transformers"),
-    "train-step": (None, None),
-    "song": (None, None),
-}
 
 
 def arguments():
@@ -48,35 +40,13 @@ def arguments():
     return options
 
 
-class Contestant:
-    """A program that warms up, prints `ready`, then the seconds of one repetition for every line it is sent."""
-
-    def __init__(self, command, log, env):
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=log, text=True, env=env)
-        self.until("ready")
-
-    def until(self, word=None):
-        for line in self.process.stdout:
-            if word is None or line.strip() == word:
-                return line
-        raise RuntimeError(f"ended with {self.process.wait()} before its time")
-
-    def seconds(self):
-        print(file=self.process.stdin, flush=True)
-        return float(self.until())
-
-    def end(self):
-        self.process.stdin.close()
-        self.process.wait()
-
-
 class Hour:
     def __init__(self, options):
         self.options = options
         self.build = options.work / "build"
         self.bench = self.build / "native/bench/carillon-bench"
-        self.env = dict(os.environ, **({"LD_PRELOAD": options.preload} if options.preload else {}))
+        self.native_env = {"LD_PRELOAD": options.preload} if options.preload else {}
+        self.env = {**os.environ, **self.native_env}
         self.steps = {}
 
     def step(self, name, work):
@@ -132,27 +102,22 @@ class Hour:
             self.run([sys.executable, "scripts/bench/make_checkpoints.py", "--out", self.options.checkpoints], log)
 
     def benchmark(self, name, dtype):
-        peer, module = BENCHMARKS[name]
+        options = argparse.Namespace(
+            program=self.bench,
+            checkpoints=self.options.checkpoints,
+            repetitions=self.options.repetitions,
+            device=self.options.device,
+            dtype=dtype,
+            size=None,
+            threads=None,
+        )
 
         def work(log):
-            place = ["--device", self.options.device]
-            own = [self.bench, name, "--checkpoints", self.options.checkpoints, "--on-demand", "--dtype", dtype]
-            sides = {"native": Contestant([*map(str, own), *place], log, self.env)}
-            can_import = peer and subprocess.run([sys.executable, "-c", f"import {module}"], stderr=log).returncode == 0
-            if can_import:
-                script = str(PROJECT / "scripts/bench" / peer[0])
-                sides["peer"] = Contestant([sys.executable, script, *peer[1:], *place], log, None)
-            seconds = {side: [] for side in sides}
-            for _ in range(self.options.repetitions):
-                for side, contestant in sides.items():
-                    seconds[side].append(contestant.seconds())
-            for contestant in sides.values():
-                contestant.end()
-            medians = {side: statistics.median(values) for side, values in seconds.items()}
-            print(json.dumps(seconds), file=log)
-            if can_import:
-                medians["ratio"] = round(medians["native"] / medians["peer"], 3)
-            return medians
+            result = turns.measure(name, options, log, self.native_env)
+            print(json.dumps(result), file=log)
+            medians = {side: result[side]["medianSeconds"] for side in ("native", "peer") if side in result}
+            ratio = result.get("ratioOfMedians")
+            return {**medians, "ratio": round(ratio, 3)} if ratio else medians
 
         return work
 
@@ -172,7 +137,7 @@ class Hour:
         for dtype in ("float32", "bfloat16"):
             self.step(f"parity-{dtype}", self.parity(dtype))
         self.step("checkpoints", self.make_checkpoints)
-        for name in BENCHMARKS:
+        for name in turns.BENCHMARKS:
             self.step(f"bench-{name}", self.benchmark(name, "bfloat16"))
         self.step("profile", self.profile)
         return all(step["ok"] for step in self.steps.values())

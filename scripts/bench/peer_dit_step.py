@@ -5,8 +5,6 @@ import torch
 from diffusers.models.transformers.ace_step_transformer import AceStepTransformer1DModel
 
 options = peer_timing.arguments(750)
-if options.threads:
-    torch.set_num_threads(options.threads)
 torch.set_default_dtype(peer_timing.dtype_of(options))
 with torch.device("meta"):
     model = AceStepTransformer1DModel()

@@ -10,8 +10,6 @@ import torch
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 options = peer_timing.arguments(48)
-if options.threads:
-    torch.set_num_threads(options.threads)
 config = Qwen3Config(
     vocab_size=217204,
     hidden_size=1024,

@@ -8,13 +8,17 @@ import torch
 
 
 def arguments(default_size):
+    """Read from the command line; torch takes its number of threads from them."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--size", type=int, default=default_size)
     parser.add_argument("--threads", type=int, default=0, help="0: as many as torch takes")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", choices=["auto", "float32", "bfloat16"], default="auto")
     parser.add_argument("--rows", type=int, default=1, help="of a language model's batch")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    return options
 
 
 def dtype_of(options):

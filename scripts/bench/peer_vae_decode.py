@@ -5,8 +5,6 @@ import torch
 from diffusers import AutoencoderOobleck
 
 options = peer_timing.arguments(128)
-if options.threads:
-    torch.set_num_threads(options.threads)
 model = AutoencoderOobleck(
     encoder_hidden_size=128,
     downsampling_ratios=[2, 4, 4, 6, 10],

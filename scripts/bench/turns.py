@@ -1,0 +1,154 @@
+"""Times benchmarks of carillon-bench in turns with their peers (A B A B), so that whatever else the machine does hits both.
+
+    turns.py --program CARILLON_BENCH --checkpoints DIR [NAME ...] [--size N] [--repetitions N] [--device D] [--dtype T]
+
+Prints a table on stderr and JSON on stdout. CARILLON_PEER_PYTHON: the interpreter that has torch, transformers and
+diffusers (default: this one; PYTHONPATH is passed on).
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+# The peer that does the same work, the module that it needs, and the ratio (time over the peer's time in the same type)
+# that is aimed at.
+BENCHMARKS = {
+    "dit-step": (["peer_dit_step.py"], "diffusers", {"bfloat16": 0.75, "float32": 0.85}),
+    "vae-decode": (["peer_vae_decode.py"], "diffusers", {"bfloat16": 0.4, "float32": 0.5}),
+    "lm-decode": (["peer_lm_decode.py"], "transformers", {"bfloat16": 0.25, "float32": 0.3}),
+    "lm-decode-cfg": (["peer_lm_decode.py", "--rows", "2"], "transformers", {"bfloat16": 0.25, "float32": 0.3}),
+    "train-step": None,
+    "song": None,
+}
+COLUMNS = ["seconds", "native median", "native min", "peer median", "peer min", "median ratio", "min ratio", "goal"]
+
+
+class Contestant:
+    """A program that warms up, prints `ready`, then the seconds of one repetition for every line it is sent."""
+
+    def __init__(self, command, log, env):
+        self.command = [str(word) for word in command]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, stderr=log, text=True, env=env)
+        while self.line() != "ready":
+            pass
+
+    def line(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.command[0]} ended with {self.process.wait()} before its time")
+        return line.strip()
+
+    def seconds(self):
+        try:
+            print(file=self.process.stdin, flush=True)
+        except BrokenPipeError:
+            pass  # line() tells how it ended.
+        return float(self.line())
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def measure(name, options, log, native_env=None):
+    """One benchmark. `options`: as `arguments` reads them; `log`: the file for what the programs say."""
+    env = dict(os.environ, OMP_NUM_THREADS=str(options.threads)) if options.threads else dict(os.environ)
+    place = ["--device", options.device, "--dtype", options.dtype]
+    size = ["--size", str(options.size)] if options.size else []
+    program = [options.program, name, "--checkpoints", options.checkpoints, "--on-demand", *size, *place]
+    sides = {"native": Contestant(program, log, {**env, **(native_env or {})})}
+    script, skipped, goals = peer_of(name)
+    if not skipped:
+        own_place = ["--dtype", options.dtype] if options.device == "auto" else place
+        threads = ["--threads", str(options.threads)] if options.threads else []
+        sides["peer"] = Contestant([*script, *size, *own_place, *threads], log, env)
+    seconds = {side: [] for side in sides}
+    for _ in range(options.repetitions):
+        for side, contestant in sides.items():
+            seconds[side].append(contestant.seconds())
+    for contestant in sides.values():
+        contestant.end()
+    result = {"name": name, **{side: summary(values) for side, values in seconds.items()}}
+    if skipped:
+        return {**result, "peerSkipped": skipped}
+    native, peer = result["native"], result["peer"]
+    return {
+        **result,
+        "ratioOfMedians": native["medianSeconds"] / peer["medianSeconds"],
+        "ratioOfMinima": native["minSeconds"] / peer["minSeconds"],
+        "goal": goals["float32" if options.dtype == "float32" else "bfloat16"],
+    }
+
+
+def peer_of(name):
+    """Its command, why it cannot run here or None, and the ratios aimed at."""
+    if BENCHMARKS[name] is None:
+        return None, "has no peer", None
+    (script, *words), module, goals = BENCHMARKS[name]
+    python = os.environ.get("CARILLON_PEER_PYTHON", sys.executable)
+    probe = subprocess.run([python, "-c", f"import torch, {module}"], stderr=subprocess.DEVNULL)
+    skipped = f"{python} cannot import torch and {module}; set CARILLON_PEER_PYTHON" if probe.returncode else None
+    return [python, pathlib.Path(__file__).with_name(script), *words], skipped, goals
+
+
+def summary(values):
+    return {"medianSeconds": statistics.median_low(values), "minSeconds": min(values), "seconds": values}
+
+
+def print_row(cells):
+    print("".join(cell.rjust(14) if i else cell.ljust(15) for i, cell in enumerate(cells)), file=sys.stderr)
+
+
+def print_result(result):
+    timed = [result[side] for side in ("native", "peer") if side in result]
+    cells = [f"{side[key]:.4f}" for side in timed for key in ("medianSeconds", "minSeconds")]
+    if "peer" in result:
+        cells += [f"{result[key]:.3f}" for key in ("ratioOfMedians", "ratioOfMinima")] + [f"<= {result['goal']}"]
+    print_row([result["name"], *cells])
+    if "peerSkipped" in result:
+        print(f"  {result['name']}: {result['peerSkipped']}", file=sys.stderr)
+
+
+def positive(text):
+    if not text.isdecimal() or not 0 < int(text) < 1_000_000:
+        raise argparse.ArgumentTypeError(f"a positive whole number, not '{text}'")
+    return int(text)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("--program", type=pathlib.Path, required=True)
+    parser.add_argument("--checkpoints", type=pathlib.Path, required=True)
+    parser.add_argument("--size", type=positive)
+    parser.add_argument("--repetitions", type=positive, default=5)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--dtype", default="auto")
+    parser.add_argument("--threads", type=positive, default=os.cpu_count())
+    options = parser.parse_args()
+    for name in options.names:
+        if name not in BENCHMARKS:
+            parser.error(f"unknown benchmark '{name}': use {', '.join(BENCHMARKS)}")
+    return options
+
+
+def main():
+    options = arguments()
+    results = []
+    print_row(COLUMNS)
+    for name in options.names or BENCHMARKS:
+        results.append(measure(name, options, sys.stderr))
+        print_result(results[-1])
+    print(json.dumps({"threads": options.threads, "results": results}, indent=1))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (RuntimeError, OSError) as error:
+        sys.exit(str(error))
