@@ -48,7 +48,7 @@ describe("emitters", () => {
       (file) => /\.[jt]s$/.test(file) && !file.startsWith(PAGE),
     );
     expect(files).to.include.members([
-      "http/server.ts",
+      "http/listener.ts",
       "music/audio/ffmpeg.ts",
       "engine/tokenizer-thread.ts",
     ]);

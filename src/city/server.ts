@@ -7,9 +7,9 @@ import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import express, { type ErrorRequestHandler, type Express, type RequestHandler, type Router } from "express";
 import { ConfigError } from "../config.js";
+import { answerUnread, type Listener, listen, logRequests } from "../http/listener.js";
 import { hostName, isLoopbackName, isLoopbackOrigin, isOwnPage, SAFE_METHODS } from "../http/origins.js";
 import { pageRoutes } from "../http/page.js";
-import { answerUnread, type Listener, listen, logRequests } from "../http/server.js";
 import type { Logger } from "../log.js";
 import { BridgeError, sendJson, toBridgeError, writeJson } from "./wire/answers.js";
 

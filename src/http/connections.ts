@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { answerUnread } from "./server.js";
+import { answerUnread } from "./listener.js";
 
 /** Descriptors for models, the store, songs, uploads, ffmpeg's pipes, and the city. */
 const RESERVED_DESCRIPTORS = 256;

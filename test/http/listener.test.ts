@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import pino from "pino";
-import { listen } from "../../src/http/server.js";
+import { listen } from "../../src/http/listener.js";
 
 describe("a server", () => {
   it("keeps idle connections for longer than proxies do", async () => {
