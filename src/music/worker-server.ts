@@ -1,11 +1,10 @@
 /** What a worker of a fleet serves over HTTP: whether it lives, and its metrics. Clients ask a gateway. */
 import express from "express";
 import { CONNECTION_TIMEOUTS, connectionLimits, limitConnections } from "../http/connections.js";
-import { listen, logRequests } from "../http/server.js";
+import { listen, logRequests } from "../http/listener.js";
 import { Authenticator, checkHost, requireProtection } from "./access.js";
 import { detailFor, errorHandler, notFound } from "./errors.js";
-import { healthOf } from "./routes/model-endpoints.js";
-import { sendEnvelope } from "./routes/route.js";
+import { health, metrics } from "./routes/model-endpoints.js";
 import { explainAddress, type MusicServer, type MusicServerOptions } from "./server.js";
 import { Telemetry } from "./telemetry.js";
 
@@ -22,16 +21,9 @@ export async function startWorkerServer(
   const app = express().disable("x-powered-by");
   app.use(logRequests(log, (line) => log.debug(line, "request")));
   if (config.isLocal) app.use(checkHost(config.allowedHosts));
-  app.get("/health", (request, response) => {
-    if (config.healthRequiresKey) authenticator.authorize(request);
-    else authenticator.authorizeIfPresented(request);
-    sendEnvelope(response, healthOf(engine));
-  });
-  app.get("/metrics", async (request, response) => {
-    authenticator.authorize(request);
-    const { type, text } = await telemetry.metrics();
-    response.set("Content-Type", type).send(text);
-  });
+  const context = { config, authenticator, service: { engine, telemetry } };
+  app.get("/health", health(context));
+  app.get("/metrics", metrics(context));
   app.use(notFound);
   app.use(errorHandler((message, err) => log.error({ err }, message), detailFor(config)));
 

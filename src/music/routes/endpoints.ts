@@ -6,7 +6,7 @@ import { openApiDocument } from "../openapi/document.js";
 import { openApiPage } from "../openapi/page.js";
 import { ADAPTER_ENDPOINTS, TRAINING_ENDPOINTS } from "./adapter-endpoints.js";
 import { CHAT_ENDPOINTS } from "./chat-completions.js";
-import { API_VERSION, chatModels, MODEL_ENDPOINTS } from "./model-endpoints.js";
+import { API_VERSION, chatModels, MODEL_ENDPOINTS, metrics } from "./model-endpoints.js";
 import {
   commandRoute,
   type Endpoints,
@@ -16,14 +16,6 @@ import {
   section,
 } from "./route.js";
 import { TASK_ENDPOINTS } from "./task-endpoints.js";
-
-const metrics: Route =
-  ({ authenticator, service }) =>
-  async (request, response) => {
-    authenticator.authorize(request);
-    const { type, text } = await service.telemetry.metrics();
-    response.set("Content-Type", type).send(text);
-  };
 
 /** Made when it is first asked for. It holds nothing of this server's, so it needs no key. */
 function fixed(type: string, make: () => string): Route {

@@ -1,24 +1,39 @@
-/** The endpoints of the service's health and of its models. */
+/** The endpoints of the service's health, its metrics and its models. */
+import type { RequestHandler } from "express";
 import type { MusicEngine } from "../../engine/types.js";
 import { modelPullSchema } from "../model-pulls.js";
 import { listModels, modelInventory, openRouterModels, reloadModels, switchModels } from "../models.js";
 import * as answers from "../openapi/answers.js";
 import { parseModelPull, parseModelSwitch } from "../request/service-bodies.js";
-import { command, type Route, reading, section, sendEnvelope } from "./route.js";
+import type { MusicService } from "../service.js";
+import { command, type Route, type RouteContext, reading, section, sendEnvelope } from "./route.js";
 
 /** The version of the interface, not of the package. */
 export const API_VERSION = "1.0";
 
+/** What the endpoints need that a worker of a fleet serves too. */
+type ProcessContext = Pick<RouteContext, "config" | "authenticator"> & {
+  service: Pick<MusicService, "engine" | "telemetry">;
+};
+
 /** Needs no key unless configured so, because readiness probes have none; a wrong key is refused. */
-const health: Route =
-  ({ config, authenticator, service }) =>
+export const health =
+  ({ config, authenticator, service }: ProcessContext): RequestHandler =>
   (request, response) => {
     if (config.healthRequiresKey) authenticator.authorize(request);
     else authenticator.authorizeIfPresented(request);
     sendEnvelope(response, healthOf(service.engine));
   };
 
-export function healthOf(engine: MusicEngine) {
+export const metrics =
+  ({ authenticator, service }: ProcessContext): RequestHandler =>
+  async (request, response) => {
+    authenticator.authorize(request);
+    const { type, text } = await service.telemetry.metrics();
+    response.set("Content-Type", type).send(text);
+  };
+
+function healthOf(engine: MusicEngine) {
   const loadedModel = engine.slots()[0]?.model ?? null;
   return {
     status: "ok",
