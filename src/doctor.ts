@@ -6,7 +6,14 @@ import { createServer } from "node:net";
 import { cpus, freemem, totalmem } from "node:os";
 import { promisify } from "node:util";
 import { checkPackages } from "./engine/prebuilt.js";
-import { type Config, ConfigError, createEngine, loadConfig, type MusicEngine } from "./index.js";
+import {
+  type Config,
+  ConfigError,
+  createEngine,
+  EngineError,
+  loadConfig,
+  type MusicEngine,
+} from "./index.js";
 import { AUDIO_PROFILES, type AudioProfile } from "./music/audio/encode.js";
 import { findFfmpeg, STATIC_PACKAGE } from "./music/audio/ffmpeg.js";
 import { checkCitySettings, checkDevices, checkMusicSettings } from "./start-checks.js";
@@ -128,7 +135,8 @@ async function engineAndModels(config: Config): Promise<Finding[]> {
     checkPackages();
     engine = createEngine(config, (message) => remarks.push(message));
   } catch (error) {
-    return [{ what: "native core", state: "bad", ...faultAndAdvice(messageOf(error)) }];
+    const { fault, advice } = error instanceof EngineError ? error : { fault: error };
+    return [{ what: "native core", state: "bad", found: messageOf(fault), ...(advice && { fix: advice }) }];
   }
   try {
     const { libtorchVersion, cpuDtype } = engine.runtimeInfo();
@@ -205,12 +213,6 @@ async function port(what: string, number: number, host: string, variable: string
 
 async function output(program: string, args: readonly string[]): Promise<string> {
   return (await promisify(execFile)(program, args, { timeout: 20_000 })).stdout;
-}
-
-/** The engine's own messages: what is wrong, and in sentences after that what to do. */
-function faultAndAdvice(message: string): Pick<Finding, "found" | "fix"> {
-  const [found = "", ...advice] = message.split(/\. (?=[A-Z])/);
-  return advice.length === 0 ? { found } : { found, fix: advice.join(". ") };
 }
 
 function messageOf(error: unknown): string {

@@ -19,12 +19,16 @@ export type EngineErrorCode =
 
 /** A failure with a message a person can act on and a code a program can. */
 export class EngineError extends Error {
+  /** What to do, where the message says it in sentences of its own, after the fault. */
+  readonly advice: string | undefined;
+
   constructor(
     readonly code: EngineErrorCode,
-    message: string,
-    options?: ErrorOptions,
+    readonly fault: string,
+    { advice, ...options }: ErrorOptions & { advice?: string } = {},
   ) {
-    super(message, options);
+    super(advice === undefined ? fault : `${fault}. ${advice}`, options);
     this.name = "EngineError";
+    this.advice = advice;
   }
 }

@@ -48,7 +48,8 @@ export function loadAddon(
   if (prebuilt === null) {
     throw new EngineError(
       "ADDON_MISSING",
-      `There is no native addon: ${PLATFORM_PACKAGE} is not installed (an optional dependency: --omit=optional leaves it out, and there is none for every platform) and none is built here. Install it, or build one with "${SETUP_COMMAND}", or set CARILLON_ADDON to one.`,
+      `There is no native addon: ${PLATFORM_PACKAGE} is not installed (an optional dependency: --omit=optional leaves it out, and there is none for every platform) and none is built here`,
+      { advice: `Install it, or build one with "${SETUP_COMMAND}", or set CARILLON_ADDON to one.` },
     );
   }
   openLibraries(prebuilt.libraries);
@@ -57,19 +58,17 @@ export function loadAddon(
 
 function load(path: string): NativeAddon {
   if (!existsSync(path)) {
-    throw new EngineError(
-      "ADDON_MISSING",
-      `The native addon ${path} does not exist. Run "${SETUP_COMMAND}", or set CARILLON_ADDON to one that does.`,
-    );
+    throw new EngineError("ADDON_MISSING", `The native addon ${path} does not exist`, {
+      advice: `Run "${SETUP_COMMAND}", or set CARILLON_ADDON to one that does.`,
+    });
   }
   try {
     return createRequire(import.meta.url)(path) as NativeAddon;
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new EngineError(
-      "ADDON_MISSING",
-      `The native addon ${path} cannot be loaded (${reason}). ${adviceFor(reason)} Run "${SETUP_COMMAND}" to build it here.`,
-      { cause: error },
-    );
+    throw new EngineError("ADDON_MISSING", `The native addon ${path} cannot be loaded (${reason})`, {
+      advice: `${adviceFor(reason)} Run "${SETUP_COMMAND}" to build it here.`,
+      cause: error,
+    });
   }
 }

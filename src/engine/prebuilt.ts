@@ -61,8 +61,8 @@ export const minorOf = (version: string) => version.split(".").slice(0, 2).join(
 
 export const isForCuda = ({ directory }: Libtorch) => existsSync(join(directory, "lib/libtorch_cuda.so"));
 
-export function refusal(message: string): EngineError {
-  return new EngineError("ADDON_MISSING", message);
+export function refusal(fault: string, advice?: string): EngineError {
+  return new EngineError("ADDON_MISSING", fault, advice === undefined ? {} : { advice });
 }
 
 /**
@@ -102,7 +102,8 @@ function findPackages(): Package[] {
     const found = { ...(JSON.parse(readFileSync(path, "utf8")) as Manifest), name, directory: dirname(path) };
     if (found.version === own.version) return [found];
     throw refusal(
-      `${name} is version ${found.version}, this is carillon ${own.version}. Run "npm install ${name}@${own.version}".`,
+      `${name} is version ${found.version}, this is carillon ${own.version}`,
+      `Run "npm install ${name}@${own.version}".`,
     );
   });
 }
@@ -124,7 +125,7 @@ function checkContent({ directory, carillon }: Package, name: string): void {
 }
 
 function damaged(directory: string, what: string): EngineError {
-  return refusal(`${what}: the installation is damaged. Remove ${directory} and run "npm install" again.`);
+  return refusal(`${what}: the installation is damaged`, `Remove ${directory} and run "npm install" again.`);
 }
 
 /**
@@ -214,7 +215,7 @@ export function openLibraries(paths: readonly string[]): void {
     } catch (error) {
       const { message } = error as Error;
       if (message.includes("did not self-register")) continue;
-      throw refusal(`libtorch cannot be loaded: ${message}. ${adviceFor(message)}`);
+      throw refusal(`libtorch cannot be loaded: ${message}`, adviceFor(message));
     }
   }
 }
