@@ -1,5 +1,5 @@
 /** The packages of the registry as applications get them, on a machine without Python, CMake and compiler. */
-import { type SpawnSyncReturns, spawnSync } from "node:child_process";
+import { execFile, type SpawnSyncReturns, spawnSync } from "node:child_process";
 import {
   chmodSync,
   copyFileSync,
@@ -20,6 +20,7 @@ import {
 import { homedir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { expect } from "chai";
 import { provideLibtorch } from "../scripts/setup/libtorch.mjs";
 import { canMountDisks, ownDisk } from "./e2e/served-process.js";
@@ -72,15 +73,15 @@ describe("packages", () => {
   /** Where npm and yarn find our packages; all others come from where this machine has them. */
   let npmrc = "";
 
-  /** Runs a program that knows no more of the machine than a bare one has. */
-  function run(args: readonly string[], settings: Record<string, string> = {}, cwd = application) {
+  /** The environment of a program that knows no more of the machine than a bare one has. */
+  function bareEnvironment(settings: Record<string, string> = {}): Record<string, string> {
     const { HOME = "", npm_config_cache = "" } = process.env;
     const cache = npm_config_cache === "" ? {} : { npm_config_cache };
-    return spawnSync(process.execPath, args, {
-      cwd,
-      encoding: "utf8",
-      env: { HOME, ...cache, PATH: programs, SVC_DEVICE: "cpu", ...settings },
-    });
+    return { HOME, ...cache, PATH: programs, SVC_DEVICE: "cpu", ...settings };
+  }
+
+  function run(args: readonly string[], settings: Record<string, string> = {}, cwd = application) {
+    return spawnSync(process.execPath, args, { cwd, encoding: "utf8", env: bareEnvironment(settings) });
   }
 
   const npm = (...args: string[]) => npmIn(application, ...args);
@@ -288,6 +289,20 @@ describe("packages", () => {
     const made = generate("--out", "with.mp3");
     expect(made.status, made.stderr).to.equal(0);
     expect(readFileSync(join(application, "with.mp3"), "latin1")).to.match(/^ID3/);
+  });
+
+  it("serve two processes at once, for each of which it is the first song", async () => {
+    const home = join(directory, "home of two");
+    mkdirSync(home);
+    const songs = ["one.wav", "two.wav"].map((name) => join(home, name));
+    const cli = join(installed, "dist/cli.js");
+    const make = (song: string) =>
+      promisify(execFile)(process.execPath, [cli, "generate", "a waltz", "--duration", "10", "--out", song], {
+        cwd: application,
+        env: bareEnvironment({ HOME: home }),
+      });
+    await Promise.all(songs.map(make));
+    for (const song of songs) expect(statSync(song).size).to.be.above(1_000_000);
   });
 
   it("offer the native addon alone", () => {
