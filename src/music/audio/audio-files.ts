@@ -7,7 +7,8 @@ import type { Task } from "../queue/store.js";
 import type { AudioFormat } from "../request/schema.js";
 import type { ObjectStore, StoredObject } from "../storage/object-store.js";
 import { Shelf } from "../storage/shelf.js";
-import { AUDIO_PROFILES, PARTIAL_SUFFIX } from "./encode.js";
+import { PARTIAL_SUFFIX } from "../storage/whole-file.js";
+import { AUDIO_PROFILES } from "./encode.js";
 
 /** A task's UUID, the item's index, the extension, and the suffix of an unfinished file. */
 const OWN_FILE = /^([0-9a-f-]{36})-\d+\.[a-z0-9]+(\.part)?$/;

@@ -1,8 +1,9 @@
 /** Writes rendered audio to a file, in the formats that a song can be delivered in: wav here, the others by `ffmpeg`. */
-import { open, rename, rm, stat } from "node:fs/promises";
+import { open, stat } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { AudioFormat } from "../request/schema.js";
+import { PARTIAL_SUFFIX, writeWhole } from "../storage/whole-file.js";
 import { FfmpegError, startFfmpeg, withPatience } from "./ffmpeg.js";
 
 /** How a format is named, and how it is written. */
@@ -85,34 +86,23 @@ export interface EncodeJob {
   signal?: AbortSignal | undefined;
 }
 
-/** Suffix of a file that is still being written. */
-export const PARTIAL_SUFFIX = ".part";
-
 /**
  * Encodes and resolves with the file's size in bytes. Equal audio gives equal bytes.
  * @throws EncodeError, or the signal's reason
  */
 export async function encodeAudio(job: EncodeJob): Promise<number> {
-  const partial = job.path + PARTIAL_SUFFIX;
+  const patience = { patienceSeconds: PATIENCE_SECONDS, signal: job.signal };
+  const openPatiently: typeof open = (...file) => withPatience(() => open(...file), patience);
+  const { writer } = AUDIO_PROFILES[job.format];
+  const write = async (partial: string) => {
+    if (typeof writer !== "string") return runFfmpeg(job, writer, partial);
+    const stream = (await openPatiently(partial, "w")).createWriteStream();
+    await pipeline(Readable.from(wavOf(job, writer)), stream, { signal: job.signal });
+  };
   try {
-    const patience = { patienceSeconds: PATIENCE_SECONDS, signal: job.signal };
-    const { writer } = AUDIO_PROFILES[job.format];
-    if (typeof writer !== "string") {
-      await runFfmpeg(job, writer, partial);
-    } else {
-      const stream = (await withPatience(() => open(partial, "w"), patience)).createWriteStream();
-      await pipeline(Readable.from(wavOf(job, writer)), stream, { signal: job.signal });
-    }
-    const file = await withPatience(() => open(partial, "r+"), patience);
-    try {
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(partial, job.path);
+    await writeWhole(job.path, write, { partial: job.path + PARTIAL_SUFFIX, open: openPatiently });
     return (await stat(job.path)).size;
   } catch (error) {
-    await rm(partial, { force: true });
     job.signal?.throwIfAborted();
     throw encodeFailure(error);
   }

@@ -3,11 +3,12 @@
  * clients know, and what a trained adapter is told of each piece.
  */
 import { createHash, randomUUID } from "node:crypto";
-import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
 import { z } from "zod";
 import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
 import { RequestError } from "../errors.js";
+import { writeWhole } from "../storage/whole-file.js";
 
 export const TAG_POSITIONS = ["prepend", "append", "replace"] as const;
 export type TagPosition = (typeof TAG_POSITIONS)[number];
@@ -165,20 +166,8 @@ export async function saveDataSet(dataSet: DataSet, path: string): Promise<void>
 /** Writes indented JSON, whole or not at all; the folder is made. */
 export async function writeJson(path: string, value: unknown): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
-  const partial = `${path}.${randomUUID()}.part`;
-  try {
-    const file = await open(partial, "wx");
-    try {
-      await file.writeFile(`${JSON.stringify(value, null, 2)}\n`, "utf8");
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(partial, path);
-  } catch (error) {
-    await rm(partial, { force: true });
-    throw error;
-  }
+  const text = `${JSON.stringify(value, null, 2)}\n`;
+  await writeWhole(path, (partial) => writeFile(partial, text, { flag: "wx" }));
 }
 
 /** What files and manifests say of the set as a whole. */

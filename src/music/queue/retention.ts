@@ -1,7 +1,8 @@
-import { readFile, rename, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import type { Logger } from "pino";
 import { z } from "zod";
 import type { AudioFiles } from "../audio/audio-files.js";
+import { PARTIAL_SUFFIX, writeWhole } from "../storage/whole-file.js";
 import type { JobQueue } from "./job-queue.js";
 
 export interface RetentionLimits {
@@ -88,10 +89,11 @@ export class ServiceClock {
 
   /** Keeps the time for the next start. Where that fails, ages stand still until then: nothing goes too early. */
   async save(): Promise<void> {
-    const partial = `${this.file}.part`;
+    const times = JSON.stringify({ serviceMs: this.nowMs(), wallMs: this.wallMs() });
     try {
-      await writeFile(partial, JSON.stringify({ serviceMs: this.nowMs(), wallMs: this.wallMs() }));
-      await rename(partial, this.file);
+      await writeWhole(this.file, (partial) => writeFile(partial, times), {
+        partial: this.file + PARTIAL_SUFFIX,
+      });
     } catch (err) {
       this.log.warn({ err }, "the age of songs could not be written down");
     }

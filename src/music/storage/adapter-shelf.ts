@@ -1,15 +1,14 @@
 /** Adapters that several machines use, each file under the hash of its content. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { copyFile, mkdir, mkdtemp, readdir, rename, rm, stat, symlink } from "node:fs/promises";
+import { copyFile, mkdir, mkdtemp, readdir, rm, stat, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, extname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { v4 as uuid } from "uuid";
 import { EngineError } from "../../engine/errors.js";
-import { PARTIAL_SUFFIX } from "../audio/encode.js";
 import { StoreError } from "../errors.js";
 import type { Shelf } from "./shelf.js";
+import { writeWhole } from "./whole-file.js";
 
 const CONFIG_NAME = "adapter_config.json";
 const WEIGHTS_EXTENSION = ".safetensors";
@@ -88,13 +87,7 @@ export class AdapterShelf {
     const name = hash.digest("hex") + extname(path);
     const target = join(this.shelf.directory, name);
     await mkdir(this.shelf.directory, { recursive: true });
-    const partial = `${target}.${uuid()}${PARTIAL_SUFFIX}`;
-    try {
-      await copyFile(path, partial);
-      await rename(partial, target);
-    } finally {
-      await rm(partial, { force: true });
-    }
+    await writeWhole(target, (partial) => copyFile(path, partial));
     await this.shelf.publish(target);
     return name;
   }

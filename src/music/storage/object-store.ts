@@ -1,14 +1,14 @@
 /** Finished songs and uploads in a bucket of S3 or of a store that speaks like it. */
 import { createWriteStream } from "node:fs";
-import { mkdir, open, rename, rm } from "node:fs/promises";
+import { mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { S3Client } from "@aws-sdk/client-s3";
-import { v4 as uuid } from "uuid";
 import { ConfigError } from "../../config.js";
-import { contentTypeOf, PARTIAL_SUFFIX } from "../audio/encode.js";
+import { contentTypeOf } from "../audio/encode.js";
 import { StoreError } from "../errors.js";
+import { writeWhole } from "./whole-file.js";
 
 /** Attempts at one request, the SDK's waits between them. */
 const MAX_ATTEMPTS = 4;
@@ -117,15 +117,11 @@ export class ObjectStore {
   async fetch(name: string, path: string): Promise<boolean> {
     const content = await this.read(name);
     if (content === null) return false;
-    const partial = `${path}.${uuid()}${PARTIAL_SUFFIX}`;
     await mkdir(dirname(path), { recursive: true });
-    try {
-      await this.#asked(() => pipeline(content, createWriteStream(partial, { flags: "wx", mode: 0o600 })));
-      await rename(partial, path);
-      return true;
-    } finally {
-      await rm(partial, { force: true });
-    }
+    await writeWhole(path, (partial) =>
+      this.#asked(() => pipeline(content, createWriteStream(partial, { flags: "wx", mode: 0o600 }))),
+    );
+    return true;
   }
 
   /** Also where there is none of this name. */
