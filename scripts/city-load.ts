@@ -34,7 +34,7 @@ const [
   { loadWorld, SaveFiles },
   simulatedCity,
   { tick },
-  { writeJson },
+  { writeJsonPieces },
   { Query },
 ] = await Promise.all([
   compiled<typeof import("../src/city/anomalies/building-overlaps.js")>("anomalies/building-overlaps"),
@@ -152,7 +152,8 @@ function readProcessorTimes(city: City): Record<string, unknown> {
   };
   const routes = READ_ROUTES.filter(({ path }) => path !== "/state/saves");
   const rows = routes.map(({ path, read }) => {
-    const work = () => writeJson(read({ game, city, query: new Query(`${path}?limit=5000`) }) as JsonObject);
+    const work = () =>
+      writeJsonPieces(read({ game, city, query: new Query(`${path}?limit=5000`) }) as JsonObject);
     return [path, processorTimes(PROCESSOR_ROUNDS, work)] as const;
   });
   return Object.fromEntries(rows);

@@ -43,8 +43,8 @@ import {
   type JsonObject,
   sendBytes,
   sendJson,
-  sendJsonText,
-  writeJson,
+  sendJsonPieces,
+  writeJsonPieces,
 } from "./wire/answers.js";
 import { type Body, parseBody, Query } from "./wire/requests.js";
 
@@ -212,7 +212,7 @@ async function answer(
   label: () => string,
   work: () => JsonObject | Promise<JsonObject>,
 ): Promise<void> {
-  sendJsonText(response, 200, await noted(overlay, label, async () => writeJson(await work())));
+  sendJsonPieces(response, 200, await noted(overlay, label, async () => writeJsonPieces(await work())));
 }
 
 /** Does the work, and notes the outcome in the overlay if there is one to note it in. */

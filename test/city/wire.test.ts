@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { type Json, writeJson } from "../../src/city/wire/answers.js";
+import { type Json, JsonText, writeJson } from "../../src/city/wire/answers.js";
 import { Query } from "../../src/city/wire/requests.js";
 
 describe("JSON of the bridge", () => {
@@ -20,6 +20,20 @@ describe("JSON of the bridge", () => {
     for (const value of [Number.NaN, Number.POSITIVE_INFINITY]) {
       expect(() => writeJson({ value })).to.throw(RangeError);
     }
+  });
+
+  it("prints what is JSON already as it is", () => {
+    const rows = new JsonText(["[1,", '"a"]']);
+    expect(writeJson({ rows, mask: 5n, again: rows, none: new JsonText(["[", "]"]) })).to.equal(
+      '{"rows":[1,"a"],"mask":5,"again":[1,"a"],"none":[]}',
+    );
+  });
+
+  it("leaves out what is undefined, and escapes what it must", () => {
+    expect(writeJson({ a: undefined, 'b"\n': ["\ud800", "\u2028", {}, []] })).to.equal(
+      '{"b\\"\\n":["\\ud800","\u2028",{},[]]}',
+    );
+    expect(writeJson({ a: undefined })).to.equal("{}");
   });
 
   it("means the same as what it was given, numbers rounded", () => {

@@ -2,7 +2,7 @@
 import type { City, GroundPoint, ZoneBlock } from "../game.js";
 import { CELL_METERS, position } from "../geometry.js";
 import type { ReadRoute } from "../route.js";
-import { FieldError, type JsonObject, JsonText, writeJson } from "../wire/answers.js";
+import { FieldError, type JsonObject, JsonText, writeJsonPieces } from "../wire/answers.js";
 import type { Query } from "../wire/requests.js";
 import { tallyCells } from "../zone-tally.js";
 import { type LimitRule, paginate } from "./listing.js";
@@ -87,8 +87,8 @@ function gridOf(city: City): JsonObject {
     halfSizeMeters,
     spacingMeters: SPACING_METERS,
     samplesPerRow,
-    heights: new JsonText(writeJson(heights)),
-    waterDepths: new JsonText(writeJson(waterDepths)),
+    heights: new JsonText(writeJsonPieces(heights)),
+    waterDepths: new JsonText(writeJsonPieces(waterDepths)),
   };
 }
 

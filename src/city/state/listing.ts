@@ -38,6 +38,8 @@ export function paginate<T>(items: readonly T[], query: Query, rule: LimitRule):
   return { page: { total: items.length, returned: rows.length, limit }, rows };
 }
 
+const ROWS_PER_PIECE = 100;
+
 /** The rows of a long list, whose texts are kept for as long as what they tell is the same. */
 export class KeptRows<T extends object> {
   readonly #kept = new WeakMap<T, { readonly facts: readonly unknown[]; readonly text: string }>();
@@ -51,7 +53,12 @@ export class KeptRows<T extends object> {
   }
 
   write(things: readonly T[]): JsonText {
-    return new JsonText(`[${things.map((thing) => this.#textOf(thing)).join(",")}]`);
+    const pieces: string[] = [];
+    for (let at = 0; at < things.length; at += ROWS_PER_PIECE) {
+      const texts = things.slice(at, at + ROWS_PER_PIECE).map((thing) => this.#textOf(thing));
+      pieces.push((at === 0 ? "" : ",") + texts.join(","));
+    }
+    return new JsonText(["[", ...pieces, "]"]);
   }
 
   #textOf(thing: T): string {

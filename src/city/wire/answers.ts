@@ -11,9 +11,9 @@ export interface JsonObject {
   readonly [key: string]: Json | undefined;
 }
 
-/** What is JSON already, written by `writeJson` some time ago. */
+/** What is JSON already, written some time ago. */
 export class JsonText {
-  constructor(readonly text: string) {}
+  constructor(readonly pieces: readonly string[]) {}
 }
 
 /** Numbers from here on would get an exponent. */
@@ -31,39 +31,49 @@ const MARKED = new RegExp(`"${MARK}(\\d+)"`, "g");
  * @throws RangeError for a number that JSON cannot hold
  */
 export function writeJson(value: Json): string {
-  const texts: string[] = [];
+  return writeJsonPieces(value).join("");
+}
+
+/** The same text in pieces: to allocate one of megabytes costs more than all else that a long list takes. */
+export function writeJsonPieces(value: Json): string[] {
+  const texts: (readonly string[])[] = [];
   const text = JSON.stringify(value, (_key, part) => printable(part, texts));
-  return texts.length === 0 ? text : text.replace(MARKED, (_mark, index) => texts[Number(index)] as string);
+  if (texts.length === 0) return [text];
+  return text.split(MARKED).flatMap((part, i) => (i % 2 === 0 ? part : (texts[Number(part)] as string[])));
 }
 
 /** @param texts gets what has to be printed as it is */
-function printable(part: unknown, texts: string[]): unknown {
-  if (typeof part === "bigint") return asIs(String(part), texts);
-  if (part instanceof JsonText) return asIs(part.text, texts);
+function printable(part: unknown, texts: (readonly string[])[]): unknown {
+  if (typeof part === "bigint") return asIs([String(part)], texts);
+  if (part instanceof JsonText) return asIs(part.pieces, texts);
   if (typeof part !== "number") return part;
   if (!Number.isFinite(part)) throw new RangeError(`${part} is not a number that JSON can hold`);
-  return Math.abs(part) < EXPONENT_FROM ? Math.round(part * 1000) / 1000 : asIs(String(BigInt(part)), texts);
+  return Math.abs(part) < EXPONENT_FROM
+    ? Math.round(part * 1000) / 1000
+    : asIs([String(BigInt(part))], texts);
 }
 
-function asIs(text: string, texts: string[]): string {
-  return MARK + (texts.push(text) - 1);
+function asIs(pieces: readonly string[], texts: (readonly string[])[]): string {
+  return MARK + (texts.push(pieces) - 1);
 }
 
 const JSON_TYPE = "application/json; charset=utf-8";
 
 export function sendJson(response: Response, status: number, body: JsonObject): void {
-  sendJsonText(response, status, writeJson(body));
+  sendJsonPieces(response, status, writeJsonPieces(body));
 }
 
-export function sendJsonText(response: Response, status: number, text: string): void {
-  sendBytes(response, status, JSON_TYPE, Buffer.from(text));
+export function sendJsonPieces(response: Response, status: number, pieces: readonly string[]): void {
+  sendBytes(response, status, JSON_TYPE, ...pieces.map((piece) => Buffer.from(piece)));
 }
 
-export function sendBytes(response: Response, status: number, contentType: string, bytes: Buffer): void {
+export function sendBytes(response: Response, status: number, type: string, ...parts: Buffer[]): void {
   response.statusCode = status;
-  response.setHeader("Content-Type", contentType);
-  response.setHeader("Content-Length", bytes.length);
-  response.end(bytes);
+  response.setHeader("Content-Type", type);
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
+  response.setHeader("Content-Length", length);
+  for (const part of parts.slice(0, -1)) response.write(part);
+  response.end(parts.at(-1));
 }
 
 export class BridgeError extends Error {
