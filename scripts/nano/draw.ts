@@ -11,7 +11,6 @@ import { Command } from "commander";
 import { cacheRoot } from "../setup/run.mjs";
 import type { PieceRecord } from "./dataset/record.js";
 import { heldOutFolder, renderHeldOut } from "./eval/held-out.js";
-import { indexOf } from "./eval/picture-index.js";
 import { promptOf, Singer } from "./eval/songs.js";
 import { runPython } from "./python.js";
 
@@ -43,7 +42,7 @@ const pictures = records.map((record, index) => ({
 const manifest = join(evaluation, "pictures.json");
 writeFileSync(manifest, JSON.stringify(pictures, null, 1));
 runPython("eval", "pictures.py", [manifest]);
-writeFileSync(join(out, "README.md"), indexOf(records, pictureOf, options.model));
+writeFileSync(join(out, "README.md"), indexOf(records, options.model));
 console.log(out);
 
 /** With the names that the evaluation gives: what it made already is not made again. */
@@ -64,4 +63,32 @@ async function singAll(prompts: PieceRecord[]): Promise<string[]> {
 
 function pictureOf({ genre }: PieceRecord): string {
   return `${genre.replaceAll(" ", "-")}.png`;
+}
+
+/** The page that shows the pictures, with the prompts they are of. */
+function indexOf(records: readonly PieceRecord[], areSongs: boolean): string {
+  const intro = areSongs
+    ? "What carillon-nano makes of ten held-out prompts."
+    : "Ten held-out pieces of the generator that carillon-nano learns from.";
+  const entries = records.map(entryOf);
+  return [
+    "# Pictures of songs",
+    `${intro} Above, the waveform; below, a spectrogram with its pitches an octave a step: a held note is a line
+with its partials above it, a drum an upright stroke. Made by \`scripts/nano/draw.ts\`.`,
+    ...entries,
+  ]
+    .join("\n\n")
+    .concat("\n");
+}
+
+function entryOf(record: PieceRecord): string {
+  const { genre, caption, lyrics, bpm, keyScale, timeSignature, durationSeconds, seed } = record;
+  const facts = `${bpm} bpm, ${keyScale}, ${timeSignature}${timeSignature === "6" ? "/8" : "/4"}, ${durationSeconds} s`;
+  const sections = lyrics.match(/\[[^\]]+\]/g)?.join(" ") ?? "";
+  return [
+    `## ${genre}`,
+    `> ${caption}`,
+    `${facts}, seed ${seed}${sections === "" ? "" : `; lyrics: ${sections}`}`,
+    `![${genre}](${pictureOf(record)})`,
+  ].join("\n\n");
 }

@@ -6,12 +6,10 @@ import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Command } from "commander";
 import { cacheRoot } from "../setup/run.mjs";
-import { analyse } from "./eval/analysis.js";
 import { heldOutFolder, heldOutSeeds, renderHeldOut, whiteNoise } from "./eval/held-out.js";
 import { naturalPrompts } from "./eval/natural-prompts.js";
-import { reconstruct } from "./eval/reconstructions.js";
-import { columnOf, manifestOf, type Recordings } from "./eval/recordings.js";
-import { Singer, type Song } from "./eval/songs.js";
+import { analyse, columnOf, manifestOf, type Recordings } from "./eval/recordings.js";
+import { reconstruct, Singer, type Song } from "./eval/songs.js";
 import { evaluationTable } from "./eval/table.js";
 
 interface Options {

@@ -11,8 +11,7 @@ import { fileURLToPath } from "node:url";
 import { Command } from "commander";
 import { Tokenizer } from "../../src/engine/tokenizer.js";
 import { compose } from "./compose/compose.js";
-import { DataSet } from "./dataset/data-set.js";
-import { ensureTokenizer } from "./dataset/data-tokenizer.js";
+import { DataSet, ensureTokenizer } from "./dataset/data-set.js";
 import { genres } from "./genres/index.js";
 import { Synthesiser } from "./render/synthesiser.js";
 

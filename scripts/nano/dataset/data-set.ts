@@ -1,4 +1,4 @@
-/** The data set's folder: a folder a piece, whole or absent, and pieces.jsonl over all of them. */
+/** The data set's folder: a folder a piece, whole or absent, and pieces.jsonl over all of them, and the tokenizer of their ids. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Tokenizer } from "../../../src/engine/tokenizer.js";
@@ -7,6 +7,9 @@ import { Random } from "../compose/random.js";
 import { renderPiece } from "../render/mix.js";
 import type { Synthesiser } from "../render/synthesiser.js";
 import { encodeWav } from "../render/wav.js";
+import { learnMerges } from "../tokenizer/byte-pairs.js";
+import { tokenizerCorpus } from "../tokenizer/corpus.js";
+import { mergeCount, writeTokenizer } from "../tokenizer/files.js";
 import { type PieceRecord, pieceId, recordOf } from "./record.js";
 
 const recordName = "piece.json";
@@ -76,4 +79,13 @@ export class DataSet {
     writeFileSync(`${path}.part`, records.map((record) => `${JSON.stringify(record)}\n`).join(""));
     renameSync(`${path}.part`, path);
   }
+}
+
+/** Learns the tokenizer where the data set has none; returns its directory. */
+export function ensureTokenizer(dataDirectory: string): string {
+  const directory = join(dataDirectory, "tokenizer");
+  if (!existsSync(join(directory, "tokenizer_config.json"))) {
+    writeTokenizer(directory, learnMerges(tokenizerCorpus(), mergeCount), 0);
+  }
+  return directory;
 }

@@ -1,6 +1,8 @@
 /** The recordings of a column of the table, what is to be measured of them, and what was. */
-import type { Analysis, Manifest } from "./analysis.js";
-import type { Asked, Column } from "./table.js";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { runPython } from "../python.js";
+import type { Asked, Column, Measurement } from "./table.js";
 
 export interface Recordings {
   title: string;
@@ -15,6 +17,28 @@ export interface Recordings {
   reconstructions: [string, string][];
 }
 
+export interface Manifest {
+  /** What the genre classifier learns from. */
+  training: { path: string; genre: string }[];
+  recordings: { name: string; path: string }[];
+  siblings: Pair[];
+  reconstructions: Pair[];
+}
+
+interface Pair {
+  name: string;
+  one: string;
+  other: string;
+}
+
+export interface Analysis {
+  recordings: Record<string, Measurement>;
+  /** Standard deviations of features. */
+  siblings: Record<string, number>;
+  /** Log-mel distances, dB. */
+  reconstructions: Record<string, number>;
+}
+
 export function manifestOf(columns: readonly Recordings[], training: Manifest["training"]): Manifest {
   return {
     training,
@@ -22,6 +46,15 @@ export function manifestOf(columns: readonly Recordings[], training: Manifest["t
     siblings: columns.flatMap(({ siblings }) => siblings.map(namedPair)),
     reconstructions: columns.flatMap(({ reconstructions }) => reconstructions.map(namedPair)),
   };
+}
+
+/** The measurements of analyse.py. @param directory keeps what was measured before */
+export function analyse(manifest: Manifest, directory: string): Analysis {
+  mkdirSync(directory, { recursive: true });
+  const [input, output] = [join(directory, "manifest.json"), join(directory, "measurements.json")];
+  writeFileSync(input, JSON.stringify(manifest, null, 1));
+  runPython("eval", "analyse.py", [input, output, join(directory, "kept")]);
+  return JSON.parse(readFileSync(output, "utf8")) as Analysis;
 }
 
 export function columnOf(recordings: Recordings, analysis: Analysis): Column {

@@ -1,4 +1,4 @@
-/** What the model makes of the held-out prompts, through the public API. */
+/** What the model makes of the held-out prompts, through the public API, and what its autoencoder makes of recordings. */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -11,6 +11,7 @@ import {
   parseGenerationRequest,
 } from "../../../src/index.js";
 import type { PieceRecord } from "../dataset/record.js";
+import { runPython } from "../python.js";
 import { weightsVersion } from "./versions.js";
 
 /** A song on disk. */
@@ -102,4 +103,22 @@ export function promptOf(record: PieceRecord): Record<string, unknown> {
     ...{ prompt: caption, lyrics, vocal_language: language, bpm, key_scale: keyScale },
     ...{ time_signature: timeSignature, audio_duration: durationSeconds },
   };
+}
+
+interface Recording {
+  id: string;
+  path: string;
+}
+
+/**
+ * Encodes recordings and decodes them again, by the networks that training has.
+ * @returns a WAV file per recording, in a folder of this autoencoder; what is there already stays
+ */
+export function reconstruct(vaeDirectory: string, recordings: Recording[], directory: string): string[] {
+  const own = join(directory, weightsVersion(vaeDirectory));
+  mkdirSync(own, { recursive: true });
+  const pairs = recordings.map(({ id, path }): [string, string] => [path, join(own, `${id}.wav`)]);
+  const missing = pairs.filter(([, output]) => !existsSync(output));
+  if (missing.length > 0) runPython("training", "round_trip.py", [vaeDirectory, ...missing.flat()]);
+  return pairs.map(([, output]) => output);
 }

@@ -1,5 +1,6 @@
-/** The evaluation's figures, the model between the ceiling and the floor. */
-import { isKey, isTempo } from "./verdicts.js";
+/** The evaluation's figures, the model between the ceiling and the floor, and how close what was measured comes to what was asked. */
+import { canonicalKeyScale } from "../../../src/engine/metadata.js";
+import { modulo } from "../compose/theory.js";
 
 /** What a prompt asks for; null for what it leaves open. */
 export interface Asked {
@@ -121,4 +122,28 @@ function timeForThirtySeconds({ measurements, computeSeconds }: Column): string 
   const times = computeSeconds.map((seconds, i) => (30 * seconds) / (measurements[i]?.seconds ?? Number.NaN));
   const median = times.sort((a, b) => a - b)[Math.floor(times.length / 2)];
   return median === undefined ? "-" : `${median.toFixed(1)} s`;
+}
+
+const tempoTolerance = 0.04;
+
+/** The beat of a song may be counted at half or twice the tempo asked for. */
+export function isTempo(asked: number, measured: number): boolean {
+  return [1 / 2, 1, 2].some((level) => Math.abs(measured / (asked * level) - 1) <= tempoTolerance);
+}
+
+/** By sound, not by spelling. @param measured null where no key was found */
+export function isKey(asked: string, measured: string | null): boolean {
+  if (measured === null) return false;
+  const [one, other] = [parseKey(asked), parseKey(measured)];
+  return one.tonic === other.tonic && one.isMinor === other.isMinor;
+}
+
+const naturals: Record<string, number> = { C: 0, D: 2, E: 4, F: 5, G: 7, A: 9, B: 11 };
+const accidentals: Record<string, number> = { "#": 1, "♯": 1, b: -1, "♭": -1 };
+
+function parseKey(text: string): { tonic: number; isMinor: boolean } {
+  const [note = "", mode] = canonicalKeyScale(text)?.split(" ") ?? [];
+  const natural = naturals[note.charAt(0)];
+  if (natural === undefined) throw new RangeError(`${text} is no key`);
+  return { tonic: modulo(natural + (accidentals[note.charAt(1)] ?? 0), 12), isMinor: mode === "minor" };
 }

@@ -1,11 +1,11 @@
 /** A piece in words: captions, lyrics and the metadata of its prompts. */
 import type { TextConditions } from "../../../src/engine/conditioning.js";
+import { INSTRUMENTAL_LYRICS } from "../../../src/engine/prompts.js";
 import type { Metadata } from "../../../src/engine/types.js";
 import type { Piece } from "../compose/piece.js";
 import { Random } from "../compose/random.js";
 import { genreNamed } from "../genres/index.js";
 import { writeCaption } from "./caption.js";
-import { writeLyrics } from "./lyrics.js";
 
 /** What a prompt says beside its instruction. */
 export type Description = Omit<TextConditions, "instruction">;
@@ -21,6 +21,12 @@ export function describe(piece: Piece, count: number): Description[] {
     language: index % 2 === 0 ? "unknown" : "en",
     metadata: metadataOf(piece),
   }));
+}
+
+/** The lyrics of a piece that nobody sings: the word for that, or its sections in their order. */
+function writeLyrics({ sections }: Piece, random: Random): string {
+  if (random.chance(0.4)) return INSTRUMENTAL_LYRICS;
+  return sections.map(({ name }) => `[${name}]`).join(random.pick(["\n", "\n\n"]));
 }
 
 export function metadataOf({ bpm, key, metre, durationSeconds }: Piece): Metadata {

@@ -8,8 +8,7 @@ import { Library } from "./library.js";
 import { type LibraryQuery, type Live, tellTabs, useLive } from "./live.js";
 import { Player } from "./player.js";
 import { Queue } from "./queue.js";
-import { nameOf } from "./song.js";
-import { useTrack } from "./track.js";
+import { nameOf, useTrack } from "./song.js";
 import { Workshop } from "./workshop.js";
 
 const NOTICE_MS = 5000;
