@@ -36,25 +36,33 @@ export function writeJson(value: Json): string {
 
 /** The same text in pieces: to allocate one of megabytes costs more than all else that a long list takes. */
 export function writeJsonPieces(value: Json): string[] {
-  const texts: (readonly string[])[] = [];
-  const text = JSON.stringify(value, (_key, part) => printable(part, texts));
-  if (texts.length === 0) return [text];
-  return text.split(MARKED).flatMap((part, i) => (i % 2 === 0 ? part : (texts[Number(part)] as string[])));
+  const marked: (string | JsonText)[] = [];
+  const text = JSON.stringify(value, (_key, part) => printable(part, marked));
+  const pieces: string[] = [];
+  let between = "";
+  text.split(MARKED).forEach((part, i) => {
+    const printed = i % 2 === 0 ? part : (marked[Number(part)] as string | JsonText);
+    if (typeof printed === "string") {
+      between += printed;
+    } else {
+      pieces.push(between, ...printed.pieces);
+      between = "";
+    }
+  });
+  return [...pieces, between];
 }
 
-/** @param texts gets what has to be printed as it is */
-function printable(part: unknown, texts: (readonly string[])[]): unknown {
-  if (typeof part === "bigint") return asIs([String(part)], texts);
-  if (part instanceof JsonText) return asIs(part.pieces, texts);
+/** @param marked gets what has to be printed as it is */
+function printable(part: unknown, marked: (string | JsonText)[]): unknown {
+  if (typeof part === "bigint") return asIs(String(part), marked);
+  if (part instanceof JsonText) return asIs(part, marked);
   if (typeof part !== "number") return part;
   if (!Number.isFinite(part)) throw new RangeError(`${part} is not a number that JSON can hold`);
-  return Math.abs(part) < EXPONENT_FROM
-    ? Math.round(part * 1000) / 1000
-    : asIs([String(BigInt(part))], texts);
+  return Math.abs(part) < EXPONENT_FROM ? Math.round(part * 1000) / 1000 : asIs(String(BigInt(part)), marked);
 }
 
-function asIs(pieces: readonly string[], texts: (readonly string[])[]): string {
-  return MARK + (texts.push(pieces) - 1);
+function asIs(text: string | JsonText, marked: (string | JsonText)[]): string {
+  return MARK + (marked.push(text) - 1);
 }
 
 const JSON_TYPE = "application/json; charset=utf-8";
