@@ -367,10 +367,10 @@ export interface ZoneBlock {
   readonly position: Position;
   /** Rows along the road, 1 to 8. The block counts `rows * 4` cells. */
   readonly rows: number;
-  /** Zone value (index into ZONES) of cell (column, row) at `row * 4 + column`; column 0 touches the road. */
+  /** Zone value (index into ZONES) of cell (column, row) at `row * 4 + column`; column 0 touches the road. Never written to. */
   readonly cells: Readonly<Uint8Array>;
-  /** Kept by zone-tally.ts: the zone of all cells, -1 where they differ; null when it has to be found anew. */
-  uniformZone: number | null;
+  /** The zone of all cells, Unzoned or not; -1 where they differ. */
+  readonly commonZone: number;
   /** Block direction in radians: cells advance along the depth by (cos, sin) and along the road by (sin, -cos). */
   readonly angleRadians: number;
 }

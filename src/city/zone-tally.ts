@@ -35,13 +35,8 @@ export interface ZoneCluster {
   readonly blocks: readonly ZoneBlock[];
 }
 
-/** The zone of all cells of a block, Unzoned or not, -1 where they differ: blocks are painted whole, so few do. */
-export function uniformZone(block: ZoneBlock): number {
-  block.uniformZone ??= commonZone(block.cells);
-  return block.uniformZone;
-}
-
-function commonZone(cells: ZoneBlock["cells"]): number {
+/** The zone that all cells have, -1 where they differ: blocks are painted whole, so few do. */
+export function commonZone(cells: ZoneBlock["cells"]): number {
   const first = cells[0] as number;
   for (let i = 1; i < cells.length; i++) if (cells[i] !== first) return -1;
   return first;
@@ -49,9 +44,9 @@ function commonZone(cells: ZoneBlock["cells"]): number {
 
 /** Whether all cells of all blocks are of one zone: most clusters are, and need no count. */
 export function areUniform(blocks: readonly ZoneBlock[]): boolean {
-  const first = uniformZone(blocks[0] as ZoneBlock);
+  const first = (blocks[0] as ZoneBlock).commonZone;
   if (first < 0) return false;
-  for (const block of blocks) if (uniformZone(block) !== first) return false;
+  for (const { commonZone } of blocks) if (commonZone !== first) return false;
   return true;
 }
 
@@ -77,10 +72,9 @@ export function tallyCells(blocks: readonly ZoneBlock[]): ZoneTally {
     if (counts[zone] === 0) met.push(zone);
     counts[zone] = (counts[zone] as number) + cells;
   };
-  for (const block of blocks) {
-    const uniform = uniformZone(block);
-    if (uniform >= 0) add(uniform, block.cells.length);
-    else for (const zone of block.cells) add(zone, 1);
+  for (const { commonZone, cells } of blocks) {
+    if (commonZone >= 0) add(commonZone, cells.length);
+    else for (const zone of cells) add(zone, 1);
   }
   const countOf = (zone: number) => (zone === UNZONED ? 0 : (counts[zone] as number));
   const dominant = met.reduce((best, zone) => (countOf(zone) > countOf(best) ? zone : best), UNZONED);

@@ -5,7 +5,7 @@ import { findRoadPairs } from "../../src/city/anomalies/road-network.js";
 import { findTerrainMismatches } from "../../src/city/anomalies/road-terrain.js";
 import type { City } from "../../src/city/game.js";
 import { type Answer, bridgeForEach } from "./bridge.js";
-import { newCity, road } from "./simulation/towns.js";
+import { newCity, paintCells, road } from "./simulation/towns.js";
 
 /** The types and ids of what was found, in order. */
 const kinds = ({ anomalies }: Answer) => anomalies.map(({ type }: { type: string }) => type);
@@ -274,9 +274,9 @@ describe("zone anomalies", () => {
   });
 
   it("finds blocks and clusters that are mixed or full of holes", async () => {
-    const [first, second] = bridge.city.world.blocks.all();
-    first?.cells.set([2, 2, 2, 2, 4, 4, 4]);
-    second?.cells.set([2, 2, 2]);
+    const { city } = bridge;
+    paintCells(city.world.blocks.at(1), [2, 2, 2, 2, 4, 4, 4]);
+    paintCells(city.world.blocks.at(2), [2, 2, 2]);
     const found = await inspect();
     expect(found).to.deep.include({ minMinorityCells: 3, minUnzonedCells: 6, includeUnzonedHoles: true });
     const [mixed, patchy, cluster] = found.anomalies;

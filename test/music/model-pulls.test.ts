@@ -52,7 +52,8 @@ describe("pulls of models by clients", () => {
     expect((await client.delete("/v1/models/pull")).status).to.equal(404);
   });
 
-  const received = () => statSync(join(checkpoints, ".incomplete", WEIGHTS), { throwIfNoEntry: false })?.size ?? 0;
+  const received = () =>
+    statSync(join(checkpoints, ".incomplete", WEIGHTS), { throwIfNoEntry: false })?.size ?? 0;
 
   it("tell how far they are, are refused twice, and go on where a cancelled one ended", async () => {
     hub.cuts[WEIGHTS] = { afterBytes: 300_000, hangs: true };

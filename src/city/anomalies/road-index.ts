@@ -2,6 +2,7 @@
 import Flatbush from "flatbush";
 import type { City, NetSegment } from "../game.js";
 import { type Box, boxAround, position } from "../geometry.js";
+import { perNetwork } from "../state/listing.js";
 
 export class RoadIndex {
   /** Segments of service Road, by id. */
@@ -36,6 +37,8 @@ export class RoadIndex {
     else this.#attached.set(nodeId, [segment]);
   }
 }
+
+export const roadsOf = perNetwork((city) => new RoadIndex(city));
 
 function treeOf(segments: readonly NetSegment[]): Flatbush {
   const tree = new Flatbush(segments.length);

@@ -1,7 +1,7 @@
 /** Zoning that looks unintended: several zones mixed, or one zone full of holes, by block and by cluster of blocks. */
 import type { City, ZoneBlock } from "../game.js";
 import { position } from "../geometry.js";
-import type { Anomaly } from "../state/listing.js";
+import { type Anomaly, perNetwork } from "../state/listing.js";
 import {
   areUniform,
   clusterBlocks,
@@ -9,7 +9,6 @@ import {
   isPatchy,
   tallyBlock,
   tallyCells,
-  uniformZone,
   type ZoneCluster,
   type ZoneTally,
   type ZoneThresholds,
@@ -32,12 +31,12 @@ export function findMottledZones(city: City, rules: ZoneRules): Mottling[] {
   const blocks = city.zoneBlocks();
   return [
     ...blocks.flatMap((block): Mottling[] => {
-      if (uniformZone(block) >= 0) return [];
+      if (block.commonZone >= 0) return [];
       const tally = tallyBlock(block);
       const fault = faultOf(tally, rules, "mixedZoneBlock", "patchyUnzonedHoles");
       return fault ? [{ type: fault.type, describe: () => blockRow(block, tally, fault) }] : [];
     }),
-    ...clusterBlocks(blocks, CLUSTER_METERS).flatMap((cluster): Mottling[] => {
+    ...clustersOf(city).flatMap((cluster): Mottling[] => {
       if (areUniform(cluster.blocks)) return [];
       const tally = tallyCells(cluster.blocks);
       const fault = faultOf(tally, rules, "mixedZoneCluster", "patchyZoneCluster");
@@ -45,6 +44,9 @@ export function findMottledZones(city: City, rules: ZoneRules): Mottling[] {
     }),
   ];
 }
+
+/** Blocks come and go with the roads that they lie along. */
+const clustersOf = perNetwork((city) => clusterBlocks(city.zoneBlocks(), CLUSTER_METERS));
 
 interface Fault {
   readonly type: string;

@@ -1,11 +1,10 @@
 import { findBuildingOverlaps } from "../anomalies/building-overlaps.js";
-import { RoadIndex } from "../anomalies/road-index.js";
+import { roadsOf } from "../anomalies/road-index.js";
 import { findDeadEnds, findRoadPairs, findShortStubs } from "../anomalies/road-network.js";
 import { findTerrainMismatches } from "../anomalies/road-terrain.js";
 import { findMottledZones } from "../anomalies/zone-mottling.js";
-import type { City } from "../game.js";
 import type { ReadRoute } from "../route.js";
-import { type Anomaly, countBy, PROBLEM_LIMIT, paginate } from "./listing.js";
+import { type Anomaly, countBy, PROBLEM_LIMIT, paginate, perNetwork } from "./listing.js";
 
 /** GET /state/road-anomalies: stubs, pairs, terrain, dead ends, in this order. */
 export const roadAnomalies: ReadRoute = {
@@ -15,10 +14,10 @@ export const roadAnomalies: ReadRoute = {
     const nearMissDistance = Math.max(query.decimal("nearMissDistance", 16), 1);
     const shortSegmentLength = Math.max(query.decimal("shortSegmentLength", 28), 1);
     const includeDeadEnds = query.flag("includeDeadEnds", true);
-    const roads = new RoadIndex(city);
+    const roads = roadsOf(city);
     const found = [
       ...findShortStubs(roads, shortSegmentLength),
-      ...lastingFindings(city, roads),
+      ...lastingFindings(city),
       ...findDeadEnds(city, roads, { nearMissDistance, includeDeadEnds }),
     ];
     const { page, rows } = paginate(found, query, PROBLEM_LIMIT);
@@ -27,24 +26,18 @@ export const roadAnomalies: ReadRoute = {
   },
 };
 
-/** Pairs and terrain cost the most and depend on the network alone: they are kept until it changes. */
-const kept = new WeakMap<City, { networkRevision: number; found: readonly Anomaly[] }>();
-
-function lastingFindings(city: City, roads: RoadIndex): readonly Anomaly[] {
-  const { networkRevision } = city;
-  const known = kept.get(city);
-  if (known?.networkRevision === networkRevision) return known.found;
-  const found = [...findRoadPairs(roads), ...findTerrainMismatches(city, roads)];
-  kept.set(city, { networkRevision, found });
-  return found;
-}
+/** Pairs and terrain cost the most. */
+const lastingFindings = perNetwork((city): readonly Anomaly[] => {
+  const roads = roadsOf(city);
+  return [...findRoadPairs(roads), ...findTerrainMismatches(city, roads)];
+});
 
 /** GET /state/building-anomalies */
 export const buildingAnomalies: ReadRoute = {
   path: "/state/building-anomalies",
   label: "Inspect building placement",
   read: ({ city, query }) => {
-    const found = findBuildingOverlaps(city, new RoadIndex(city));
+    const found = findBuildingOverlaps(city, roadsOf(city));
     const { page, rows } = paginate(found, query, PROBLEM_LIMIT);
     return { ok: true, ...page, counts: { buildingRoadOverlap: found.length }, anomalies: rows };
   },

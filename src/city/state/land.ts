@@ -5,7 +5,7 @@ import type { ReadRoute } from "../route.js";
 import { FieldError, type JsonObject, JsonText, writeJsonPieces } from "../wire/answers.js";
 import type { Query } from "../wire/requests.js";
 import { tallyCells } from "../zone-tally.js";
-import { type LimitRule, paginate } from "./listing.js";
+import { KeptRows, type LimitRule, paginate } from "./listing.js";
 
 const CELL_SQUARE_METERS = CELL_METERS ** 2;
 const SQUARE_METERS_PER_HECTARE = 10_000;
@@ -44,9 +44,11 @@ export const zoneBlocks: ReadRoute = {
   label: "Read zone blocks",
   read: ({ city, query }) => {
     const { page, rows } = paginate(city.zoneBlocks(), query, BLOCK_LIMIT);
-    return { ok: true, ...page, blocks: rows.map(row) };
+    return { ok: true, ...page, blocks: kept.write(rows) };
   },
 };
+
+const kept = new KeptRows(row, ({ cells }: ZoneBlock) => [cells]);
 
 function row({ id, segmentId, position: at, angleRadians, rows, cells }: ZoneBlock) {
   return { id, segmentId, position: position(at), angleRadians, rows, cells: cells.join("") };

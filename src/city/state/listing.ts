@@ -1,5 +1,5 @@
 /** What the lists of the bridge have in common: limits, counts, and how problems and times are written. */
-import type { Problems } from "../game.js";
+import type { City, Problems } from "../game.js";
 import { PROBLEMS_1 } from "../terms.js";
 import { type Json, type JsonObject, JsonText, writeJson } from "../wire/answers.js";
 import type { Query } from "../wire/requests.js";
@@ -69,6 +69,19 @@ export class KeptRows<T extends object> {
     this.#kept.set(thing, { facts, text });
     return text;
   }
+}
+
+/** What depends on the network alone, made once for each state of it. */
+export function perNetwork<T>(make: (city: City) => T): (city: City) => T {
+  const kept = new WeakMap<City, { networkRevision: number; made: T }>();
+  return (city) => {
+    const { networkRevision } = city;
+    const known = kept.get(city);
+    if (known?.networkRevision === networkRevision) return known.made;
+    const made = make(city);
+    kept.set(city, { networkRevision, made });
+    return made;
+  };
 }
 
 /** How often each key occurs, in the order of first encounter. */

@@ -1,5 +1,5 @@
 /** Networks, and whether the roads of the town reach the map edge. */
-import { isAgentNamed, isLocalRoad, RoadIndex } from "../anomalies/road-index.js";
+import { isAgentNamed, isLocalRoad, type RoadIndex, roadsOf } from "../anomalies/road-index.js";
 import type { NetNode, NetSegment } from "../game.js";
 import { middle, position } from "../geometry.js";
 import type { ReadRoute } from "../route.js";
@@ -56,7 +56,7 @@ export const externalConnections: ReadRoute = {
         .filter(isOutside)
         .map(({ id }) => id),
     );
-    const roads = new RoadIndex(city);
+    const roads = roadsOf(city);
     const components = findComponents(roads, outside);
     const { page, rows } = paginate(components, query, SHORT_LIMIT);
     const local = components.filter(({ isLocalRoadComponent }) => isLocalRoadComponent);

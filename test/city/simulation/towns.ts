@@ -2,9 +2,11 @@
 import type { BuildNetwork, City } from "../../../src/city/game.js";
 import { moveIn } from "../../../src/city/simulation/fabric/citizens.js";
 import { layStarterMap } from "../../../src/city/simulation/fabric/starter-map.js";
+import { setCells } from "../../../src/city/simulation/fabric/zone-blocks.js";
 import { growOnBlock } from "../../../src/city/simulation/life/growth.js";
 import { captureCity, writeCapture } from "../../../src/city/simulation/saves/capture.js";
 import { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
+import type { SimZoneBlock } from "../../../src/city/simulation/state/entities.js";
 import { World } from "../../../src/city/simulation/state/world.js";
 import { tick } from "../../../src/city/simulation/tick.js";
 import { type BuildingFlag, FLAG, type ProblemName, ZONES, type Zone } from "../../../src/city/terms.js";
@@ -48,6 +50,14 @@ export function place(city: City, prefab: string, x: number, z: number, angleDeg
     angleDegrees,
   } as const;
   return city.apply(command).buildingId as number;
+}
+
+/** Gives the first cells of a block these zones, as no command does. */
+export function paintCells(block: SimZoneBlock, zones: readonly number[]): void {
+  setCells(
+    block,
+    block.cells.map((cell, i) => zones[i] ?? cell),
+  );
 }
 
 export function zone(city: City, name: string, x: number, z: number, radius = 40): number {
@@ -207,7 +217,8 @@ export function largeCity(citizens = 100_000): SimulatedCity {
   const zones = CITY_ZONES.trim().split(" ").concat("Industrial", "Office");
   for (const block of world.blocks.all()) {
     const index = Math.floor(block.position.x / 80) + 5 * Math.floor(block.position.z / 80);
-    block.cells.fill(ZONES.indexOf(zones[((index % zones.length) + zones.length) % zones.length] as Zone));
+    const zone = ZONES.indexOf(zones[((index % zones.length) + zones.length) % zones.length] as Zone);
+    paintCells(block, Array(32).fill(zone));
   }
   for (let round = 0; round < 40; round++) {
     for (const block of world.blocks.all()) {

@@ -2,7 +2,17 @@ import { expect } from "chai";
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
 import type { SimBuilding } from "../../../src/city/simulation/state/entities.js";
 import { powerNeed } from "../../../src/city/simulation/utilities/electricity.js";
-import { advance, connectToHighway, countProblem, layLattice, newCity, place, road, zone } from "./towns.js";
+import {
+  advance,
+  connectToHighway,
+  countProblem,
+  layLattice,
+  newCity,
+  paintCells,
+  place,
+  road,
+  zone,
+} from "./towns.js";
 
 const WEEK = 4096;
 
@@ -96,7 +106,7 @@ describe("the embedded city's utilities", () => {
     const city = newCity();
     layLattice(city, 0, 0, 12, 4);
     connectToHighway(city, 400, 320);
-    for (const block of city.world.blocks.all()) block.cells.fill(3);
+    for (const block of city.world.blocks.all()) paintCells(block, Array(32).fill(3));
     place(city, "Wind Turbine", -20, 40);
     advance(city, 2 * WEEK);
     const all = city.buildings().filter(({ prefab }) => prefab.service === "Residential");

@@ -2,7 +2,17 @@ import { expect } from "chai";
 import { CommandRefusedError, type RepairZoneClusters, type SetZone } from "../../../src/city/game.js";
 import { distanceToLine } from "../../../src/city/geometry.js";
 import { ZONES } from "../../../src/city/terms.js";
-import { advance, fingerprint, layLattice, newCity, place, road, smallTown, zone } from "./towns.js";
+import {
+  advance,
+  fingerprint,
+  layLattice,
+  newCity,
+  paintCells,
+  place,
+  road,
+  smallTown,
+  zone,
+} from "./towns.js";
 
 const paint: SetZone = {
   type: "set-zone",
@@ -95,7 +105,7 @@ describe("the embedded city's zones", () => {
     const city = newCity("empty");
     city.apply(road(0, 0, 80, 0));
     zone(city, "ResidentialLow", 40, 0, 100);
-    city.world.blocks.at(1).cells.set([7, 7, 7, 0, 0, 0]);
+    paintCells(city.world.blocks.at(1), [7, 7, 7, 0, 0, 0]);
     const before = fingerprint(city);
     const preview = city.apply({ ...repair, gridSize: 999, dryRun: true });
     expect(preview).to.include({ gridSize: 160, clusterCount: 1, repairableClusters: 1, changedCells: 0 });
@@ -109,7 +119,7 @@ describe("the embedded city's zones", () => {
   it("cannot be built on where blocks overlap or a road runs", () => {
     const city = newCity("empty");
     layLattice(city, 0, 0, 3, 3);
-    for (const block of city.world.blocks.all()) block.cells.fill(2);
+    for (const block of city.world.blocks.all()) paintCells(block, Array(32).fill(2));
     advance(city, 8000);
     const growables = city.buildings();
     expect(growables.length).to.be.greaterThan(15);

@@ -16,11 +16,11 @@ import {
   ZONES,
   type Zone,
 } from "../../terms.js";
-import { areUniform, clusterBlocks, isMixed, isPatchy, tallyCells, uniformZone } from "../../zone-tally.js";
+import { areUniform, clusterBlocks, isMixed, isPatchy, tallyCells } from "../../zone-tally.js";
 import { BUILDING_PREFABS } from "../catalogue/building-prefabs.js";
 import { BlockGrid } from "../fabric/block-grid.js";
 import { zoneOf } from "../fabric/buildings.js";
-import { blockCentroid } from "../fabric/zone-blocks.js";
+import { blockCentroid, setCells } from "../fabric/zone-blocks.js";
 import type { SimZoneBlock } from "../state/entities.js";
 import { BLOCK_REACH_METERS, type World } from "../state/world.js";
 import { requireOnMap } from "./requirements.js";
@@ -176,17 +176,20 @@ function reachOf({ width, length }: { readonly width: number; readonly length: n
 
 /** @returns how many cells that may be painted are, or would be, changed */
 function paint(block: SimZoneBlock, zone: Zone, mayPaint: (cell: number) => boolean, dryRun = false): number {
-  const { cells } = block;
+  const { cells, commonZone } = block;
   const value = ZONES.indexOf(zone);
   const isWrong = (cell: number) => cell !== value && mayPaint(cell);
-  const uniform = uniformZone(block);
-  if (uniform >= 0 && !isWrong(uniform)) return 0;
-  let wrong = 0;
-  for (let i = 0; i < cells.length; i++) {
-    if (!isWrong(cells[i] as number)) continue;
-    wrong++;
-    if (!dryRun) cells[i] = value;
+  if (commonZone >= 0) {
+    if (!isWrong(commonZone)) return 0;
+    if (!dryRun) setCells(block, new Uint8Array(cells.length).fill(value));
+    return cells.length;
   }
-  if (!dryRun && wrong > 0) block.uniformZone = null;
+  let wrong = 0;
+  for (const cell of cells) if (isWrong(cell)) wrong++;
+  if (!dryRun && wrong > 0)
+    setCells(
+      block,
+      cells.map((cell) => (isWrong(cell) ? value : cell)),
+    );
   return wrong;
 }

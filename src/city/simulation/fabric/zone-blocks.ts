@@ -16,6 +16,7 @@ import {
   intoFootprint,
   squareAround,
 } from "../../geometry.js";
+import { commonZone } from "../../zone-tally.js";
 import type { SimSegment, SimZoneBlock } from "../state/entities.js";
 import { BLOCK_REACH_METERS, type World } from "../state/world.js";
 
@@ -45,12 +46,17 @@ export function createBlocks(world: World, segment: SimSegment): void {
       cells: new Uint8Array(plan.rows * BLOCK_COLUMNS),
       angleRadians: plan.angleRadians,
       age: world.buildIndex,
-      uniformZone: null,
+      commonZone: 0,
       usable: null,
       occupied: null,
     });
     segment.blockIds.push(id);
   }
+}
+
+/** Zones a block anew. */
+export function setCells(block: SimZoneBlock, cells: Readonly<Uint8Array>): void {
+  Object.assign(block, { cells, commonZone: commonZone(cells) });
 }
 
 /** Removes a segment's blocks. What grew on them stays, without a block. */

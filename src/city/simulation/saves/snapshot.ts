@@ -3,6 +3,7 @@
  * which new ones have them: the engine then takes both for one kind, which is several times as fast.
  */
 import type { Position } from "../../game.js";
+import { commonZone } from "../../zone-tally.js";
 import { findBuildingPrefab, ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
 import { findNetworkPrefab } from "../catalogue/network-prefabs.js";
 import { blankBuilding } from "../fabric/buildings.js";
@@ -131,16 +132,17 @@ function loadTraffic(packed: PackedNumbers): RoadTraffic[] {
   return roads;
 }
 
-function loadBlock({ id, segment, at, angle, age, cells }: Snapshot["blocks"][number]): SimZoneBlock {
+function loadBlock({ id, segment, at, angle, age, cells: digits }: Snapshot["blocks"][number]): SimZoneBlock {
+  const cells = Uint8Array.from(digits, Number);
   return {
     id,
     segmentId: segment,
     position: loadPoint(at),
     rows: cells.length / 4,
-    cells: Uint8Array.from(cells, Number),
+    cells,
     angleRadians: angle,
     age,
-    uniformZone: null,
+    commonZone: commonZone(cells),
     usable: null,
     occupied: null,
   };

@@ -45,7 +45,8 @@ export function newTraffic(): RoadTraffic {
 }
 
 export interface SimZoneBlock extends ZoneBlock {
-  readonly cells: Uint8Array;
+  cells: Readonly<Uint8Array>;
+  commonZone: number;
   /** The build index at creation: where blocks overlap, the lower one owns the cell. */
   readonly age: number;
   /** Derived: cells that may hold a building, a bit per cell; null when it has to be worked out anew. */
