@@ -66,6 +66,10 @@ export interface City {
   readonly demand: Demand;
   /** Rises whenever a node or segment appears, disappears or moves: a key for caching what is derived from them. */
   readonly networkRevision: number;
+  /** Rises whenever a zone block appears, disappears or is painted. */
+  readonly zoneRevision: number;
+  /** Rises with `networkRevision`, and whenever the cars on the roads have been counted anew. */
+  readonly trafficRevision: number;
 
   nodes(): readonly NetNode[];
   node(id: number): NetNode | undefined;

@@ -275,8 +275,8 @@ describe("zone anomalies", () => {
 
   it("finds blocks and clusters that are mixed or full of holes", async () => {
     const { city } = bridge;
-    paintCells(city.world.blocks.at(1), [2, 2, 2, 2, 4, 4, 4]);
-    paintCells(city.world.blocks.at(2), [2, 2, 2]);
+    paintCells(city, city.world.blocks.at(1), [2, 2, 2, 2, 4, 4, 4]);
+    paintCells(city, city.world.blocks.at(2), [2, 2, 2]);
     const found = await inspect();
     expect(found).to.deep.include({ minMinorityCells: 3, minUnzonedCells: 6, includeUnzonedHoles: true });
     const [mixed, patchy, cluster] = found.anomalies;

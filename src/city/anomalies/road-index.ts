@@ -2,7 +2,7 @@
 import Flatbush from "flatbush";
 import type { City, NetSegment } from "../game.js";
 import { type Box, boxAround, position } from "../geometry.js";
-import { perNetwork } from "../state/listing.js";
+import { keptPer } from "../state/listing.js";
 
 export class RoadIndex {
   /** Segments of service Road, by id. */
@@ -38,7 +38,7 @@ export class RoadIndex {
   }
 }
 
-export const roadsOf = perNetwork((city) => new RoadIndex(city));
+export const roadsOf = keptPer("networkRevision", (city) => new RoadIndex(city));
 
 function treeOf(segments: readonly NetSegment[]): Flatbush {
   const tree = new Flatbush(segments.length);

@@ -1,7 +1,7 @@
 /** Zoning that looks unintended: several zones mixed, or one zone full of holes, by block and by cluster of blocks. */
 import type { City, ZoneBlock } from "../game.js";
 import { position } from "../geometry.js";
-import { type Anomaly, perNetwork } from "../state/listing.js";
+import { type Anomaly, keptPer } from "../state/listing.js";
 import {
   areUniform,
   clusterBlocks,
@@ -28,25 +28,31 @@ export interface Mottling {
 
 /** Blocks by id, then clusters in the order their first blocks come. */
 export function findMottledZones(city: City, rules: ZoneRules): Mottling[] {
-  const blocks = city.zoneBlocks();
+  const { blocks, clusters } = mixturesOf(city);
   return [
-    ...blocks.flatMap((block): Mottling[] => {
-      if (block.commonZone >= 0) return [];
-      const tally = tallyBlock(block);
+    ...blocks.flatMap(({ of, tally }): Mottling[] => {
       const fault = faultOf(tally, rules, "mixedZoneBlock", "patchyUnzonedHoles");
-      return fault ? [{ type: fault.type, describe: () => blockRow(block, tally, fault) }] : [];
+      return fault ? [{ type: fault.type, describe: () => blockRow(of, tally, fault) }] : [];
     }),
-    ...clustersOf(city).flatMap((cluster): Mottling[] => {
-      if (areUniform(cluster.blocks)) return [];
-      const tally = tallyCells(cluster.blocks);
+    ...clusters.flatMap(({ of, tally }): Mottling[] => {
       const fault = faultOf(tally, rules, "mixedZoneCluster", "patchyZoneCluster");
-      return fault ? [{ type: fault.type, describe: () => clusterRow(cluster, tally, fault) }] : [];
+      return fault ? [{ type: fault.type, describe: () => clusterRow(of, tally, fault) }] : [];
     }),
   ];
 }
 
-/** Blocks come and go with the roads that they lie along. */
-const clustersOf = perNetwork((city) => clusterBlocks(city.zoneBlocks(), CLUSTER_METERS));
+/** The blocks, and the clusters, that are not of one zone throughout. */
+const mixturesOf = keptPer("zoneRevision", (city) => {
+  const blocks = city.zoneBlocks();
+  return {
+    blocks: blocks
+      .filter(({ commonZone }) => commonZone < 0)
+      .map((block) => ({ of: block, tally: tallyBlock(block) })),
+    clusters: clusterBlocks(blocks, CLUSTER_METERS)
+      .filter((cluster) => !areUniform(cluster.blocks))
+      .map((cluster) => ({ of: cluster, tally: tallyCells(cluster.blocks) })),
+  };
+});
 
 interface Fault {
   readonly type: string;

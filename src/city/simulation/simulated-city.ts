@@ -108,6 +108,14 @@ export class SimulatedCity implements City {
     return this.world.networkRevision;
   }
 
+  get zoneRevision(): number {
+    return this.world.blocks.revision + this.world.paintings;
+  }
+
+  get trafficRevision(): number {
+    return this.world.networkRevision + this.world.trafficCounts;
+  }
+
   readonly nodes = () => this.world.nodes.all();
   readonly node = (id: number) => this.world.nodes.get(id);
   readonly segments = () => this.world.segments.all();

@@ -4,7 +4,7 @@ import { findDeadEnds, findRoadPairs, findShortStubs } from "../anomalies/road-n
 import { findTerrainMismatches } from "../anomalies/road-terrain.js";
 import { findMottledZones } from "../anomalies/zone-mottling.js";
 import type { ReadRoute } from "../route.js";
-import { type Anomaly, countBy, PROBLEM_LIMIT, paginate, perNetwork } from "./listing.js";
+import { type Anomaly, countBy, keptPer, PROBLEM_LIMIT, paginate } from "./listing.js";
 
 /** GET /state/road-anomalies: stubs, pairs, terrain, dead ends, in this order. */
 export const roadAnomalies: ReadRoute = {
@@ -27,7 +27,7 @@ export const roadAnomalies: ReadRoute = {
 };
 
 /** Pairs and terrain cost the most. */
-const lastingFindings = perNetwork((city): readonly Anomaly[] => {
+const lastingFindings = keptPer("networkRevision", (city): readonly Anomaly[] => {
   const roads = roadsOf(city);
   return [...findRoadPairs(roads), ...findTerrainMismatches(city, roads)];
 });

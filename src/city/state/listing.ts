@@ -71,15 +71,18 @@ export class KeptRows<T extends object> {
   }
 }
 
-/** What depends on the network alone, made once for each state of it. */
-export function perNetwork<T>(make: (city: City) => T): (city: City) => T {
-  const kept = new WeakMap<City, { networkRevision: number; made: T }>();
+/** What depends on nothing but what a revision counts the changes of, made once for each. */
+export function keptPer<T>(
+  counter: "networkRevision" | "zoneRevision" | "trafficRevision",
+  make: (city: City) => T,
+): (city: City) => T {
+  const kept = new WeakMap<City, { revision: number; made: T }>();
   return (city) => {
-    const { networkRevision } = city;
+    const revision = city[counter];
     const known = kept.get(city);
-    if (known?.networkRevision === networkRevision) return known.made;
+    if (known?.revision === revision) return known.made;
     const made = make(city);
-    kept.set(city, { networkRevision, made });
+    kept.set(city, { revision, made });
     return made;
   };
 }

@@ -85,7 +85,7 @@ export const mapTiles: ReadRoute = {
       revision: sent.at(-1)?.tile.revision ?? since,
       complete: sent.length === changed.length,
       networkRevision: city.networkRevision,
-      zoneRevision: zoneHash(city),
+      zoneRevision: city.zoneRevision,
       tileMeters: TILE_METERS,
       columns: ["id", "x", "z", "angleDegrees", "width", "length", "service", "state", "problems"],
       tiles: sent.map(({ tile: { column, row }, buildings }) => {
@@ -134,13 +134,4 @@ function hashOfText(text: string): number {
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), PRIME);
   TEXT_HASHES.set(text, hash);
   return hash;
-}
-
-function zoneHash(city: City): number {
-  let hash = 0;
-  for (const { id, cells } of city.zoneBlocks()) {
-    hash = Math.imul(hash ^ id, PRIME);
-    for (const cell of cells) hash = Math.imul(hash ^ cell, PRIME);
-  }
-  return hash >>> 0;
 }

@@ -3,7 +3,7 @@ import { isAgentNamed, isLocalRoad, type RoadIndex, roadsOf } from "../anomalies
 import type { NetNode, NetSegment } from "../game.js";
 import { middle, position } from "../geometry.js";
 import type { ReadRoute } from "../route.js";
-import { countBy, ENTITY_LIMIT, KeptRows, paginate, problemText, SHORT_LIMIT } from "./listing.js";
+import { countBy, ENTITY_LIMIT, KeptRows, keptPer, paginate, problemText, SHORT_LIMIT } from "./listing.js";
 
 /** GET /state/networks */
 export const networks: ReadRoute = {
@@ -50,14 +50,7 @@ export const externalConnections: ReadRoute = {
   path: "/state/external-connections",
   label: "Inspect external connections",
   read: ({ city, query }) => {
-    const outside = new Set(
-      city
-        .nodes()
-        .filter(isOutside)
-        .map(({ id }) => id),
-    );
-    const roads = roadsOf(city);
-    const components = findComponents(roads, outside);
+    const { outside, components } = connectionsOf(city);
     const { page, rows } = paginate(components, query, SHORT_LIMIT);
     const local = components.filter(({ isLocalRoadComponent }) => isLocalRoadComponent);
     const cityComponent = largestComponent(components);
@@ -66,8 +59,9 @@ export const externalConnections: ReadRoute = {
       ...page,
       roadComponents: components.length,
       outsideRoadNodes: outside.size,
-      outsideRoadSegments: roads.segments.filter((segment) => endsOf(segment).some((id) => outside.has(id)))
-        .length,
+      outsideRoadSegments: roadsOf(city).segments.filter((segment) =>
+        endsOf(segment).some((id) => outside.has(id)),
+      ).length,
       localRoadComponents: local.length,
       disconnectedLocalRoadComponents: local.filter(({ outsideConnected }) => !outsideConnected).length,
       cityComponentId: cityComponent?.componentId ?? -1,
@@ -76,6 +70,16 @@ export const externalConnections: ReadRoute = {
     };
   },
 };
+
+const connectionsOf = keptPer("networkRevision", (city) => {
+  const outside = new Set(
+    city
+      .nodes()
+      .filter(isOutside)
+      .map(({ id }) => id),
+  );
+  return { outside, components: findComponents(roadsOf(city), outside) };
+});
 
 function isOutside({ outside, position: { x, z } }: NetNode): boolean {
   return outside || Math.abs(x) >= OUTSIDE_METERS || Math.abs(z) >= OUTSIDE_METERS;

@@ -1,8 +1,8 @@
 /** What drives where. */
-import type { City, NetSegment, SegmentTraffic } from "../game.js";
+import type { NetSegment, SegmentTraffic } from "../game.js";
 import { distance, middle, position } from "../geometry.js";
 import type { ReadRoute } from "../route.js";
-import { type LimitRule, paginate } from "./listing.js";
+import { KeptRows, keptPer, type LimitRule, paginate } from "./listing.js";
 
 const TRAFFIC_LIMIT: LimitRule = { fallback: 50, max: 2000 };
 const DEFAULT_RADIUS_METERS = 500;
@@ -20,19 +20,17 @@ export const traffic: ReadRoute = {
     const minDensity = query.decimal("minDensity", 0);
     const center = { x: query.decimal("x", Number.NaN), z: query.decimal("z", Number.NaN) };
     const radius = query.decimal("radius", DEFAULT_RADIUS_METERS);
-    const isNear = (segment: NetSegment) =>
-      Number.isNaN(center.x + center.z) || distance(middle(segment), center) <= radius;
-    const asked = roadsOf(city).filter(({ segment }) => isNear(segment));
-    const dense = asked
-      .filter(({ load }) => load.densityPercent >= minDensity)
-      .sort((a, b) => b.load.densityPercent - a.load.densityPercent || a.segment.id - b.segment.id);
+    const isNear = ({ segment }: Road) => distance(middle(segment), center) <= radius;
+    const all = loadsOf(city);
+    const asked = Number.isNaN(center.x + center.z) ? all : all.filter(isNear);
+    const dense = asked.filter(({ load }) => load.densityPercent >= minDensity);
     const { page, rows } = paginate(dense, query, TRAFFIC_LIMIT);
     return {
       ok: true,
       ...page,
       trafficFlowPercent: flowPercent(asked),
       histogram: histogram(asked),
-      segments: rows.map(row),
+      segments: kept.write(rows),
     };
   },
 };
@@ -42,12 +40,18 @@ interface Road {
   readonly load: SegmentTraffic;
 }
 
-function roadsOf(city: City): Road[] {
-  return city.segments().flatMap((segment) => {
-    const load = city.traffic(segment.id);
-    return load ? [{ segment, load }] : [];
-  });
-}
+/** The densest first. */
+const loadsOf = keptPer("trafficRevision", (city): readonly Road[] =>
+  city
+    .segments()
+    .flatMap((segment) => {
+      const load = city.traffic(segment.id);
+      return load ? [{ segment, load }] : [];
+    })
+    .sort((a, b) => b.load.densityPercent - a.load.densityPercent || a.segment.id - b.segment.id),
+);
+
+const kept = new KeptRows(row, () => []);
 
 /** How fast cars are on average, in percent of what they could be on empty roads. */
 function flowPercent(roads: readonly Road[]): number {

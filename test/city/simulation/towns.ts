@@ -53,8 +53,9 @@ export function place(city: City, prefab: string, x: number, z: number, angleDeg
 }
 
 /** Gives the first cells of a block these zones, as no command does. */
-export function paintCells(block: SimZoneBlock, zones: readonly number[]): void {
+export function paintCells({ world }: SimulatedCity, block: SimZoneBlock, zones: readonly number[]): void {
   setCells(
+    world,
     block,
     block.cells.map((cell, i) => zones[i] ?? cell),
   );
@@ -218,7 +219,7 @@ export function largeCity(citizens = 100_000): SimulatedCity {
   for (const block of world.blocks.all()) {
     const index = Math.floor(block.position.x / 80) + 5 * Math.floor(block.position.z / 80);
     const zone = ZONES.indexOf(zones[((index % zones.length) + zones.length) % zones.length] as Zone);
-    paintCells(block, Array(32).fill(zone));
+    paintCells(city, block, Array(32).fill(zone));
   }
   for (let round = 0; round < 40; round++) {
     for (const block of world.blocks.all()) {

@@ -106,7 +106,7 @@ describe("the embedded city's utilities", () => {
     const city = newCity();
     layLattice(city, 0, 0, 12, 4);
     connectToHighway(city, 400, 320);
-    for (const block of city.world.blocks.all()) paintCells(block, Array(32).fill(3));
+    for (const block of city.world.blocks.all()) paintCells(city, block, Array(32).fill(3));
     place(city, "Wind Turbine", -20, 40);
     advance(city, 2 * WEEK);
     const all = city.buildings().filter(({ prefab }) => prefab.service === "Residential");

@@ -105,7 +105,7 @@ describe("the embedded city's zones", () => {
     const city = newCity("empty");
     city.apply(road(0, 0, 80, 0));
     zone(city, "ResidentialLow", 40, 0, 100);
-    paintCells(city.world.blocks.at(1), [7, 7, 7, 0, 0, 0]);
+    paintCells(city, city.world.blocks.at(1), [7, 7, 7, 0, 0, 0]);
     const before = fingerprint(city);
     const preview = city.apply({ ...repair, gridSize: 999, dryRun: true });
     expect(preview).to.include({ gridSize: 160, clusterCount: 1, repairableClusters: 1, changedCells: 0 });
@@ -119,7 +119,7 @@ describe("the embedded city's zones", () => {
   it("cannot be built on where blocks overlap or a road runs", () => {
     const city = newCity("empty");
     layLattice(city, 0, 0, 3, 3);
-    for (const block of city.world.blocks.all()) paintCells(block, Array(32).fill(2));
+    for (const block of city.world.blocks.all()) paintCells(city, block, Array(32).fill(2));
     advance(city, 8000);
     const growables = city.buildings();
     expect(growables.length).to.be.greaterThan(15);

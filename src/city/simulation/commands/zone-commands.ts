@@ -64,7 +64,7 @@ export function setZone(world: World, command: SetZone): SetZoneResult {
   let changedCells = 0;
   for (const block of matching) {
     if (command.preserveOccupied && isProtected(world, block)) skippedOccupiedBlocks++;
-    else if (!command.dryRun) changedCells += paint(block, zone, () => true);
+    else if (!command.dryRun) changedCells += paint(world, block, zone, () => true);
   }
   return { matchingBlocks: matching.length, skippedOccupiedBlocks, changedCells };
 }
@@ -87,7 +87,7 @@ export function repairZonesToGrowables(world: World, dryRun: boolean): RepairZon
     const expected = expectedOf(block);
     if (expected === "ambiguous") skippedMixedUseBlocks++;
     if (expected === "ambiguous" || expected === null) continue;
-    const wrongCells = paint(block, expected, (cell) => cell !== 0, dryRun);
+    const wrongCells = paint(world, block, expected, (cell) => cell !== 0, dryRun);
     if (wrongCells > 0) repairableBlocks++;
     if (!dryRun) changedCells += wrongCells;
   }
@@ -116,7 +116,7 @@ export function repairZoneClusters(world: World, command: RepairZoneClusters): R
       const block = world.blocks.at(id);
       const grown = expectedOf(block);
       const target = grown === null || grown === "ambiguous" ? tally.dominantZone : grown;
-      const changed = paint(block, target, (cell) => cell !== 0 || command.fillUnzoned);
+      const changed = paint(world, block, target, (cell) => cell !== 0 || command.fillUnzoned);
       changedCells += changed;
       if (changed > 0) repairedBlocks++;
     }
@@ -175,19 +175,26 @@ function reachOf({ width, length }: { readonly width: number; readonly length: n
 }
 
 /** @returns how many cells that may be painted are, or would be, changed */
-function paint(block: SimZoneBlock, zone: Zone, mayPaint: (cell: number) => boolean, dryRun = false): number {
+function paint(
+  world: World,
+  block: SimZoneBlock,
+  zone: Zone,
+  mayPaint: (cell: number) => boolean,
+  dryRun = false,
+): number {
   const { cells, commonZone } = block;
   const value = ZONES.indexOf(zone);
   const isWrong = (cell: number) => cell !== value && mayPaint(cell);
   if (commonZone >= 0) {
     if (!isWrong(commonZone)) return 0;
-    if (!dryRun) setCells(block, new Uint8Array(cells.length).fill(value));
+    if (!dryRun) setCells(world, block, new Uint8Array(cells.length).fill(value));
     return cells.length;
   }
   let wrong = 0;
   for (const cell of cells) if (isWrong(cell)) wrong++;
   if (!dryRun && wrong > 0)
     setCells(
+      world,
       block,
       cells.map((cell) => (isWrong(cell) ? value : cell)),
     );

@@ -55,7 +55,8 @@ export function createBlocks(world: World, segment: SimSegment): void {
 }
 
 /** Zones a block anew. */
-export function setCells(block: SimZoneBlock, cells: Readonly<Uint8Array>): void {
+export function setCells(world: World, block: SimZoneBlock, cells: Readonly<Uint8Array>): void {
+  world.paintings++;
   Object.assign(block, { cells, commonZone: commonZone(cells) });
 }
 

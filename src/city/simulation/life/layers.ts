@@ -49,48 +49,46 @@ function served(...kinds: Coverage[]): Measure {
 /** One value for each cell in which anything has grown, or for traffic in which roads are. */
 export function layerOf(world: World, layer: Layer): LayerValues {
   const { isGood, of, at } = MEASURES[layer];
-  const samples = layer === "traffic" ? roadSamples(world) : buildingSamples(world, of);
   const cells = new Map<number, { center: GroundPoint; sum: number; count: number }>();
-  for (const { place, value } of samples) {
-    const [column, row] = [Math.floor(place.x / CELL_METERS), Math.floor(place.z / CELL_METERS)];
+  const add = (place: GroundPoint, value: number) => {
+    const column = Math.floor(place.x / CELL_METERS);
+    const row = Math.floor(place.z / CELL_METERS);
     const key = column * CELL_KEY_STEP + row;
     const cell = cells.get(key);
     if (cell) {
       cell.sum += value;
       cell.count++;
-      continue;
+      return;
     }
     const center = { x: (column + 0.5) * CELL_METERS, z: (row + 0.5) * CELL_METERS };
     cells.set(key, { center, sum: value, count: 1 });
-  }
+  };
+  if (layer === "traffic") sampleRoads(world, add);
+  else sampleBuildings(world, of, add);
   const values = [...cells.values()].map(({ center, sum, count }) => {
     return { x: center.x, z: center.z, value: at ? at(world, center) : sum / count };
   });
   return { cellMeters: CELL_METERS, isGood, values };
 }
 
-interface Sample {
-  readonly place: GroundPoint;
-  readonly value: number;
-}
+type AddSample = (place: GroundPoint, value: number) => void;
 
-function* buildingSamples(world: World, of: Measure["of"]): Generator<Sample> {
+function sampleBuildings(world: World, of: Measure["of"], add: AddSample): void {
   for (const building of world.buildings.values()) {
     if (!building.prefab.growable || (building.flags & DOWN) !== 0) continue;
-    yield { place: building.position, value: of?.(building) ?? 0 };
+    add(building.position, of?.(building) ?? 0);
   }
 }
 
 /** Along each road, as densely as the cells ask for. */
-function* roadSamples(world: World): Generator<Sample> {
+function sampleRoads(world: World, add: AddSample): void {
   for (const { id, start, end } of world.segments.values()) {
     const value = trafficOf(world, id)?.densityPercent;
     if (value === undefined) continue;
     const steps = Math.ceil((2 * distance(start, end)) / CELL_METERS);
     for (let i = 0; i < steps; i++) {
       const along = (i + 0.5) / steps;
-      const place = { x: start.x + (end.x - start.x) * along, z: start.z + (end.z - start.z) * along };
-      yield { place, value };
+      add({ x: start.x + (end.x - start.x) * along, z: start.z + (end.z - start.z) * along }, value);
     }
   }
 }

@@ -63,6 +63,7 @@ function beginCount(world: World): void {
 
 function endCount(world: World): void {
   world.trafficCursor = 0;
+  world.trafficCounts++;
   for (const { traffic } of world.segments.values()) {
     traffic.volume += (traffic.counted - traffic.volume) * INERTIA;
   }

@@ -87,6 +87,9 @@ export class World {
   capture: CaptureUnderWay | null = null;
   /** Derived: rises whenever a building is given up, taken again, or becomes rubble. */
   flagRevision = 0;
+  /** Derived: how often a block was painted, and all traffic counted, since the city was loaded. */
+  paintings = 0;
+  trafficCounts = 0;
 
   readonly nodes = new PlacedPool<SimNode>("node", LIMITS.nodes, ({ position }) => squareAround(position, 0));
   readonly segments = new PlacedPool<SimSegment>("segment", LIMITS.segments, (segment) =>

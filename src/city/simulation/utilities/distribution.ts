@@ -8,7 +8,7 @@ import { isAtShore } from "../fabric/reach.js";
 import { NO_PROBLEMS, type SimBuilding, type SimNode } from "../state/entities.js";
 import type { World } from "../state/world.js";
 
-interface Consumer {
+export interface Consumer {
   readonly building: SimBuilding;
   readonly need: number;
 }

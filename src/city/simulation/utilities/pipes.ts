@@ -10,6 +10,7 @@ import type { SimBuilding, Supply } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import {
   type Circuit,
+  type Consumer,
   canOperate,
   circuitOf,
   isInUse,
@@ -27,32 +28,38 @@ const HEATING_BELOW_DEGREES = 12;
 
 /** Decides who has water and who can drain. */
 export function distributeWater(world: World): void {
-  const pipes = pipesOf(world, "water", (building) => building.waterPipeIds);
-  const water = distribute(world, pipes, "waterM3", waterNeed, "water");
-  const sewage = distribute(world, pipes, "sewageM3", waterNeed, "sewage");
-  complainOfMissingPipes(world, pipes, "WaterNotConnected", ["waterM3", "sewageM3"], [water, sewage]);
+  const pipes = pipesOf(
+    world,
+    "water",
+    ({ waterPipeIds }) => waterPipeIds,
+    ["waterM3", "sewageM3"],
+    waterNeed,
+  );
+  const water = distribute(world, pipes, "waterM3", "water");
+  const sewage = distribute(world, pipes, "sewageM3", "sewage");
+  complainOfMissingPipes(world, pipes, "WaterNotConnected", [water, sewage]);
 }
 
 /** Decides who is warm. Only buildings at heating pipes depend on them; the rest heat with electricity. */
 export function distributeHeat(world: World): void {
-  const pipes = pipesOf(world, "heat", (building) => building.heatPipeIds);
-  for (const building of pipes.buildings) if (building.heatPipeIds.length === 0) building.supply.heat = true;
-  const heat = distribute(world, pipes, "heatKw", (building) => heatNeed(world, building), "heat");
-  complainOfMissingPipes(world, pipes, "HeatingNotConnected", ["heatKw"], [heat]);
+  const degrees = Math.max(HEATING_BELOW_DEGREES - temperature(world.frame), 0);
+  const need = (building: SimBuilding) => heatNeed(building, degrees);
+  const pipes = pipesOf(world, "heat", ({ heatPipeIds }) => heatPipeIds, ["heatKw"], need);
+  for (const building of world.buildings.values()) {
+    if (building.heatPipeIds.length === 0) building.supply.heat = true;
+  }
+  const heat = distribute(world, pipes, "heatKw", "heat");
+  complainOfMissingPipes(world, pipes, "HeatingNotConnected", [heat]);
 }
 
 /** What is wrong with plants that reach no pipe, and with pipe ends that nothing comes through. */
 function complainOfMissingPipes(
   world: World,
-  { carries, network, buildings, pipeIds }: Pipes,
+  { carries, network, plants, pipeIds }: Pipes,
   problem: ProblemName,
-  outputs: readonly Output[],
   circuits: readonly Map<number, Circuit>[],
 ): void {
-  for (const building of buildings) {
-    if (!outputs.some((output) => building.prefab.civic?.[output])) continue;
-    setProblem(building, problem, pipeIds(building).length === 0, world.frame);
-  }
+  for (const plant of plants) setProblem(plant, problem, pipeIds(plant).length === 0, world.frame);
   markDeadEnds(world, carries, problem, ({ id }) =>
     circuits.some((each) => (each.get(network[id] as number)?.supply ?? 0) > 0),
   );
@@ -68,10 +75,9 @@ export function waterNeed(building: SimBuilding): number {
   return Math.max(1, residents + others);
 }
 
-function heatNeed(world: World, building: SimBuilding): number {
+function heatNeed(building: SimBuilding, degrees: number): number {
   if (!isInUse(building) || building.prefab.civic || building.heatPipeIds.length === 0) return 0;
-  const degrees = HEATING_BELOW_DEGREES - temperature(world.frame);
-  return (Math.max(degrees, 0) / 10) * HEAT_KW_PER_PLACE * (building.homes + building.jobs);
+  return (degrees / 10) * HEAT_KW_PER_PLACE * (building.homes + building.jobs);
 }
 
 /** The pipes that carry something, and who is at them. */
@@ -79,22 +85,40 @@ interface Pipes {
   readonly carries: "water" | "heat";
   /** Per node id a key of its connected network. */
   readonly network: Int32Array;
-  readonly buildings: readonly SimBuilding[];
+  readonly plants: readonly SimBuilding[];
+  readonly consumers: readonly Consumer[];
+  readonly ruins: readonly SimBuilding[];
   readonly pipeIds: (building: SimBuilding) => readonly number[];
-}
-
-function pipesOf(world: World, carries: Pipes["carries"], pipeIds: Pipes["pipeIds"]): Pipes {
-  return { carries, network: components(world, carries), buildings: world.buildings.all(), pipeIds };
 }
 
 type Output = "waterM3" | "sewageM3" | "heatKw";
 
+/** Sorts all buildings in one pass: there are many, each with a place of its own in memory. */
+function pipesOf(
+  world: World,
+  carries: Pipes["carries"],
+  pipeIds: Pipes["pipeIds"],
+  outputs: readonly Output[],
+  needOf: (building: SimBuilding) => number,
+): Pipes {
+  const plants: SimBuilding[] = [];
+  const consumers: Consumer[] = [];
+  const ruins: SimBuilding[] = [];
+  for (const building of world.buildings.values()) {
+    const { civic } = building.prefab;
+    if (civic && outputs.some((output) => civic[output])) plants.push(building);
+    if (isAbandoned(building)) ruins.push(building);
+    const need = needOf(building);
+    if (need > 0) consumers.push({ building, need });
+  }
+  return { carries, network: components(world, carries), plants, consumers, ruins, pipeIds };
+}
+
 /** One substance through the pipes: plants feed every network they touch once, consumers take from the richest. */
 function distribute(
   world: World,
-  { network, buildings, pipeIds }: Pipes,
+  { network, plants, consumers, ruins, pipeIds }: Pipes,
   output: Output,
-  needOf: (building: SimBuilding) => number,
   substance: keyof Supply,
 ): Map<number, Circuit> {
   const serve = (building: SimBuilding, served: boolean) => {
@@ -102,7 +126,7 @@ function distribute(
   };
   const circuits = new Map<number, Circuit>();
   const networkAt = (pipeId: number) => network[world.segments.at(pipeId).startNodeId] as number;
-  for (const building of buildings) {
+  for (const building of plants) {
     const amount = plantOutput(world, building, output);
     if (amount === 0) continue;
     const touched = [...new Set(pipeIds(building).map(networkAt))];
@@ -119,16 +143,13 @@ function distribute(
     }
     return best;
   };
-  for (const building of buildings) {
-    const need = needOf(building);
-    if (need === 0) continue;
-    const best = bestFor(building);
-    if (best === 0) serve(building, false);
-    else circuitOf(circuits, best).consumers.push({ building, need });
+  for (const consumer of consumers) {
+    const best = bestFor(consumer.building);
+    if (best === 0) serve(consumer.building, false);
+    else circuitOf(circuits, best).consumers.push(consumer);
   }
   for (const circuit of circuits.values()) circuit.distribute(serve);
-  for (const ruin of buildings.filter(isAbandoned))
-    serve(ruin, circuits.get(bestFor(ruin))?.hasSpare ?? false);
+  for (const ruin of ruins) serve(ruin, circuits.get(bestFor(ruin))?.hasSpare ?? false);
   recordNetworks(world, substance, circuits);
   return circuits;
 }
