@@ -108,6 +108,7 @@ class Hour:
             repetitions=self.options.repetitions,
             device=self.options.device,
             dtype=dtype,
+            peer_dtype=None,
             size=None,
             threads=None,
         )

@@ -1,6 +1,7 @@
 """Times benchmarks of carillon-bench in turns with their peers (A B A B), so that whatever else the machine does hits both.
 
     turns.py --program CARILLON_BENCH --checkpoints DIR [NAME ...] [--size N] [--repetitions N] [--device D] [--dtype T]
+             [--peer-dtype T]
 
 Prints a table on stderr and JSON on stdout. CARILLON_PEER_PYTHON: the interpreter that has torch, transformers and
 diffusers (default: this one; PYTHONPATH is passed on).
@@ -59,12 +60,14 @@ def measure(name, options, log, native_env=None):
     """One benchmark. `options`: as `arguments` reads them; `log`: the file for what the programs say."""
     env = dict(os.environ, OMP_NUM_THREADS=str(options.threads)) if options.threads else dict(os.environ)
     place = ["--device", options.device, "--dtype", options.dtype]
+    peer_dtype = options.peer_dtype or options.dtype
+    peer_type = ["--dtype", peer_dtype]
     size = ["--size", str(options.size)] if options.size else []
     program = [options.program, name, "--checkpoints", options.checkpoints, "--on-demand", *size, *place]
     sides = {"native": Contestant(program, log, {**env, **(native_env or {})})}
     script, skipped, goals = peer_of(name)
     if not skipped:
-        own_place = ["--dtype", options.dtype] if options.device == "auto" else place
+        own_place = peer_type if options.device == "auto" else ["--device", options.device, *peer_type]
         threads = ["--threads", str(options.threads)] if options.threads else []
         sides["peer"] = Contestant([*script, *size, *own_place, *threads], log, env)
     seconds = {side: [] for side in sides}
@@ -81,7 +84,7 @@ def measure(name, options, log, native_env=None):
         **result,
         "ratioOfMedians": native["medianSeconds"] / peer["medianSeconds"],
         "ratioOfMinima": native["minSeconds"] / peer["minSeconds"],
-        "goal": goals["float32" if options.dtype == "float32" else "bfloat16"],
+        "goal": goals["float32" if peer_dtype == "float32" else "bfloat16"],
     }
 
 
@@ -129,6 +132,7 @@ def arguments():
     parser.add_argument("--repetitions", type=positive, default=5)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--dtype", default="auto")
+    parser.add_argument("--peer-dtype", help="where the peer's type is not ours: CPUs without bfloat16 are slow in it")
     parser.add_argument("--threads", type=positive, default=os.cpu_count())
     options = parser.parse_args()
     for name in options.names:
