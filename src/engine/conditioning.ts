@@ -1,8 +1,12 @@
-/** What the renderer is told: the instruction of each task, its text and lyric prompts, and their token ids. */
-import type { TaskType } from "./addon.js";
+/**
+ * What the renderer is told: the instruction of each task, its text and lyric prompts, and their token ids; and which of
+ * these are words of the song, whose times it tells.
+ */
+import type { RenderJob, TaskType } from "./addon.js";
 import { canonicalKeyScale, canonicalTimeSignature } from "./metadata.js";
+import { asksForNoWords } from "./prompts.js";
 import type { PromptPart, Tokenizer } from "./tokenizer.js";
-import type { Metadata } from "./types.js";
+import type { LyricLine, Metadata } from "./types.js";
 
 /** The weights were trained on these strings. */
 export const TEXT_TO_MUSIC_INSTRUCTION = "Fill the audio semantic mask based on the given conditions:";
@@ -54,7 +58,7 @@ export function legoCaption(
 }
 
 /** Text of clients never becomes one. */
-export const END_OF_TEXT = "<|endoftext|>";
+const END_OF_TEXT = "<|endoftext|>";
 const MAX_TEXT_TOKENS = 256;
 const MAX_LYRIC_TOKENS = 2048;
 
@@ -102,7 +106,7 @@ export function lyricPrompt({ language, lyrics }: TextConditions): PromptPart[] 
 }
 
 /** What stands before the lyrics in their prompt. */
-export function lyricHeading(language: string): string {
+function lyricHeading(language: string): string {
   return `# Languages\n${language}\n\n# Lyric\n`;
 }
 
@@ -139,4 +143,34 @@ async function withFinalToken(
     warnings.push(`the ${field} go beyond what the model reads: about the first ${share} % were used`);
   }
   return Int32Array.from([...content, tokenizer.controlId(END_OF_TEXT)]);
+}
+
+export type LyricSpan = NonNullable<RenderJob["timedLyrics"]>;
+
+const SECTION_TAG = /^\[[^\]]*\]$/;
+
+/** The lyrics within their prompt, between its heading and the first token of its end; null where nothing is sung. */
+export async function lyricSpan(
+  tokenizer: Tokenizer,
+  { lyrics, language }: { lyrics: string; language: string },
+  prompt: Int32Array,
+): Promise<LyricSpan | null> {
+  if (lyrics.trim() === "" || asksForNoWords(lyrics)) return null;
+  const { length: first } = await tokenizer.encodeText(lyricHeading(language));
+  const count = prompt.indexOf(tokenizer.controlId(END_OF_TEXT)) - first;
+  return count > 0 ? { first, count } : null;
+}
+
+/** The lines that are sung: without blank ones and section tags. `seconds`: of each token. */
+export function sungLines(tokenizer: Tokenizer, words: Int32Array, seconds: Float32Array): LyricLine[] {
+  const lines: LyricLine[] = [];
+  let begin = 0;
+  for (const [index, id] of words.entries()) {
+    // No token goes on behind a line break.
+    if (index + 1 < words.length && !tokenizer.decode([id]).includes("\n")) continue;
+    const text = tokenizer.decode(words.subarray(begin, index + 1)).trim();
+    if (text !== "" && !SECTION_TAG.test(text)) lines.push({ seconds: seconds[begin] as number, text });
+    begin = index + 1;
+  }
+  return lines;
 }

@@ -13,11 +13,13 @@ import {
   encodeLyricPrompt,
   encodeTextPrompt,
   instructionOf,
+  type LyricSpan,
   legoCaption,
+  lyricSpan,
+  sungLines,
   TEXT_TO_MUSIC_INSTRUCTION,
   type TextConditions,
 } from "./conditioning.js";
-import { type LyricSpan, lyricSpan, sungLines } from "./lyric-times.js";
 import { Tokenizer } from "./tokenizer.js";
 import type { LyricLine, PlanarAudio, Rendering, RenderRequest, TrainingSampleRequest } from "./types.js";
 

@@ -168,60 +168,28 @@ export const METRE_WORDS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Paces, and the tempo marks of scores as metronomes print them. */
-export const PACES: readonly { range: TempoRange; words: string[] }[] = [
-  pace(
-    40,
-    58,
-    "very slow | extremely slow | super slow | sehr langsam | très lent | très lente | muy lento | molto lento | muito lento | grave",
-  ),
-  pace(
-    58,
-    80,
-    "slow | slowly | slow-paced | slow tempo | langsam | langsame | langsames | langsamer | lent | lente | lento | lenta | devagar",
-  ),
-  pace(
-    58,
-    80,
-    "慢速 | 慢板 | 缓慢 | 慢节奏 | 慢歌 | ゆっくり | スロー | スローテンポ | 느린 | 느리게 | медленный | медленно",
-  ),
-  pace(70, 95, "downtempo | down-tempo | laid-back tempo | unhurried | gemächlich | tranquillo"),
-  pace(
-    90,
-    115,
-    "mid-tempo | midtempo | mid tempo | medium tempo | moderate tempo | moderately | mäßig | mäßiges | moderado | modéré | tempo moyen | 中速 | ミディアムテンポ",
-  ),
-  pace(
-    110,
-    135,
-    "upbeat | up-beat | lively | brisk | lebhaft | lebhafte | lebhafter | lebhaftes | アップテンポ | 업템포",
-  ),
-  pace(
-    125,
-    160,
-    "fast | fast-paced | up-tempo | uptempo | up tempo | quick | rapid | schnell | schnelle | schnelles | schneller | rapide | rapido",
-  ),
-  pace(
-    125,
-    160,
-    "rápido | rápida | rapida | veloce | 快节奏 | 快速 | 快歌 | 快板 | 速い | 빠른 | 빠르게 | быстрый | быстро",
-  ),
-  pace(
-    160,
-    190,
-    "very fast | extremely fast | super fast | breakneck | sehr schnell | très rapide | muy rápido | molto veloce | muito rápido",
-  ),
-  pace(40, 60, "largo"),
-  pace(60, 68, "larghetto"),
-  pace(56, 76, "adagio | adagietto"),
-  pace(76, 104, "andante"),
-  pace(84, 108, "andantino"),
-  pace(104, 116, "moderato"),
-  pace(112, 124, "allegretto"),
-  pace(120, 152, "allegro"),
-  pace(152, 172, "vivace"),
-  pace(168, 196, "presto"),
-  pace(196, 220, "prestissimo"),
-];
+export const PACES = tempos(`
+  40-58: very slow | extremely slow | super slow | sehr langsam | très lent | très lente | muy lento | molto lento | muito lento | grave
+  58-80: slow | slowly | slow-paced | slow tempo | langsam | langsame | langsames | langsamer | lent | lente | lento | lenta | devagar
+  58-80: 慢速 | 慢板 | 缓慢 | 慢节奏 | 慢歌 | ゆっくり | スロー | スローテンポ | 느린 | 느리게 | медленный | медленно
+  70-95: downtempo | down-tempo | laid-back tempo | unhurried | gemächlich | tranquillo
+  90-115: mid-tempo | midtempo | mid tempo | medium tempo | moderate tempo | moderately | mäßig | mäßiges | moderado | modéré | tempo moyen | 中速 | ミディアムテンポ
+  110-135: upbeat | up-beat | lively | brisk | lebhaft | lebhafte | lebhafter | lebhaftes | アップテンポ | 업템포
+  125-160: fast | fast-paced | up-tempo | uptempo | up tempo | quick | rapid | schnell | schnelle | schnelles | schneller | rapide | rapido
+  125-160: rápido | rápida | rapida | veloce | 快节奏 | 快速 | 快歌 | 快板 | 速い | 빠른 | 빠르게 | быстрый | быстро
+  160-190: very fast | extremely fast | super fast | breakneck | sehr schnell | très rapide | muy rápido | molto veloce | muito rápido
+  40-60: largo
+  60-68: larghetto
+  56-76: adagio | adagietto
+  76-104: andante
+  84-108: andantino
+  104-116: moderato
+  112-124: allegretto
+  120-152: allegro
+  152-172: vivace
+  168-196: presto
+  196-220: prestissimo
+`);
 
 /** What a pace before these is of is not the song. */
 export const NO_PACES = words(
@@ -230,77 +198,56 @@ export const NO_PACES = words(
 );
 
 /** The usual tempo of genres. */
-export const GENRES: readonly { range: TempoRange; words: string[] }[] = [
-  pace(
-    60,
-    85,
-    "ambient | drone | new age | meditation | meditative | spa music | 氛围 | アンビエント | 앰비언트",
-  ),
-  pace(
-    60,
-    80,
-    "ballad | ballads | ballade | lullaby | balada | ballata | 抒情 | 民谣抒情 | バラード | 발라드",
-  ),
-  pace(
-    66,
-    94,
-    "lofi | lo-fi | lofi hip hop | lo-fi hip hop | chillhop | lo-fi hip-hop | lofi hip-hop | ローファイ",
-  ),
-  pace(84, 100, "hip hop | hip-hop | boom bap | boom-bap | rap | 嘻哈 | 说唱 | ヒップホップ | 힙합"),
-  pace(130, 150, "trap | drill"),
-  pace(70, 100, "trip hop | trip-hop | chillout | chill-out | downbeat"),
-  pace(60, 85, "r&b | rnb | neo soul | neo-soul | slow jam"),
-  pace(90, 115, "soul | motown | gospel"),
-  pace(96, 118, "funk | boogie"),
-  pace(112, 126, "disco | nu disco | nu-disco | italo disco | ディスコ"),
-  pace(
-    118,
-    128,
-    "house | deep house | tech house | progressive house | french house | edm | ハウス | 하우스",
-  ),
-  pace(126, 140, "techno | electro house | minimal techno | hard techno | テクノ | 테크노"),
-  pace(132, 142, "trance | psytrance | goa | トランス"),
-  pace(138, 142, "dubstep"),
-  pace(
-    165,
-    178,
-    "drum and bass | drum & bass | drum'n'bass | drum n bass | dnb | d&b | jungle | liquid drum and bass",
-  ),
-  pace(150, 175, "hardcore | gabber | happy hardcore | hardstyle"),
-  pace(128, 136, "garage | uk garage | 2-step"),
-  pace(150, 160, "footwork | juke"),
-  pace(84, 118, "synthwave | retrowave | outrun | vaporwave"),
-  pace(
-    100,
-    128,
-    "pop | synthpop | synth-pop | k-pop | j-pop | dance pop | electropop | indie pop | 流行 | ポップ | 팝",
-  ),
-  pace(
-    104,
-    140,
-    "rock | hard rock | classic rock | indie rock | alternative rock | rock and roll | rock'n'roll | 摇滚 | 搖滾 | ロック | 록",
-  ),
-  pace(150, 190, "punk | pop punk | punk rock | skate punk | thrash | thrash metal | speed metal | ska punk"),
-  pace(100, 150, "metal | heavy metal | メタル | 메탈"),
-  pace(60, 85, "doom metal | doom | sludge"),
-  pace(70, 130, "blues | ブルース | 블루스"),
-  pace(84, 180, "jazz | 爵士 | ジャズ | 재즈"),
-  pace(180, 240, "bebop | hard bop"),
-  pace(130, 190, "swing | big band | gypsy jazz"),
-  pace(115, 145, "bossa nova | bossa"),
-  pace(96, 112, "samba"),
-  pace(88, 104, "reggaeton"),
-  pace(66, 90, "reggae | dub | roots reggae | rocksteady | レゲエ"),
-  pace(120, 150, "ska"),
-  pace(160, 210, "salsa | mambo"),
-  pace(110, 130, "tango | cumbia | cha cha | rumba"),
-  pace(100, 116, "afrobeat | afrobeats | amapiano | dancehall"),
-  pace(84, 128, "folk | singer-songwriter | americana | 民谣 | 民謠 | フォーク | 포크"),
-  pace(90, 130, "country"),
-  pace(110, 150, "bluegrass | hoedown"),
-  pace(112, 120, "march | marching band | marsch | marche"),
-];
+export const GENRES = tempos(`
+  60-85: ambient | drone | new age | meditation | meditative | spa music | 氛围 | アンビエント | 앰비언트
+  60-80: ballad | ballads | ballade | lullaby | balada | ballata | 抒情 | 民谣抒情 | バラード | 발라드
+  66-94: lofi | lo-fi | lofi hip hop | lo-fi hip hop | chillhop | lo-fi hip-hop | lofi hip-hop | ローファイ
+  84-100: hip hop | hip-hop | boom bap | boom-bap | rap | 嘻哈 | 说唱 | ヒップホップ | 힙합
+  130-150: trap | drill
+  70-100: trip hop | trip-hop | chillout | chill-out | downbeat
+  60-85: r&b | rnb | neo soul | neo-soul | slow jam
+  90-115: soul | motown | gospel
+  96-118: funk | boogie
+  112-126: disco | nu disco | nu-disco | italo disco | ディスコ
+  118-128: house | deep house | tech house | progressive house | french house | edm | ハウス | 하우스
+  126-140: techno | electro house | minimal techno | hard techno | テクノ | 테크노
+  132-142: trance | psytrance | goa | トランス
+  138-142: dubstep
+  165-178: drum and bass | drum & bass | drum'n'bass | drum n bass | dnb | d&b | jungle | liquid drum and bass
+  150-175: hardcore | gabber | happy hardcore | hardstyle
+  128-136: garage | uk garage | 2-step
+  150-160: footwork | juke
+  84-118: synthwave | retrowave | outrun | vaporwave
+  100-128: pop | synthpop | synth-pop | k-pop | j-pop | dance pop | electropop | indie pop | 流行 | ポップ | 팝
+  104-140: rock | hard rock | classic rock | indie rock | alternative rock | rock and roll | rock'n'roll | 摇滚 | 搖滾 | ロック | 록
+  150-190: punk | pop punk | punk rock | skate punk | thrash | thrash metal | speed metal | ska punk
+  100-150: metal | heavy metal | メタル | 메탈
+  60-85: doom metal | doom | sludge
+  70-130: blues | ブルース | 블루스
+  84-180: jazz | 爵士 | ジャズ | 재즈
+  180-240: bebop | hard bop
+  130-190: swing | big band | gypsy jazz
+  115-145: bossa nova | bossa
+  96-112: samba
+  88-104: reggaeton
+  66-90: reggae | dub | roots reggae | rocksteady | レゲエ
+  120-150: ska
+  160-210: salsa | mambo
+  110-130: tango | cumbia | cha cha | rumba
+  100-116: afrobeat | afrobeats | amapiano | dancehall
+  84-128: folk | singer-songwriter | americana | 民谣 | 民謠 | フォーク | 포크
+  90-130: country
+  110-150: bluegrass | hoedown
+  112-120: march | marching band | marsch | marche
+`);
 
-function pace(min: number, max: number, text: string): { range: TempoRange; words: string[] } {
-  return { range: { min, max }, words: words(text) };
+/** A line for each range, such as `40-60: largo`. */
+function tempos(table: string): { range: TempoRange; words: string[] }[] {
+  return table
+    .trim()
+    .split("\n")
+    .map((line) => {
+      const [, min, max, phrases = ""] = /^\s*(\d+)-(\d+): (.*)$/.exec(line) ?? [];
+      return { range: { min: Number(min), max: Number(max) }, words: words(phrases) };
+    });
 }
