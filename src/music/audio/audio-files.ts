@@ -1,13 +1,13 @@
 import { mkdirSync, realpathSync } from "node:fs";
 import { mkdir, readdir, realpath, rename, rm, stat } from "node:fs/promises";
 import { isAbsolute, join, resolve } from "node:path";
+import { PARTIAL_SUFFIX } from "../../whole-file.js";
 import { HttpError } from "../errors.js";
 import { isWithin } from "../permitted-root.js";
 import type { Task } from "../queue/store.js";
 import type { AudioFormat } from "../request/schema.js";
 import type { ObjectStore, StoredObject } from "../storage/object-store.js";
 import { Shelf } from "../storage/shelf.js";
-import { PARTIAL_SUFFIX } from "../storage/whole-file.js";
 import { AUDIO_PROFILES } from "./encode.js";
 
 /** A task's UUID, the item's index, the extension, and the suffix of an unfinished file. */

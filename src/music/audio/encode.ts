@@ -2,8 +2,8 @@
 import { open, stat } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { PARTIAL_SUFFIX, writeWhole } from "../../whole-file.js";
 import type { AudioFormat } from "../request/schema.js";
-import { PARTIAL_SUFFIX, writeWhole } from "../storage/whole-file.js";
 import { FfmpegError, startFfmpeg, withPatience } from "./ffmpeg.js";
 
 /** How a format is named, and how it is written. */

@@ -7,8 +7,8 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
 import { z } from "zod";
 import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
+import { writeWhole } from "../../whole-file.js";
 import { RequestError } from "../errors.js";
-import { writeWhole } from "../storage/whole-file.js";
 
 export const TAG_POSITIONS = ["prepend", "append", "replace"] as const;
 export type TagPosition = (typeof TAG_POSITIONS)[number];

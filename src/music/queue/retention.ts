@@ -1,8 +1,8 @@
 import { readFile, writeFile } from "node:fs/promises";
 import type { Logger } from "pino";
 import { z } from "zod";
+import { PARTIAL_SUFFIX, writeWhole } from "../../whole-file.js";
 import type { AudioFiles } from "../audio/audio-files.js";
-import { PARTIAL_SUFFIX, writeWhole } from "../storage/whole-file.js";
 import type { JobQueue } from "./job-queue.js";
 
 export interface RetentionLimits {

@@ -1,11 +1,12 @@
 /** Opens the task store of a server only after it was found whole, else from its backup; and keeps that backup. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFile, mkdir, mkdtemp, open, readdir, rename, rm, stat, statfs } from "node:fs/promises";
+import { copyFile, mkdir, mkdtemp, readdir, rename, rm, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
+import { writeWhole } from "../../whole-file.js";
 import { LmdbTaskStore } from "./lmdb-store.js";
 import { DamagedRecordError, type Task } from "./store.js";
 
@@ -224,9 +225,8 @@ class StoreBackup {
     if (bavail * bsize < (await bytesOf(store)) + MIN_FREE_BYTES) throw new Error("its disk is nearly full");
     const partial = await mkdtemp(join(directory, PARTIAL));
     try {
-      await this.#copyTo(partial);
       await mkdir(backup, { recursive: true });
-      await rename(dataFile(partial), dataFile(backup));
+      await writeWhole(dataFile(backup), () => this.#copyTo(partial), { partial: dataFile(partial) });
     } finally {
       await rm(partial, { recursive: true, force: true });
     }
@@ -239,7 +239,5 @@ class StoreBackup {
     const found = await check(this.#child);
     this.#child = null;
     if (found.state !== "whole") throw new Error(found.state === "damaged" ? found.reason : "it is gone");
-    const file = await open(dataFile(partial), "r+");
-    await file.sync().finally(() => file.close());
   }
 }

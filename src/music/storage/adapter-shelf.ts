@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { basename, dirname, extname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { EngineError } from "../../engine/errors.js";
+import { writeWhole } from "../../whole-file.js";
 import { StoreError } from "../errors.js";
 import type { Shelf } from "./shelf.js";
-import { writeWhole } from "./whole-file.js";
 
 const CONFIG_NAME = "adapter_config.json";
 const WEIGHTS_EXTENSION = ".safetensors";

@@ -6,9 +6,9 @@ import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { S3Client } from "@aws-sdk/client-s3";
 import { ConfigError } from "../../config.js";
+import { writeWhole } from "../../whole-file.js";
 import { contentTypeOf } from "../audio/encode.js";
 import { StoreError } from "../errors.js";
-import { writeWhole } from "./whole-file.js";
 
 /** Attempts at one request, the SDK's waits between them. */
 const MAX_ATTEMPTS = 4;

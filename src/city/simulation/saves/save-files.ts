@@ -5,9 +5,10 @@
  * the number goes round, so that each city keeps its latest ones.
  */
 import { createHash, randomBytes } from "node:crypto";
-import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { mkdir, open, readdir, readFile, stat, utimes, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { setImmediate } from "node:timers/promises";
+import { PARTIAL_SUFFIX, writeWhole } from "../../../whole-file.js";
 import { CommandRefusedError, type SaveDirectory, type SaveFile, type SaveResult } from "../../game.js";
 import { DEFAULT_SAVE_NAME } from "../../terms.js";
 import type { World } from "../state/world.js";
@@ -17,7 +18,6 @@ import { migrate } from "./migration.js";
 import { restoreSnapshot, SNAPSHOT_VERSION } from "./snapshot.js";
 
 const EXTENSION = ".crp";
-const PART_SUFFIX = ".part";
 const MAX_NAME_CHARACTERS = 64;
 /** All common file systems allow it. */
 const MAX_FILE_NAME_BYTES = 255;
@@ -137,14 +137,12 @@ export class SaveFiles {
   async #write(path: string, { bytes: content, digest }: Content): Promise<void> {
     const bytes = await packCity(content, SNAPSHOT_VERSION);
     await mkdir(this.directory, { recursive: true });
-    const part = path + PART_SUFFIX;
-    try {
-      await writeDurably(part, bytes, await this.#nextWriteTime());
-      await rename(part, path);
-    } catch (error) {
-      await rm(part, { force: true });
-      throw error;
-    }
+    const writeTime = await this.#nextWriteTime();
+    const write = async (partial: string) => {
+      await writeFile(partial, bytes);
+      await utimes(partial, writeTime, writeTime);
+    };
+    await writeWhole(path, write, { partial: path + PARTIAL_SUFFIX });
     await syncDirectory(this.directory);
     this.#last = { path, digest };
   }
@@ -187,7 +185,7 @@ function checkSaveName(saveName: string): void {
     const message = `The save name "${saveName}" is one of those that automatic saves have`;
     throw new CommandRefusedError("bad-save-name", message);
   }
-  const longestBytes = MAX_FILE_NAME_BYTES - Buffer.byteLength(EXTENSION + PART_SUFFIX);
+  const longestBytes = MAX_FILE_NAME_BYTES - Buffer.byteLength(EXTENSION + PARTIAL_SUFFIX);
   const bytes = Buffer.byteLength(saveName);
   if (bytes > longestBytes) {
     const message = `The save name "${saveName}" has ${bytes} bytes; a file name has room for ${longestBytes}`;
@@ -199,17 +197,6 @@ const DIGEST = "sha256";
 
 function digestOf(content: Buffer): string {
   return createHash(DIGEST).update(content).digest("hex");
-}
-
-async function writeDurably(path: string, bytes: Buffer, writeTime: Date): Promise<void> {
-  const file = await open(path, "w");
-  try {
-    await file.writeFile(bytes);
-    await file.utimes(writeTime, writeTime);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
 }
 
 interface Content {
