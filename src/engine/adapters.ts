@@ -65,7 +65,6 @@ function noneLoaded(): EngineError {
 
 /** At most one adapter acts. Changes are made one at a time: the caller sees to it. */
 export class AdapterSet {
-  readonly #renderer: NativeRenderer;
   readonly #natives = new Map<string, NativeAdapter>();
   #state = NO_ADAPTERS;
   /** The last adapter that a song brought. */
@@ -73,9 +72,7 @@ export class AdapterSet {
   #merged: NativeAdapter | null = null;
   #acting: ActingAdapter | null = null;
 
-  constructor(renderer: NativeRenderer) {
-    this.#renderer = renderer;
-  }
+  constructor(private readonly renderer: NativeRenderer) {}
 
   get state(): AdapterState {
     return this.#state;
@@ -92,7 +89,7 @@ export class AdapterSet {
    */
   async load({ name, ...files }: AdapterSource, call: CallOptions): Promise<void> {
     assertFree(this.#state, name);
-    const native = await this.#renderer.loadAdapter(files, call);
+    const native = await this.renderer.loadAdapter(files, call);
     const next = withLoaded(this.#state, { name, scale: 1, ...native.info });
     this.#natives.set(name, native);
     await this.#become(next, call);
@@ -115,7 +112,7 @@ export class AdapterSet {
   async bring({ digest, path, doraEpsilon }: SongAdapter, call: CallOptions): Promise<NativeAdapter> {
     const key = `${digest} ${doraEpsilon}`;
     if (this.#brought?.key === key) return this.#brought.native;
-    const native = await this.#renderer.loadAdapter({ path, doraEpsilon }, call);
+    const native = await this.renderer.loadAdapter({ path, doraEpsilon }, call);
     this.#brought = { key, native };
     return native;
   }
@@ -123,7 +120,7 @@ export class AdapterSet {
   /** Null: none. After a failure the base weights act. */
   async apply(acting: ActingAdapter | null, native: NativeAdapter | null, call: CallOptions): Promise<void> {
     if (this.#merged === native && this.#acting?.scale === acting?.scale) return;
-    const applied = this.#renderer.applyAdapter(native, acting?.scale ?? 0, call);
+    const applied = this.renderer.applyAdapter(native, acting?.scale ?? 0, call);
     this.#merged = native;
     this.#acting = acting && { name: acting.name, scale: acting.scale };
     try {

@@ -50,15 +50,11 @@ export type Log = (message: string) => void;
 
 /** One call's work with a loaded language model. */
 export class Planner {
-  readonly #lm: LanguageModel;
-  readonly #call: CallOptions;
-  readonly #log: Log;
-
-  constructor(lm: LanguageModel, call: CallOptions, log: Log) {
-    this.#lm = lm;
-    this.#call = call;
-    this.#log = log;
-  }
+  constructor(
+    private readonly lm: LanguageModel,
+    private readonly call: CallOptions,
+    private readonly log: Log,
+  ) {}
 
   /**
    * Expands a wish into a song sheet. Where the model cannot put it in words, the wish itself is the caption, and the
@@ -68,8 +64,8 @@ export class Planner {
     const { query, instrumental, language, metadata } = request;
     const plain = (why: string) =>
       this.#plainSheet({ ...request, caption: query, lyrics: INSTRUMENTAL_LYRICS }, why);
-    await this.#lm.text.checkWords({ sample_query: query }, MIN_TOKENS);
-    if (!this.#lm.writesText)
+    await this.lm.text.checkWords({ sample_query: query }, MIN_TOKENS);
+    if (!this.lm.writesText)
       return plain(`${this.#doesNotWrite()}: the wish is the caption, and no lyrics were written`);
     const output = await this.#writeSheet(samplePrompt(query, instrumental), request);
     const { caption } = output.fields;
@@ -93,8 +89,8 @@ export class Planner {
    */
   async formatInput(request: FormatRequest): Promise<SongSheet> {
     const { caption, lyrics, language, metadata } = request;
-    await this.#lm.text.checkWords({ prompt: caption, lyrics }, MIN_TOKENS);
-    if (!this.#lm.writesText) {
+    await this.lm.text.checkWords({ prompt: caption, lyrics }, MIN_TOKENS);
+    if (!this.lm.writesText) {
       return this.#plainSheet(request, `${this.#doesNotWrite()}: caption and lyrics are as they were sent`);
     }
     const { fields, lyrics: written } = await this.#writeSheet(formatPrompt(caption, lyrics), request);
@@ -134,15 +130,15 @@ export class Planner {
     const prompt = understandPrompt(request.audioCodes);
     const program = {
       ...sheetProgram({ ...request, language: null }),
-      ...(this.#lm.writesText ? {} : FACTS_ONLY),
+      ...(this.lm.writesText ? {} : FACTS_ONLY),
     };
     const output = await this.#writeThinking(sheetJob(prompt, request), program);
     return {
       ...mergeMetadata(request.metadata, output.fields),
-      caption: this.#lm.writesText ? (output.fields.caption ?? "") : "",
-      lyrics: this.#lm.writesText ? (output.lyrics ?? "") : "",
-      language: (this.#lm.writesText && output.fields.language) || UNKNOWN_LANGUAGE,
-      warnings: this.#lm.writesText
+      caption: this.lm.writesText ? (output.fields.caption ?? "") : "",
+      lyrics: this.lm.writesText ? (output.lyrics ?? "") : "",
+      language: (this.lm.writesText && output.fields.language) || UNKNOWN_LANGUAGE,
+      warnings: this.lm.writesText
         ? []
         : [`${this.#doesNotWrite()}: the recording has no caption and no lyrics`],
     };
@@ -152,7 +148,7 @@ export class Planner {
   async plan(request: PlanRequest): Promise<Plan> {
     const known = toThinkFields(request.metadata, null);
     const begun = performance.now();
-    await this.#lm.text.checkWords(
+    await this.lm.text.checkWords(
       { prompt: request.caption, lyrics: request.lyrics },
       tokensToWrite(request.writeCodes ? (request.metadata.durationSeconds ?? 0) : null),
     );
@@ -180,12 +176,12 @@ export class Planner {
     const { caption, rewriteCaption, detectLanguage } = request;
     const wish = {
       ...request,
-      rewriteCaption: rewriteCaption && this.#lm.writesText,
-      detectLanguage: detectLanguage && this.#lm.writesText,
+      rewriteCaption: rewriteCaption && this.lm.writesText,
+      detectLanguage: detectLanguage && this.lm.writesText,
       seed: request.seeds[0] ?? 0,
     };
     const written = await this.#writeMetadata(wish);
-    if (rewriteCaption && !this.#lm.writesText) {
+    if (rewriteCaption && !this.lm.writesText) {
       return { written, warnings: [`${this.#doesNotWrite()}: the caption stays as it was sent`] };
     }
     const fault = written.caption === undefined ? null : await captionFault(written.caption, caption);
@@ -238,12 +234,12 @@ export class Planner {
   async #writeThinking(job: Omit<TextJob, "program">, program: ThinkProgram): Promise<ParsedOutput> {
     const { constrained, debug } = job.sampling;
     const segments = constrained
-      ? await thinkProgram(this.#lm.tokenizer, program)
+      ? await thinkProgram(this.lm.tokenizer, program)
       : [{ kind: "free" as const }];
-    const text = await this.#lm.writeText({ ...job, program: segments }, this.#call);
+    const text = await this.lm.writeText({ ...job, program: segments }, this.call);
     if (debug) {
       const forced = constrained ? `forced ${JSON.stringify(program.forced)}` : "unconstrained";
-      this.#log(`constrained decoding, ${job.stage}: ${forced}, wrote ${JSON.stringify(text)}`);
+      this.log(`constrained decoding, ${job.stage}: ${forced}, wrote ${JSON.stringify(text)}`);
     }
     return parseOutput(text);
   }
@@ -256,7 +252,7 @@ export class Planner {
     const maxCount = CODES_PER_SECOND * DURATION_SECONDS_RANGE.max;
     const count = durationSeconds === null ? null : codeCount(durationSeconds);
     const negative = request.negativePrompt.trim() === NO_USER_INPUT ? "" : request.negativePrompt;
-    const codes = await this.#lm.writeCodes(
+    const codes = await this.lm.writeCodes(
       {
         prompt: codesPrompt(request.caption, request.lyrics, serializeThinkFields(fields)),
         negativePrompt: unconditionalCodesPrompt(negative),
@@ -266,24 +262,24 @@ export class Planner {
         sampling: request.sampling,
         seeds: request.seeds,
       },
-      this.#call,
+      this.call,
     );
     if (codes.some((row) => row.length === 0)) throw this.#noSheet("audio codes");
     return codes;
   }
 
   #doesNotWrite(): string {
-    return `the language model ${this.#lm.name} does not write text`;
+    return `the language model ${this.lm.name} does not write text`;
   }
 
   #wroteInVain(fault: string): string {
-    return `what the language model ${this.#lm.name} wrote was not used, as ${fault}`;
+    return `what the language model ${this.lm.name} wrote was not used, as ${fault}`;
   }
 
   #noSheet(missing: string): EngineError {
     return new EngineError(
       "LM_OUTPUT",
-      `The language model ${this.#lm.name} wrote no ${missing}. Try another seed, a lower temperature or constrained decoding.`,
+      `The language model ${this.lm.name} wrote no ${missing}. Try another seed, a lower temperature or constrained decoding.`,
     );
   }
 }

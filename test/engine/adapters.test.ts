@@ -5,7 +5,7 @@ import { Checkpoints } from "../../src/engine/checkpoints.js";
 import { loadAddon } from "../../src/engine/native.js";
 import { writeLokr, writeLora } from "../music/adapter-files.js";
 import { temporaryDirectory } from "../music/tasks.js";
-import { testDevice } from "./device.js";
+import { testDevice } from "./embedded.js";
 
 describe("adapters through the addon", () => {
   const folder = temporaryDirectory();

@@ -5,8 +5,8 @@ import { expect } from "chai";
 import { Checkpoints, DEFAULT_MODEL } from "../../src/engine/checkpoints.js";
 import { Engine } from "../../src/engine/engine.js";
 import type { PlanarAudio, RenderRequest } from "../../src/engine/types.js";
+import { engineOptions } from "./embedded.js";
 import { plainSong } from "./plain-song.js";
-import { engineOptions } from "./training-request.js";
 
 const folder = fileURLToPath(new URL("../../models/carillon-nano", import.meta.url));
 const sampleRate = 48_000;

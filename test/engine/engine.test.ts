@@ -9,7 +9,7 @@ import { Engine } from "../../src/engine/engine.js";
 import { KEY_MODES } from "../../src/engine/metadata.js";
 import type { EngineOptions, Metadata, Plan, PlanRequest, SamplingOptions } from "../../src/engine/types.js";
 import { writeLora } from "../music/adapter-files.js";
-import { testDevice } from "./device.js";
+import { engineOptions } from "./embedded.js";
 import { plainSong, plainSongOf } from "./plain-song.js";
 
 const unknown: Metadata = { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null };
@@ -47,18 +47,11 @@ describe("engine on the embedded model", () => {
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), "carillon-engine-"));
     options = {
+      ...engineOptions,
       checkpointsDirectory: directory,
       slotModels: ["acestep-v15-turbo", "carillon-nano", null],
       languageModel: "acestep-5Hz-lm-0.6B",
-      devices: [testDevice],
-      languageModelDevice: testDevice,
       dtype: "float32",
-      quantization: "none",
-      flashAttention: true,
-      offload: false,
-      offloadModel: false,
-      offloadLanguageModel: false,
-      idleSeconds: 0,
     };
     engine = new Engine(options, (message) => messages.push(message));
   });

@@ -8,7 +8,7 @@ import { Checkpoints, EMBEDDED_MODEL } from "../../src/engine/checkpoints.js";
 import { Engine } from "../../src/engine/engine.js";
 import { attentionProjections } from "../music/adapter-files.js";
 import { sampleTensors, writeSample } from "../music/training/sample-files.js";
-import { engineOptions, trainingRequest } from "./training-request.js";
+import { engineOptions, trainingRequest } from "./embedded.js";
 
 const python = process.env.CARILLON_PEER_PYTHON ?? "python3";
 const program = fileURLToPath(new URL("peft_check.py", import.meta.url));

@@ -6,7 +6,7 @@ import type { Quantization } from "../../src/engine/addon.js";
 import { Checkpoints } from "../../src/engine/checkpoints.js";
 import { Engine } from "../../src/engine/engine.js";
 import type { Plan } from "../../src/engine/types.js";
-import { testDevice } from "./device.js";
+import { engineOptions } from "./embedded.js";
 import { writeGguf } from "./gguf.js";
 import { plainSong, plainSongOf } from "./plain-song.js";
 
@@ -17,18 +17,12 @@ describe("weights in codes", () => {
   function engineWith(quantization: Quantization, languageModel = "acestep-5Hz-lm-0.6B"): Engine {
     const engine = new Engine(
       {
+        ...engineOptions,
         checkpointsDirectory: directory,
         slotModels: ["acestep-v15-turbo", null, null],
         languageModel,
-        devices: [testDevice],
-        languageModelDevice: testDevice,
         dtype: "float32",
         quantization,
-        flashAttention: true,
-        offload: false,
-        offloadModel: false,
-        offloadLanguageModel: false,
-        idleSeconds: 0,
       },
       () => {},
     );

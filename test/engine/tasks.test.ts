@@ -5,7 +5,7 @@ import { expect } from "chai";
 import type { Progress, TaskType } from "../../src/engine/addon.js";
 import { Engine } from "../../src/engine/engine.js";
 import type { PlanarAudio, RenderRequest } from "../../src/engine/types.js";
-import { testDevice } from "./device.js";
+import { engineOptions } from "./embedded.js";
 import { plainSongOf } from "./plain-song.js";
 
 const sampleRate = 48_000;
@@ -54,18 +54,10 @@ describe("tasks on the embedded model", () => {
     directory = await mkdtemp(join(tmpdir(), "carillon-tasks-"));
     engine = new Engine(
       {
+        ...engineOptions,
         checkpointsDirectory: directory,
         slotModels: ["acestep-v15-turbo", null, null],
         languageModel: "acestep-5Hz-lm-0.6B",
-        devices: [testDevice],
-        languageModelDevice: testDevice,
-        dtype: "auto",
-        quantization: "none",
-        flashAttention: true,
-        offload: false,
-        offloadModel: false,
-        offloadLanguageModel: false,
-        idleSeconds: 0,
       },
       () => {},
     );

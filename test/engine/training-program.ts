@@ -3,7 +3,7 @@
  * first step it ends by WAY: `exit`, or `return` with the engine closed.
  */
 import { Engine } from "../../src/engine/engine.js";
-import { engineOptions, trainingRequest } from "./training-request.js";
+import { engineOptions, trainingRequest } from "./embedded.js";
 
 const [sample, outputDirectory, way] = process.argv.slice(2) as [string, string, string];
 const engine = new Engine(engineOptions, () => {});

@@ -11,7 +11,7 @@ import type { TrainingEvent } from "../../src/engine/addon.js";
 import { Engine } from "../../src/engine/engine.js";
 import type { TrainingRequest } from "../../src/engine/types.js";
 import { sampleTensors, writeSample } from "../music/training/sample-files.js";
-import { engineOptions, trainingRequest } from "./training-request.js";
+import { engineOptions, trainingRequest } from "./embedded.js";
 
 const program = fileURLToPath(new URL("training-program.ts", import.meta.url));
 

@@ -1,6 +1,8 @@
-/** A small training run on the embedded model. */
+/** The embedded model in tests: where it computes, an engine with it, and a small training run. */
 import type { EngineOptions, TrainingRequest } from "../../src/engine/types.js";
-import { testDevice } from "./device.js";
+
+/** Where models are tested: the CPU, or a CUDA device that is not there (native/test/fake_cuda). */
+export const testDevice = process.env.CARILLON_TEST_DEVICE ?? "cpu";
 
 export const engineOptions: EngineOptions = {
   checkpointsDirectory: "absent",
