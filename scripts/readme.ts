@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { globalRegistry, type z } from "zod";
 import { renderConfigTable } from "../src/config.js";
 import { generationSchema } from "../src/music/request/schema.js";
-import { namesOf } from "../src/parameters/names.js";
+import { namesOf } from "../src/parameters.js";
 
 const TABLES = [
   { file: "src/SETTINGS.md", name: "settings", render: renderConfigTable },

@@ -2,7 +2,7 @@
 /** The command line. */
 import { access, constants } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { basename, dirname, extname, resolve } from "node:path";
+import { basename, dirname, extname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Command, Option } from "commander";
 import { startCity } from "./city/index.js";
@@ -145,8 +145,13 @@ program
   )
   .option("--skip-existing", "leave sample files that are there already as they are")
   .option("--model <name>", "a model of `carillon models`")
-  .action((directory: string, options: PreprocessOptions) =>
-    preprocess(directory, options, interruptSignal()),
+  .action((directory: string, options: PreprocessOptions & { model?: string }) =>
+    preprocess(
+      directory,
+      options,
+      loadConfig(environmentWith({ SVC_CONFIG_PATH: options.model })),
+      interruptSignal(),
+    ),
   );
 
 program
@@ -169,11 +174,7 @@ models
   .command("pull")
   .description("download a public model into SVC_CHECKPOINTS, or go on with it where it was interrupted")
   .argument("<name>", "a model of `carillon models`, or owner/repository on the hub")
-  .action(async (name: string) => {
-    // Loaded here, for no other command needs the hub's library.
-    const { pull } = await import("./pull.js");
-    await pull(name, interruptSignal());
-  });
+  .action(pull);
 
 program
   .command("cuda")
@@ -181,6 +182,31 @@ program
   .command("install")
   .description("install it into the cache, by pip or without, some gigabytes, unless it is there")
   .action(installCuda);
+
+/** Prints progress on stderr, the folders that are new on stdout. */
+async function pull(name: string): Promise<void> {
+  // Loaded here, for no other command needs the hub's library.
+  const { Hub } = await import("./models/hub.js");
+  const { inMegabytes, pullModel } = await import("./models/pull.js");
+  const { checkpointsDirectory, hubUrl, hubToken } = loadConfig();
+  const signal = interruptSignal();
+  const hub = new Hub({ url: hubUrl, token: hubToken, signal });
+  const display = new ProgressDisplay();
+  try {
+    const folders = await pullModel(name, checkpointsDirectory, hub, (progress) => {
+      const { doneBytes, totalBytes, file, fileBytes } = progress;
+      display.show({ value: doneBytes / totalBytes, stage: `${file} (${inMegabytes(fileBytes)})` });
+    }).finally(() => display.stop());
+    if (folders.length === 0) {
+      console.error(`${name} is in ${checkpointsDirectory} already; remove its folder to download it anew`);
+    }
+    for (const folder of folders) console.log(join(checkpointsDirectory, folder));
+  } catch (error) {
+    if (signal.aborted) console.error("what is downloaded stays: the same command goes on from there");
+    signal.throwIfAborted();
+    throw error;
+  }
+}
 
 async function installCuda(): Promise<void> {
   // Loaded here, for no other command needs it.
@@ -194,16 +220,14 @@ async function installCuda(): Promise<void> {
 
 /** @param role what the command says that the server does; absent: SVC_ROLE says it */
 async function serve(options: ServeOptions, role?: "gateway" | "worker"): Promise<void> {
-  const given = {
+  const environment = environmentWith({
     SVC_ROLE: role,
     SVC_API_KEY: options.apiKey,
     SVC_API_HOST: options.host,
     SVC_API_PORT: options.port,
     SVC_HOME: options.home,
     CITY_BRIDGE_PORT: options.cityPort,
-  };
-  const set = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
-  const environment = { ...process.env, ...set };
+  });
   const config = loadConfig(environment);
   const isAlone = config.role === "all";
   const servesMusic = !isAlone || options.music === true || options.city !== true;
@@ -224,6 +248,14 @@ async function serve(options: ServeOptions, role?: "gateway" | "worker"): Promis
     if (music !== null) console.log(`${isAlone ? "music" : config.role} on ${await music.start()}`);
   };
   await serveUntilStopped(log, start, undefined, config.graceSeconds);
+}
+
+/** The environment, with what options say in its place. */
+function environmentWith(given: Readonly<Record<string, string | undefined>>): NodeJS.ProcessEnv {
+  return {
+    ...process.env,
+    ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),
+  };
 }
 
 /** The engine, where the role needs one, exists at once, to be closed last; the server starts when told to. */
@@ -253,7 +285,7 @@ function addMusic(
 }
 
 async function serveCity({ load, port, forParent }: CityOptions): Promise<void> {
-  const config = loadConfig({ ...process.env, ...(port === undefined ? {} : { CITY_BRIDGE_PORT: port }) });
+  const config = loadConfig(environmentWith({ CITY_BRIDGE_PORT: port }));
   const log = createLogger(config.logLevel);
   if (forParent) return serveParent(() => startCity(config, log), log);
   await serveUntilStopped(log, async (add) => {
@@ -264,10 +296,7 @@ async function serveCity({ load, port, forParent }: CityOptions): Promise<void> 
 }
 
 async function generate(prompt: string, options: GenerateOptions): Promise<void> {
-  const config = loadConfig({
-    ...process.env,
-    ...(options.model === undefined ? {} : { SVC_CONFIG_PATH: options.model }),
-  });
+  const config = loadConfig(environmentWith({ SVC_CONFIG_PATH: options.model }));
   const path = resolve(options.out);
   await assertWritable(path);
   const engine = createEngine(config, (message) => console.error(message));

@@ -45,11 +45,11 @@ import {
   type MusicServerOptions,
   startMusicApplication,
   startMusicServer,
+  startWorkerServer,
 } from "./music/server.js";
 import { drawSeed } from "./music/song/seeds.js";
 import { SongJobs } from "./music/song-jobs.js";
 import type { ObjectStore } from "./music/storage/object-store.js";
-import { startWorkerServer } from "./music/worker-server.js";
 
 export { type Config, ConfigError, loadConfig } from "./config.js";
 export { DirectoryInUseError } from "./directory-lock.js";

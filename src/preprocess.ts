@@ -1,6 +1,6 @@
 /** `carillon preprocess`: a folder of audio and captions to what adapters are trained on. */
 import { basename, parse, resolve } from "node:path";
-import { createEngine, loadConfig } from "./index.js";
+import { type Config, createEngine } from "./index.js";
 import type { DataSet, TagPosition } from "./music/dataset/data-set.js";
 import { prepareDataSet } from "./music/dataset/prepare.js";
 import { scanFolder } from "./music/dataset/scan.js";
@@ -12,20 +12,16 @@ export interface PreprocessOptions {
   tag: string;
   tagPosition: TagPosition;
   skipExisting?: boolean;
-  model?: string;
 }
 
 /** Prints warnings and progress on stderr, the directory on stdout. */
 export async function preprocess(
   directory: string,
   options: PreprocessOptions,
+  config: Config,
   signal: AbortSignal,
 ): Promise<void> {
-  const { out, model, skipExisting = false } = options;
-  const config = loadConfig({
-    ...process.env,
-    ...(model === undefined ? {} : { SVC_CONFIG_PATH: model }),
-  });
+  const { out, skipExisting = false } = options;
   // Whoever has a shell may read and write what the shell may.
   const root = new PermittedRoot(parse(resolve(directory)).root);
   const dataSet = await readFolder(resolve(directory), options, root, signal);

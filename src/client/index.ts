@@ -16,7 +16,7 @@ import type { TaskEvent } from "../music/queue/task-events.js";
 import type { TaskRow } from "../music/queue/task-row.js";
 import type { generationSchema } from "../music/request/schema.js";
 import type { taskMarks } from "../music/request/service-bodies.js";
-import type { BodyOf } from "../parameters/names.js";
+import type { BodyOf } from "../parameters.js";
 
 export type Task = TaskRow;
 export type Song = TaskRow["songs"][number];

@@ -1,5 +1,5 @@
 /** The engine: model slots, the language model, and what they do together. */
-import { firstOf } from "../parameters/values.js";
+import { firstOf } from "../parameters.js";
 import { type AdapterSet, NO_ADAPTERS } from "./adapters.js";
 import type {
   AdapterInfo,

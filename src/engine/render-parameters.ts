@@ -5,7 +5,6 @@
  * which refuses a group that lacks a parameter or holds one that it does not know.
  */
 import { z } from "zod";
-import { parameter } from "../parameters/names.js";
 import {
   elementsOf,
   finiteNumber,
@@ -14,9 +13,10 @@ import {
   oneOf,
   oneOfElse,
   outOfRange,
+  parameter,
   refuse,
   within,
-} from "../parameters/values.js";
+} from "../parameters.js";
 
 const MAX_TIMESTEPS = 200;
 

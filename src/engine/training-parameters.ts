@@ -3,8 +3,7 @@
  * core's side is `TrainingOptions` (native/core/training/adapter_training.h). A run takes hours, so nothing is clamped.
  */
 import { z } from "zod";
-import { parameter } from "../parameters/names.js";
-import { finiteNumber, flag, oneOf, strictInteger, within } from "../parameters/values.js";
+import { finiteNumber, flag, oneOf, parameter, strictInteger, within } from "../parameters.js";
 
 const MAX_COUNT = 2 ** 31 - 1;
 /** The shift of the discrete flow times; 0, which the formula cannot take, stands for it. */

@@ -1,5 +1,5 @@
 /** Downloads models while the service runs, one at a time, for clients that start, poll and cancel. */
-import { z } from "zod";
+import type { z } from "zod";
 import type { Config } from "../config.js";
 import { DirectoryInUseError } from "../directory-lock.js";
 import type { Logger } from "../log.js";
@@ -8,30 +8,9 @@ import { Hub } from "../models/hub.js";
 import { PUBLISHED_MODELS, sourceOf } from "../models/published.js";
 import { type PullProgress, pullModel } from "../models/pull.js";
 import { detailFor, HttpError, RequestError } from "./errors.js";
+import type { modelPull } from "./openapi/answers.js";
 
-export const modelPullSchema = z
-  .object({
-    published: z
-      .array(z.string())
-      .meta({ description: "models known by name; any other goes as owner/repository" }),
-    pull: z
-      .object({
-        model: z.string(),
-        state: z.enum(["running", "completed", "failed", "cancelled"]),
-        done_bytes: z.int().meta({ description: "what is there and verified counts" }),
-        total_bytes: z.int().meta({ description: "0 until the hub has listed all files" }),
-        file: z.string().meta({ description: "the one under way" }),
-        new_folders: z
-          .array(z.string())
-          .meta({ description: "in the checkpoint directory; none: all was there" }),
-        error: z.string().nullable(),
-      })
-      .nullable()
-      .meta({ description: "the one under way, else the latest one since the server started" }),
-  })
-  .meta({ id: "ModelPull" });
-
-type PullState = NonNullable<z.output<typeof modelPullSchema>["pull"]>;
+type PullState = NonNullable<z.output<typeof modelPull>["pull"]>;
 
 const NOTHING_DONE: Pick<PullProgress, "doneBytes" | "totalBytes" | "file"> = {
   doneBytes: 0,
@@ -49,7 +28,7 @@ export class ModelPulls {
     private readonly log: Logger,
   ) {}
 
-  status(): z.output<typeof modelPullSchema> {
+  status(): z.output<typeof modelPull> {
     return { published: PUBLISHED_MODELS, pull: this.#pull && { ...this.#pull } };
   }
 

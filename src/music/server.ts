@@ -1,4 +1,4 @@
-/** The music service over HTTP: builds the application and listens. */
+/** The music service over HTTP, and what a worker of a fleet serves: builds the application and listens. */
 import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -14,8 +14,10 @@ import { detailFor, errorHandler, notFound } from "./errors.js";
 import type { JobQueue } from "./queue/job-queue.js";
 import { BodyReader } from "./request/body.js";
 import { endpoints } from "./routes/endpoints.js";
+import { health, metrics } from "./routes/model-endpoints.js";
 import { MusicService } from "./service.js";
 import type { SongJobs } from "./song-jobs.js";
+import { Telemetry } from "./telemetry.js";
 import { RandomSamples } from "./words/random-samples.js";
 
 /** Waveforms are styled from within their library, and recordings of this machine are played before they are sent. */
@@ -61,10 +63,7 @@ export async function startMusicServer(options: MusicServerOptions): Promise<Mus
   const app = buildApp(service, config, log);
   let listener: Listener | undefined;
   try {
-    const address = { port: config.apiPort, host: config.apiHost };
-    listener = await listen(address, CONNECTION_TIMEOUTS, log, (server) =>
-      limitConnections(server, connectionLimits()),
-    ).catch((error) => explainAddress(error, config));
+    listener = await listenAt(config, log);
     const opened = service.open();
     listener.server.on("request", (request, response) => {
       if (!readTarget(request)) {
@@ -178,10 +177,14 @@ const identifyRequest: RequestHandler = (_request, response, next) => {
 };
 
 /** @throws ConfigError naming the setting that asks for an address that cannot be had */
-export function explainAddress(
-  { code, message }: NodeJS.ErrnoException,
-  { apiPort, apiHost }: Config,
-): never {
+function listenAt(config: Config, log: Logger): Promise<Listener> {
+  const address = { port: config.apiPort, host: config.apiHost };
+  return listen(address, CONNECTION_TIMEOUTS, log, (server) =>
+    limitConnections(server, connectionLimits()),
+  ).catch((error) => explainAddress(error, config));
+}
+
+function explainAddress({ code, message }: NodeJS.ErrnoException, { apiPort, apiHost }: Config): never {
   if (code === "EADDRINUSE") {
     throw new ConfigError(
       "SVC_API_PORT",
@@ -189,4 +192,45 @@ export function explainAddress(
     );
   }
   throw new ConfigError("SVC_API_HOST", `SVC_API_HOST, SVC_API_PORT: ${message}`);
+}
+
+/**
+ * A worker of a fleet serves whether it lives, and its metrics: clients ask a gateway. Listens, loads the models, and takes
+ * tasks from then on.
+ */
+export async function startWorkerServer(
+  options: MusicServerOptions,
+): Promise<Pick<MusicServer, "url" | "close">> {
+  const { config, queue, jobs, log } = options;
+  requireProtection(config);
+  const { engine } = jobs;
+  if (engine === null) throw new Error("a worker needs an engine");
+  const telemetry = new Telemetry({ queue, engine }, log);
+  const authenticator = new Authenticator(config.apiKey, config.apiKeys);
+  const app = express().disable("x-powered-by");
+  app.use(logRequests(log, (line) => log.debug(line, "request")));
+  if (config.isLocal) app.use(checkHost(config.allowedHosts));
+  const context = { config, authenticator, service: { engine, telemetry } };
+  app.get("/health", health(context));
+  app.get("/metrics", metrics(context));
+  app.use(notFound);
+  app.use(errorHandler((message, err) => log.error({ err }, message), detailFor(config)));
+
+  const listener = await listenAt(config, log);
+  listener.server.on("request", app);
+  try {
+    await jobs.prepare();
+    await queue.open(() => {});
+    queue.start();
+  } catch (error) {
+    await listener.close(Promise.resolve());
+    throw error;
+  }
+  return {
+    url: listener.url,
+    close: async (graceSeconds = config.graceSeconds) => {
+      const stopped = queue.stop(graceSeconds);
+      await Promise.all([listener.close(stopped), stopped]);
+    },
+  };
 }

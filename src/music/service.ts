@@ -5,7 +5,7 @@ import type { z } from "zod";
 import type { Config } from "../config.js";
 import type { MusicEngine } from "../engine/types.js";
 import type { Logger } from "../log.js";
-import { describe } from "../parameters/values.js";
+import { describe } from "../parameters.js";
 import { Adapters } from "./adapters.js";
 import type { AudioFiles } from "./audio/audio-files.js";
 import { ownFiles } from "./audio/audio-inputs.js";

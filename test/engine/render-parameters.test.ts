@@ -5,7 +5,7 @@ import { loadAddon } from "../../src/engine/native.js";
 import { renderParameters, renderParametersOf } from "../../src/engine/render-parameters.js";
 import { NO_UPLOADS } from "../../src/music/audio/uploads.js";
 import { parseGenerationRequest } from "../../src/music/request/parse.js";
-import { testDevice } from "./device.js";
+import { testDevice } from "./embedded.js";
 import { plainSong } from "./plain-song.js";
 
 const { denoise, guidance, edit } = plainSong;

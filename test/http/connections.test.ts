@@ -2,7 +2,9 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { expect } from "chai";
+import pino from "pino";
 import { type ConnectionLimits, connectionLimits, limitConnections } from "../../src/http/connections.js";
+import { listen } from "../../src/http/listener.js";
 
 describe("connections", () => {
   let server: Server;
@@ -84,5 +86,19 @@ describe("connections", () => {
     expect(connectionLimits(100)).to.deep.equal({ total: 16, perAddress: 8 });
     expect(connectionLimits(Number.POSITIVE_INFINITY)).to.deep.equal({ total: 1024, perAddress: 512 });
     expect(connectionLimits().total).to.be.within(16, 1024);
+  });
+});
+
+describe("a server", () => {
+  it("keeps idle connections for longer than proxies do", async () => {
+    const listener = await listen({ host: "127.0.0.1", port: 0 }, {}, pino({ level: "silent" }), (server) =>
+      server.on("request", (_request, response) => response.end("done")),
+    );
+    try {
+      const promised = (await fetch(listener.url)).headers.get("keep-alive");
+      expect(Number(/timeout=(\d+)/.exec(promised ?? "")?.[1])).to.be.above(60);
+    } finally {
+      await listener.close(Promise.resolve());
+    }
   });
 });

@@ -9,10 +9,16 @@ import { readyLanguageModel } from "../models.js";
 import type { PermittedRoot } from "../permitted-root.js";
 import type { LabelRequest } from "../request/data-set-bodies.js";
 import { drawSeed } from "../song/seeds.js";
-import { BackgroundTasks, type StartedTask } from "./background-tasks.js";
 import { type DataSetSample, type SampleSummary, sampleSummary } from "./data-set.js";
 import type { DataSetEditor } from "./editor.js";
-import { failureOf, type SampleFailure, sampleAudio, withFailures } from "./sample-work.js";
+import {
+  BackgroundTasks,
+  failureOf,
+  type SampleFailure,
+  type StartedTask,
+  sampleAudio,
+  withFailures,
+} from "./sample-work.js";
 
 const SLOT = 1;
 const LISTENING = { temperature: 0.7, topK: 0, topP: 1, repetitionPenalty: 1, constrained: true };

@@ -9,10 +9,16 @@ import { RequestError } from "../errors.js";
 import { requireModel } from "../models.js";
 import type { preparedDataSet } from "../openapi/answers.js";
 import { createOutputDirectory, type PermittedRoot } from "../permitted-root.js";
-import { BackgroundTasks, type StartedTask } from "./background-tasks.js";
 import { type DataSet, type DataSetSample, metadataFields, trainingPrompts, writeJson } from "./data-set.js";
 import { MANIFEST_NAME } from "./sample-set.js";
-import { failureOf, type SampleFailure, sampleAudio, withFailures } from "./sample-work.js";
+import {
+  BackgroundTasks,
+  failureOf,
+  type SampleFailure,
+  type StartedTask,
+  sampleAudio,
+  withFailures,
+} from "./sample-work.js";
 
 const NOTHING_LABELED = "No labeled samples: describe them with a caption first";
 

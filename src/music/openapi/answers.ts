@@ -113,6 +113,28 @@ export const modelSwitch = z.object({
   lm_models: z.array(languageModel),
   llm_initialized: z.boolean(),
 });
+export const modelPull = z
+  .object({
+    published: z
+      .array(z.string())
+      .meta({ description: "models known by name; any other goes as owner/repository" }),
+    pull: z
+      .object({
+        model: z.string(),
+        state: z.enum(["running", "completed", "failed", "cancelled"]),
+        done_bytes: z.int().meta({ description: "what is there and verified counts" }),
+        total_bytes: z.int().meta({ description: "0 until the hub has listed all files" }),
+        file: z.string().meta({ description: "the one under way" }),
+        new_folders: z
+          .array(z.string())
+          .meta({ description: "in the checkpoint directory; none: all was there" }),
+        error: z.string().nullable(),
+      })
+      .nullable()
+      .meta({ description: "the one under way, else the latest one since the server started" }),
+  })
+  .meta({ id: "ModelPull" });
+
 export const reloadedModels = z.object({ message: text, reloaded: z.array(text) });
 
 /** Without the envelope. */

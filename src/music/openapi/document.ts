@@ -1,7 +1,7 @@
 /** The OpenAPI 3.1 document: made of the schemas that parse and of those that answers are checked against. */
 import { STATUS_CODES } from "node:http";
 import { z } from "zod";
-import { namesOf } from "../../parameters/names.js";
+import { namesOf } from "../../parameters.js";
 import { resultRecordSchema } from "../queue/task-status.js";
 import { errorAnswer } from "./answers.js";
 

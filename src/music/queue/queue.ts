@@ -14,9 +14,16 @@ import {
   QueueFullError,
   type QueueStatistics,
 } from "./job-queue.js";
-import { deathsMessage, holdMs, MAX_DEATHS, MAX_DISK_FAILURES, retryAfterSeconds, Turns } from "./rules.js";
+import {
+  deathsMessage,
+  holdMs,
+  JobStatistics,
+  MAX_DEATHS,
+  MAX_DISK_FAILURES,
+  retryAfterSeconds,
+  Turns,
+} from "./rules.js";
 import { acceptedTask, named, type Outcome, RunningJob, retryDelayMs, stopJobs } from "./running-job.js";
-import { JobStatistics } from "./statistics.js";
 import type { StoredTask, Task, TaskState, TaskStore } from "./store.js";
 
 export interface QueueOptions {

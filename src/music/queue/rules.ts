@@ -1,4 +1,5 @@
-/** The rules of every queue: who is next, how often a task is tried, what a refused client is told. */
+/** The rules of every queue: who is next, how often a task is tried, what a refused client is told; and what it counts. */
+import type { TaskState } from "./store.js";
 
 /**
  * A task that was running when its process died this often is not tried again. A server that works alone meets all of
@@ -50,5 +51,38 @@ export class Turns {
   began(turn: number): void {
     this.#current = Math.max(this.#current, turn);
     for (const [share, last] of this.#last) if (last < this.#current) this.#last.delete(share);
+  }
+}
+
+/** How many tasks the store holds in each state, and how long the last jobs took. */
+export class JobStatistics {
+  readonly #counts: Record<TaskState, number> = { queued: 0, running: 0, succeeded: 0, failed: 0 };
+  readonly #jobSeconds: number[] = [];
+
+  /** `initialJobSeconds` is the average until the first job ends; `window` the number of jobs averaged. */
+  constructor(
+    private readonly initialJobSeconds: number,
+    private readonly window: number,
+  ) {}
+
+  /** A task came in (`from` null), changed state, or left the store (`to` null). */
+  moved(from: TaskState | null, to: TaskState | null): void {
+    if (from !== null) this.#counts[from]--;
+    if (to !== null) this.#counts[to]++;
+  }
+
+  jobTook(seconds: number): void {
+    this.#jobSeconds.push(seconds);
+    if (this.#jobSeconds.length > this.window) this.#jobSeconds.shift();
+  }
+
+  get averageJobSeconds(): number {
+    if (this.#jobSeconds.length === 0) return this.initialJobSeconds;
+    return this.#jobSeconds.reduce((sum, seconds) => sum + seconds, 0) / this.#jobSeconds.length;
+  }
+
+  get counts(): Record<TaskState | "total", number> {
+    const { queued, running, succeeded, failed } = this.#counts;
+    return { total: queued + running + succeeded + failed, queued, running, succeeded, failed };
   }
 }

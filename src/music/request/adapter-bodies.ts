@@ -3,16 +3,16 @@
  * Nothing is clamped or replaced: what cannot be done as asked is refused.
  */
 import { lokrParameters, loraParameters } from "../../engine/training-parameters.js";
-import { parameter } from "../../parameters/names.js";
 import {
   finiteNumber,
   flag,
   oneOf,
+  parameter,
   requiredText,
   textOrNull,
   trimmed,
   within,
-} from "../../parameters/values.js";
+} from "../../parameters.js";
 import { strictParser } from "./fields.js";
 
 const adapterName = parameter(

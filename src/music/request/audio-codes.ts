@@ -1,6 +1,6 @@
 /** The client's audio codes: what was sent as any, and how it is read where codes act. */
 import { z } from "zod";
-import { describe } from "../../parameters/values.js";
+import { describe } from "../../parameters.js";
 import { RequestError } from "../errors.js";
 
 /** The vocabulary has slots above this code, the codebook has not. */

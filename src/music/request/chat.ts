@@ -1,6 +1,6 @@
 /** The body of POST /v1/chat/completions: a task of POST /release_task, told in a conversation. */
 import type { RangePolicy } from "../../config.js";
-import { describe, flag } from "../../parameters/values.js";
+import { describe, flag } from "../../parameters.js";
 import type { UploadKind } from "../audio/uploads.js";
 import { RequestError } from "../errors.js";
 import { FieldSources, parseField } from "./fields.js";

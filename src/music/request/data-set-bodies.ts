@@ -1,17 +1,17 @@
 /** The bodies of the data set endpoints. */
 import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
-import { parameter } from "../../parameters/names.js";
 import {
   finiteNumber,
   flag,
   lyricsText,
   oneOf,
+  parameter,
   requiredText,
   strictInteger,
   textOrNull,
   trimmed,
   within,
-} from "../../parameters/values.js";
+} from "../../parameters.js";
 import { TAG_POSITIONS } from "../dataset/data-set.js";
 import { strictParser } from "./fields.js";
 import { generationSchema } from "./schema.js";

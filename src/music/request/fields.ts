@@ -1,8 +1,7 @@
 /** Where a parameter's value is looked up in a body, and how its rule is applied under the range policy. */
 import { z } from "zod";
 import type { RangePolicy } from "../../config.js";
-import { namesOf } from "../../parameters/names.js";
-import { describe, type Remedy } from "../../parameters/values.js";
+import { describe, namesOf, type Remedy } from "../../parameters.js";
 import { RequestError } from "../errors.js";
 import { type Fields, isObject, readClientJson } from "./json.js";
 

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
-import { describe } from "../../parameters/values.js";
+import { describe } from "../../parameters.js";
 import { RequestError } from "../errors.js";
 import type { RequestBody } from "./body.js";
 import { isObject } from "./json.js";

@@ -4,7 +4,7 @@ import { rm } from "node:fs/promises";
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import busboy from "busboy";
-import { describe } from "../../parameters/values.js";
+import { describe } from "../../parameters.js";
 import type { Authenticator } from "../access.js";
 import {
   storeUpload,

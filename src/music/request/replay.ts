@@ -1,5 +1,5 @@
 /** From a settled request back to the body that makes the same songs again. */
-import { namesOf } from "../../parameters/names.js";
+import { namesOf } from "../../parameters.js";
 import { UPLOAD_FIELDS } from "../audio/uploads.js";
 import type { Fields } from "./json.js";
 import { type Analysis, type AudioInput, type GenerationRequest, generationSchema } from "./schema.js";

@@ -5,7 +5,6 @@
 import { z } from "zod";
 import { BPM_RANGE, DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
 import { inferenceSteps, renderParameters } from "../../engine/render-parameters.js";
-import { namesOf, parameter } from "../../parameters/names.js";
 import {
   elementsOf,
   finiteNumber,
@@ -15,15 +14,17 @@ import {
   isTooLong,
   lyricsText,
   NUMERIC,
+  namesOf,
   oneOf,
   outOfRange,
+  parameter,
   refuse,
   text,
   textOrNull,
   trimmed,
   within,
   withinOrAuto,
-} from "../../parameters/values.js";
+} from "../../parameters.js";
 import { parseSeed, type SeedPositions } from "../song/seeds.js";
 import type { StatedFacts } from "../song/stated-facts.js";
 import { codeItems } from "./audio-codes.js";

@@ -1,19 +1,19 @@
 /** The small bodies: polling, text helpers, random samples, model switching. */
 import { z } from "zod";
 import type { RangePolicy } from "../../config.js";
-import { parameter } from "../../parameters/names.js";
 import {
   describe,
   flag,
   lyricsText,
   oneOf,
+  parameter,
   requiredText,
   strictInteger,
   text,
   textOrNull,
   trimmed,
   within,
-} from "../../parameters/values.js";
+} from "../../parameters.js";
 import { RequestError } from "../errors.js";
 import { FieldSources, parseField, parseObject, strictParser } from "./fields.js";
 import { type Fields, isObject, readClientJson } from "./json.js";

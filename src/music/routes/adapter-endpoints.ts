@@ -1,8 +1,8 @@
 /** The endpoints of adapters: those in use, their training, and the data sets that they are trained on. */
 import type { Request } from "express";
-import type { StartedTask } from "../dataset/background-tasks.js";
 import { type DataSet, sampleFields, sampleSummary } from "../dataset/data-set.js";
 import { tensorInfo } from "../dataset/sample-set.js";
+import type { StartedTask } from "../dataset/sample-work.js";
 import { HttpError } from "../errors.js";
 import * as answers from "../openapi/answers.js";
 import * as adapters from "../request/adapter-bodies.js";
@@ -12,180 +12,162 @@ import { command, type RouteContext, reading, section } from "./route.js";
 
 /** Adapters of slot 1. */
 export const ADAPTER_ENDPOINTS = section("Adapters", {
-  "POST /v1/lora/load": command(
-    {
-      summary: "Load an adapter and make it the active one",
-      body: adapters.parseAdapterLoad,
-      answer: answers.loadedAdapter,
-    },
-    ({ service }, wish) => service.adapters.load(wish),
-  ),
-  "POST /v1/lora/unload": command(
-    { summary: "Let all adapters go", answer: answers.unloadedAdapter },
-    ({ service }) => service.adapters.unload(),
-  ),
-  "POST /v1/lora/toggle": command(
-    {
-      summary: "Use the active adapter, or not",
-      body: adapters.parseAdapterToggle,
-      answer: answers.toggledAdapter,
-    },
-    ({ service }, { enabled }) => service.adapters.toggle(enabled),
-  ),
-  "POST /v1/lora/scale": command(
-    {
-      summary: "How strongly an adapter acts",
-      body: adapters.parseAdapterScale,
-      answer: answers.scaledAdapter,
-    },
-    ({ service }, wish) => service.adapters.scale(wish),
-  ),
-  "GET /v1/lora/status": reading(
-    { summary: "The adapters that are loaded", answer: answers.adapterStatus },
-    ({ service }) => service.adapters.status(),
-  ),
+  "POST /v1/lora/load": command({
+    summary: "Load an adapter and make it the active one",
+    body: adapters.parseAdapterLoad,
+    answer: answers.loadedAdapter,
+    run: ({ service }, wish) => service.adapters.load(wish),
+  }),
+  "POST /v1/lora/unload": command({
+    summary: "Let all adapters go",
+    answer: answers.unloadedAdapter,
+    run: ({ service }) => service.adapters.unload(),
+  }),
+  "POST /v1/lora/toggle": command({
+    summary: "Use the active adapter, or not",
+    body: adapters.parseAdapterToggle,
+    answer: answers.toggledAdapter,
+    run: ({ service }, { enabled }) => service.adapters.toggle(enabled),
+  }),
+  "POST /v1/lora/scale": command({
+    summary: "How strongly an adapter acts",
+    body: adapters.parseAdapterScale,
+    answer: answers.scaledAdapter,
+    run: ({ service }, wish) => service.adapters.scale(wish),
+  }),
+  "GET /v1/lora/status": reading({
+    summary: "The adapters that are loaded",
+    answer: answers.adapterStatus,
+    run: ({ service }) => service.adapters.status(),
+  }),
 });
 
 const TRAINING = section("Training", {
-  "POST /v1/training/start": command(
-    {
-      summary: "Train a LoRA in the background",
-      body: adapters.parseLoraTraining,
-      answer: answers.startedTraining,
-    },
-    ({ service }, wish) => service.training.startLora(wish),
-  ),
-  "POST /v1/training/start_lokr": command(
-    {
-      summary: "Train a LoKr in the background",
-      body: adapters.parseLokrTraining,
-      answer: answers.startedTraining,
-    },
-    ({ service }, wish) => service.training.startLokr(wish),
-  ),
-  "POST /v1/training/stop": command(
-    { summary: "End the run under way within a step", answer: answers.stoppedTraining },
-    ({ service }) => service.training.stop(),
-  ),
-  "GET /v1/training/status": reading(
-    { summary: "The run under way, else the latest one", answer: answers.trainingStatus },
-    ({ service }) => service.training.status(),
-  ),
-  "POST /v1/training/load_tensor_info": command(
-    {
-      summary: "What a directory of samples holds",
-      body: adapters.parseTensorInfo,
-      answer: answers.tensorInfo,
-    },
-    ({ service }, { tensorDir }) => tensorInfo(service.trainingRoot, tensorDir),
-  ),
-  "POST /v1/training/export": command(
-    {
-      summary: "Copy a trained adapter",
-      body: adapters.parseAdapterExport,
-      answer: answers.exportedAdapter,
-      errors: [507],
-    },
-    ({ service }, wish) => exportAdapter(service.trainingRoot, wish),
-  ),
+  "POST /v1/training/start": command({
+    summary: "Train a LoRA in the background",
+    body: adapters.parseLoraTraining,
+    answer: answers.startedTraining,
+    run: ({ service }, wish) => service.training.startLora(wish),
+  }),
+  "POST /v1/training/start_lokr": command({
+    summary: "Train a LoKr in the background",
+    body: adapters.parseLokrTraining,
+    answer: answers.startedTraining,
+    run: ({ service }, wish) => service.training.startLokr(wish),
+  }),
+  "POST /v1/training/stop": command({
+    summary: "End the run under way within a step",
+    answer: answers.stoppedTraining,
+    run: ({ service }) => service.training.stop(),
+  }),
+  "GET /v1/training/status": reading({
+    summary: "The run under way, else the latest one",
+    answer: answers.trainingStatus,
+    run: ({ service }) => service.training.status(),
+  }),
+  "POST /v1/training/load_tensor_info": command({
+    summary: "What a directory of samples holds",
+    body: adapters.parseTensorInfo,
+    answer: answers.tensorInfo,
+    run: ({ service }, { tensorDir }) => tensorInfo(service.trainingRoot, tensorDir),
+  }),
+  "POST /v1/training/export": command({
+    summary: "Copy a trained adapter",
+    body: adapters.parseAdapterExport,
+    answer: answers.exportedAdapter,
+    errors: [507],
+    run: ({ service }, wish) => exportAdapter(service.trainingRoot, wish),
+  }),
 });
 
 const DATA_SETS = section("Data sets", {
-  "POST /v1/dataset/scan": command(
-    {
-      summary: "Make a data set of a folder of audio",
-      body: dataSets.parseScan,
-      answer: answers.scannedDataSet,
-    },
-    scan,
-  ),
-  "POST /v1/dataset/load": command(
-    {
-      summary: "Take up a data set that was saved",
-      body: dataSets.parseLoad,
-      answer: answers.dataSetContent,
-    },
-    load,
-  ),
-  "POST /v1/dataset/save": command(
-    {
-      summary: "Save the data set",
-      body: dataSets.parseSave,
-      answer: answers.savedDataSet,
-      errors: [507],
-    },
-    async ({ service }, { path, ...change }) => {
+  "POST /v1/dataset/scan": command({
+    summary: "Make a data set of a folder of audio",
+    body: dataSets.parseScan,
+    answer: answers.scannedDataSet,
+    run: scan,
+  }),
+  "POST /v1/dataset/load": command({
+    summary: "Take up a data set that was saved",
+    body: dataSets.parseLoad,
+    answer: answers.dataSetContent,
+    run: load,
+  }),
+  "POST /v1/dataset/save": command({
+    summary: "Save the data set",
+    body: dataSets.parseSave,
+    answer: answers.savedDataSet,
+    errors: [507],
+    run: async ({ service }, { path, ...change }) => {
       await service.dataSet.save(path, change);
       return { message: `✅ Dataset saved to ${path}`, save_path: path };
     },
-  ),
-  "GET /v1/dataset/samples": reading(
-    { summary: "The samples of the data set", answer: answers.dataSetContent },
-    ({ service }) => contentOf(service.dataSet.current),
-  ),
-  "GET /v1/dataset/sample/:index": reading(
-    { summary: "A sample", answer: answers.dataSetSample, errors: [404] },
-    ({ service }, request) => {
+  }),
+  "GET /v1/dataset/samples": reading({
+    summary: "The samples of the data set",
+    answer: answers.dataSetContent,
+    run: ({ service }) => contentOf(service.dataSet.current),
+  }),
+  "GET /v1/dataset/sample/:index": reading({
+    summary: "A sample",
+    answer: answers.dataSetSample,
+    errors: [404],
+    run: ({ service }, request) => {
       const index = indexOf(request);
       return { index, ...sampleFields(service.dataSet.sample(index)) };
     },
-  ),
-  "PUT /v1/dataset/sample/:index": command(
-    {
-      summary: "Describe a sample",
-      body: dataSets.parseSampleChange,
-      answer: answers.updatedSample,
-      errors: [404],
-    },
-    ({ service }, change, request) => {
+  }),
+  "PUT /v1/dataset/sample/:index": command({
+    summary: "Describe a sample",
+    body: dataSets.parseSampleChange,
+    answer: answers.updatedSample,
+    errors: [404],
+    run: ({ service }, change, request) => {
       const index = indexOf(request);
       const updated = service.dataSet.update(index, change);
       const sample = { index, ...sampleFields(updated) };
       return { message: `✅ Updated sample ${index}: ${updated.filename}`, sample };
     },
-  ),
-  "POST /v1/dataset/auto_label": command(
-    {
-      summary: "Describe all samples, and answer once that is done",
-      body: dataSets.parseLabeling,
-      answer: answers.labeledDataSet,
-    },
-    async ({ service }, wish) => (await service.labeling.start(wish)).finished,
-  ),
-  "POST /v1/dataset/auto_label_async": command(
-    {
-      summary: "Begin to describe all samples",
-      body: dataSets.parseLabeling,
-      answer: answers.startedWork,
-    },
-    async ({ service }, wish) => started(await service.labeling.start(wish), "Auto-labeling started"),
-  ),
-  "GET /v1/dataset/auto_label_status{/:taskId}": reading(
-    { summary: "How far that is", answer: answers.workStatus, errors: [404] },
-    ({ service }, request) => service.labeling.status(taskIdOf(request)),
-  ),
-  "POST /v1/dataset/preprocess": command(
-    {
-      summary: "Write all samples as files for training, and answer once that is done",
-      body: dataSets.parsePreparation,
-      answer: answers.preparedDataSet,
-      errors: [507],
-    },
-    async ({ service }, wish) => (await service.preparations.start(service.dataSet.current, wish)).finished,
-  ),
-  "POST /v1/dataset/preprocess_async": command(
-    {
-      summary: "Begin to write them",
-      body: dataSets.parsePreparation,
-      answer: answers.startedWork,
-    },
-    async ({ service }, wish) =>
+  }),
+  "POST /v1/dataset/auto_label": command({
+    summary: "Describe all samples, and answer once that is done",
+    body: dataSets.parseLabeling,
+    answer: answers.labeledDataSet,
+    run: async ({ service }, wish) => (await service.labeling.start(wish)).finished,
+  }),
+  "POST /v1/dataset/auto_label_async": command({
+    summary: "Begin to describe all samples",
+    body: dataSets.parseLabeling,
+    answer: answers.startedWork,
+    run: async ({ service }, wish) => started(await service.labeling.start(wish), "Auto-labeling started"),
+  }),
+  "GET /v1/dataset/auto_label_status{/:taskId}": reading({
+    summary: "How far that is",
+    answer: answers.workStatus,
+    errors: [404],
+    run: ({ service }, request) => service.labeling.status(taskIdOf(request)),
+  }),
+  "POST /v1/dataset/preprocess": command({
+    summary: "Write all samples as files for training, and answer once that is done",
+    body: dataSets.parsePreparation,
+    answer: answers.preparedDataSet,
+    errors: [507],
+    run: async ({ service }, wish) =>
+      (await service.preparations.start(service.dataSet.current, wish)).finished,
+  }),
+  "POST /v1/dataset/preprocess_async": command({
+    summary: "Begin to write them",
+    body: dataSets.parsePreparation,
+    answer: answers.startedWork,
+    run: async ({ service }, wish) =>
       started(await service.preparations.start(service.dataSet.current, wish), "Preprocessing started"),
-  ),
-  "GET /v1/dataset/preprocess_status{/:taskId}": reading(
-    { summary: "How far that is", answer: answers.workStatus, errors: [404] },
-    ({ service }, request) => service.preparations.status(taskIdOf(request)),
-  ),
+  }),
+  "GET /v1/dataset/preprocess_status{/:taskId}": reading({
+    summary: "How far that is",
+    answer: answers.workStatus,
+    errors: [404],
+    run: ({ service }, request) => service.preparations.status(taskIdOf(request)),
+  }),
 });
 
 export const TRAINING_ENDPOINTS = { ...TRAINING, ...DATA_SETS };

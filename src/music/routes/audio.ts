@@ -1,11 +1,11 @@
+/** What can be heard of a task: its songs, and the first of them while it is decoded. */
 import { randomUUID } from "node:crypto";
 import { mkdir, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { Request, Response } from "express";
 import { SAMPLE_RATE } from "../../engine/types.js";
-import { parameter } from "../../parameters/names.js";
-import { oneOf, requiredText } from "../../parameters/values.js";
+import { oneOf, parameter, requiredText } from "../../parameters.js";
 import type { AudioFiles, FoundAudio } from "../audio/audio-files.js";
 import { decodeAudio } from "../audio/decode.js";
 import { AUDIO_PROFILES, contentTypeOf, encodeAudio } from "../audio/encode.js";
@@ -162,3 +162,48 @@ async function sendAudio(
   // The file may have expired since its path was checked.
   throw failure.status === 404 ? new HttpError(404, "Audio file not found") : failure;
 }
+
+/** Answers once there is something to hear; of a task that has ended by then, with the way to its first song. */
+const previewRoute: Route =
+  ({ authenticator, service }) =>
+  async (request, response) => {
+    const { ai_token: token } = request.query;
+    authenticator.authorize(request, token);
+    if (service.queue.isShared) {
+      throw new HttpError(
+        501,
+        "A fleet's songs can be heard once they are finished: ask for the task's songs",
+      );
+    }
+    const { signal } = callerOf(request, response);
+    const id = String(request.params.id);
+    try {
+      const sound = await service.preview(id, signal);
+      if (sound !== null && (request.method === "HEAD" || (await sound.begun(signal)))) {
+        response.set({ "Content-Type": "audio/wav", "Cache-Control": "no-store", "X-Accel-Buffering": "no" });
+        if (request.method === "HEAD") response.end();
+        else await pipeline(sound.wav(signal), response);
+        return;
+      }
+      const { songs } = await service.whenEnded(id, signal).then(() => service.task(id));
+      const [song] = songs;
+      if (song === undefined) throw new HttpError(404, "The task ended without a song to hear");
+      const key = typeof token === "string" ? `&ai_token=${encodeURIComponent(token)}` : "";
+      response.set("Cache-Control", "no-store").redirect(307, song.file + key);
+    } catch (error) {
+      // Nobody is there to be told of it.
+      if (!signal.aborted) throw error;
+    }
+  };
+
+export const preview = {
+  summary: "The first song of a task, to be heard while it is decoded",
+  answer: {
+    media: "audio/wav",
+    description:
+      "16-bit stereo at 48 kHz, of unknown length, from the beginning on: it answers once there is sound, and ends with the song, after four minutes, or with the task. The level is the decoder's, lowered where it would exceed -1 dB. A task that has ended redirects (307) to its first song.",
+  },
+  errors: [404, 501],
+  takesKeyInQuery: true,
+  route: previewRoute,
+};

@@ -1,7 +1,6 @@
 /** The endpoints of the service's health, its metrics and its models. */
 import type { RequestHandler } from "express";
 import type { MusicEngine } from "../../engine/types.js";
-import { modelPullSchema } from "../model-pulls.js";
 import { listModels, modelInventory, openRouterModels, reloadModels, switchModels } from "../models.js";
 import * as answers from "../openapi/answers.js";
 import { parseModelPull, parseModelSwitch } from "../request/service-bodies.js";
@@ -64,44 +63,46 @@ export const MODEL_ENDPOINTS = {
     },
   }),
   ...section("Models", {
-    "GET /v1/models": reading(
-      { summary: "The models that a task can name", answer: answers.modelList },
-      ({ service }) => listModels(service.engine),
-    ),
-    "GET /v1/model_inventory": reading(
-      { summary: "All that is installed, and what of it is loaded", answer: answers.modelInventory },
-      ({ service }) => modelInventory(service.engine),
-    ),
-    "POST /v1/init": command(
-      { summary: "Load or switch models", body: parseModelSwitch, answer: answers.modelSwitch },
-      ({ service }, wish) => switchModels(service.engine, wish),
-    ),
-    "GET /v1/models/pull": reading(
-      { summary: "How far the download of a model is", answer: modelPullSchema },
-      ({ service }) => service.modelPulls.status(),
-    ),
+    "GET /v1/models": reading({
+      summary: "The models that a task can name",
+      answer: answers.modelList,
+      run: ({ service }) => listModels(service.engine),
+    }),
+    "GET /v1/model_inventory": reading({
+      summary: "All that is installed, and what of it is loaded",
+      answer: answers.modelInventory,
+      run: ({ service }) => modelInventory(service.engine),
+    }),
+    "POST /v1/init": command({
+      summary: "Load or switch models",
+      body: parseModelSwitch,
+      answer: answers.modelSwitch,
+      run: ({ service }, wish) => switchModels(service.engine, wish),
+    }),
+    "GET /v1/models/pull": reading({
+      summary: "How far the download of a model is",
+      answer: answers.modelPull,
+      run: ({ service }) => service.modelPulls.status(),
+    }),
     /** It goes on where the client hangs up. */
-    "POST /v1/models/pull": command(
-      {
-        summary: "Download a model into the checkpoint directory",
-        body: parseModelPull,
-        answer: modelPullSchema,
-        errors: [409],
-        example: { model: "acestep-v15-turbo" },
-      },
-      ({ service }, { model }) => service.modelPulls.start(model),
-    ),
-    "DELETE /v1/models/pull": command(
-      {
-        summary: "Cancel the download; the next one goes on with what is there",
-        answer: modelPullSchema,
-        errors: [404],
-      },
-      ({ service }) => service.modelPulls.cancel(),
-    ),
-    "POST /v1/reinitialize": command(
-      { summary: "Load what should be loaded and is not", answer: answers.reloadedModels },
-      ({ service }) => reloadModels(service.engine),
-    ),
+    "POST /v1/models/pull": command({
+      summary: "Download a model into the checkpoint directory",
+      body: parseModelPull,
+      answer: answers.modelPull,
+      errors: [409],
+      example: { model: "acestep-v15-turbo" },
+      run: ({ service }, { model }) => service.modelPulls.start(model),
+    }),
+    "DELETE /v1/models/pull": command({
+      summary: "Cancel the download; the next one goes on with what is there",
+      answer: answers.modelPull,
+      errors: [404],
+      run: ({ service }) => service.modelPulls.cancel(),
+    }),
+    "POST /v1/reinitialize": command({
+      summary: "Load what should be loaded and is not",
+      answer: answers.reloadedModels,
+      run: ({ service }) => reloadModels(service.engine),
+    }),
   }),
 };

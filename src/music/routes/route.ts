@@ -9,22 +9,9 @@ import type { Fields } from "../request/json.js";
 import type { MusicService } from "../service.js";
 import type { RandomSamples } from "../words/random-samples.js";
 
-/** The wrapper of every successful JSON answer. */
-export interface Envelope<T> {
-  data: T;
-  code: 200;
-  error: null;
-  /** Milliseconds since the epoch. */
-  timestamp: number;
-  extra: null;
-}
-
-export function envelope<T>(data: T): Envelope<T> {
-  return { data, code: 200, error: null, timestamp: Date.now(), extra: null };
-}
-
+/** The wrapper of every successful JSON answer; its time is in milliseconds since the epoch. */
 export function sendEnvelope(response: Response, data: unknown): void {
-  response.json(envelope(data));
+  response.json({ data, code: 200, error: null, timestamp: Date.now(), extra: null });
 }
 
 export interface RouteContext {
@@ -60,53 +47,64 @@ export function section<Name extends keyof Endpoints>(
   return Object.fromEntries(entries.map(([name, endpoint]) => [name, { tag, ...endpoint }])) as never;
 }
 
-/** Checks the key and answers in the envelope. */
-export function reading(operation: Untagged, answer: Parameters<typeof readingRoute>[0]): UntaggedEndpoint {
-  return { ...operation, route: readingRoute(answer) };
+interface Reading extends Untagged {
+  run(context: RouteContext, request: Request): unknown;
 }
 
-export function readingRoute(answer: (context: RouteContext, request: Request) => unknown): Route {
+/** Checks the key and answers in the envelope. */
+export function reading({ run, ...operation }: Reading): UntaggedEndpoint {
+  return { ...operation, route: readingRoute(run) };
+}
+
+export function readingRoute(run: Reading["run"]): Route {
   return (context) => async (request, response) => {
     context.authenticator.authorize(request);
-    sendEnvelope(response, await answer(context, request));
+    sendEnvelope(response, await run(context, request));
   };
 }
 
 /** Reads a body and answers in the envelope; what was asked for goes on where the client hangs up. */
-export function command<Wish>(
-  operation: Untagged & { body?: Body & ((fields: Fields) => Wish) },
-  answer: (context: RouteContext, wish: Wish, request: Request) => unknown,
-  rule?: BodyRule,
-): UntaggedEndpoint {
+export function command<Wish>({
+  run,
+  rule,
+  ...operation
+}: Untagged & {
+  body?: Body & ((fields: Fields) => Wish);
+  rule?: BodyRule;
+  run(context: RouteContext, wish: Wish, request: Request): unknown;
+}): UntaggedEndpoint {
   const { body } = operation;
   const route = commandRoute(
-    (context, fields, request) => answer(context, body?.(fields) as Wish, request),
+    (context, fields, request) => run(context, body?.(fields) as Wish, request),
     rule,
   );
   return { ...operation, route };
 }
 
 export function commandRoute(
-  answer: (context: RouteContext, fields: Fields, request: Request) => unknown,
+  run: (context: RouteContext, fields: Fields, request: Request) => unknown,
   rule: BodyRule = BODY_RULES.command,
 ): Route {
   return (context) => async (request, response) => {
     const { fields } = await context.bodies.read(request, rule);
-    sendEnvelope(response, await answer(context, fields, request));
+    sendEnvelope(response, await run(context, fields, request));
   };
 }
 
 /** As `command`, for what is of use only to a client that waits: it ends where the client hangs up. */
-export function whileHeld(
-  operation: Untagged,
-  answer: (context: RouteContext, body: RequestBody, caller: Caller, request: Request) => Promise<unknown>,
-  rule: BodyRule,
-): UntaggedEndpoint {
+export function whileHeld({
+  run,
+  rule,
+  ...operation
+}: Untagged & {
+  rule: BodyRule;
+  run(context: RouteContext, body: RequestBody, caller: Caller, request: Request): Promise<unknown>;
+}): UntaggedEndpoint {
   const route: Route = (context) => async (request, response) => {
     const caller = callerOf(request, response);
     try {
       const body = await context.bodies.read(request, rule);
-      sendEnvelope(response, await answer(context, body, caller, request));
+      sendEnvelope(response, await run(context, body, caller, request));
     } catch (error) {
       // Nobody is there to be told of it.
       if (!caller.signal.aborted) throw error;

@@ -25,8 +25,7 @@ import {
 } from "../request/service-bodies.js";
 import type { MusicService } from "../service.js";
 import { drawSeed } from "../song/seeds.js";
-import { audio } from "./audio.js";
-import { preview } from "./preview.js";
+import { audio, preview } from "./audio.js";
 import { command, type RouteContext, reading, section, whileHeld } from "./route.js";
 import { taskEvents } from "./task-events.js";
 
@@ -35,113 +34,107 @@ const MAX_ANSWER_BYTES = 8 * 2 ** 20;
 
 const TASKS = section("Tasks", {
   /** A task whose client hangs up before it is accepted is dropped. */
-  "POST /release_task": whileHeld(
-    {
-      summary: "Queue a song",
-      headers: { "Idempotency-Key": "text of the client's own: all submissions under it are one task" },
-      body: generationSchema,
-      files: ["src_audio", "reference_audio"],
-      answer: answers.acceptedTask,
-      errors: [422, 429, 507],
-      example: { prompt: "slow bossa nova, nylon guitar", audio_duration: 20, batch_size: 1 },
-    },
-    (context, body, caller, request) =>
+  "POST /release_task": whileHeld({
+    summary: "Queue a song",
+    headers: { "Idempotency-Key": "text of the client's own: all submissions under it are one task" },
+    body: generationSchema,
+    files: ["src_audio", "reference_audio"],
+    answer: answers.acceptedTask,
+    errors: [422, 429, 507],
+    example: { prompt: "slow bossa nova, nylon guitar", audio_duration: 20, batch_size: 1 },
+    rule: BODY_RULES.releaseTask,
+    run: (context, body, caller, request) =>
       accept(context, body, sharing(context, caller, request, body), request.get("Idempotency-Key")),
-    BODY_RULES.releaseTask,
-  ),
+  }),
   /** One item per id asked for, repetitions included. */
-  "POST /query_result": command(
-    {
-      summary: "States and results of tasks by id",
-      body: parseTaskIds,
-      answer: taskStatusItemSchema.array(),
-      example: { task_id_list: ["05173848-cbc3-4b86-b50f-6c8941975494"] },
-    },
-    ({ service }, ids) => statesOf(ids, service),
-    BODY_RULES.question,
-  ),
-  "POST /cancel_task": command(
-    {
-      summary: "End a task that waits or runs",
-      body: parseTaskId,
-      answer: answers.cancelledTask,
-      errors: [404, 507],
-    },
-    async ({ service }, id) => {
+  "POST /query_result": command({
+    summary: "States and results of tasks by id",
+    body: parseTaskIds,
+    answer: taskStatusItemSchema.array(),
+    example: { task_id_list: ["05173848-cbc3-4b86-b50f-6c8941975494"] },
+    rule: BODY_RULES.question,
+    run: ({ service }, ids) => statesOf(ids, service),
+  }),
+  "POST /cancel_task": command({
+    summary: "End a task that waits or runs",
+    body: parseTaskId,
+    answer: answers.cancelledTask,
+    errors: [404, 507],
+    run: async ({ service }, id) => {
       if (!(await service.queue.cancel(id))) throw new HttpError(404, "No such task waits or runs");
       return { job_id: id, status: "cancelled" };
     },
-  ),
-  "GET /v1/tasks": reading(
-    { summary: "All tasks, newest first, by pages", query: parseTaskFilter, answer: answers.taskPage },
-    ({ service }, { query }) => service.list(parseTaskFilter(query)),
-  ),
-  "GET /v1/tasks/:id": reading(
-    { summary: "A task", answer: taskRowSchema, errors: [404] },
-    ({ service }, { params }) => service.task(String(params.id)),
-  ),
-  "PATCH /v1/tasks/:id": command(
-    {
-      summary: "Name a task, or make it a favourite",
-      body: parseTaskMarks,
-      answer: taskRowSchema,
-      errors: [404, 507],
-      example: { title: "Evening", favorite: true },
-    },
-    ({ service }, marks, { params }) => service.mark(String(params.id), marks),
-  ),
-  "DELETE /v1/tasks/:id": command(
-    {
-      summary: "Cancel a task that waits or runs; remove a finished one with its songs",
-      answer: answers.removedTask,
-      errors: [404, 409, 507],
-    },
-    async ({ service }, _wish, { params }) => {
+  }),
+  "GET /v1/tasks": reading({
+    summary: "All tasks, newest first, by pages",
+    query: parseTaskFilter,
+    answer: answers.taskPage,
+    run: ({ service }, { query }) => service.list(parseTaskFilter(query)),
+  }),
+  "GET /v1/tasks/:id": reading({
+    summary: "A task",
+    answer: taskRowSchema,
+    errors: [404],
+    run: ({ service }, { params }) => service.task(String(params.id)),
+  }),
+  "PATCH /v1/tasks/:id": command({
+    summary: "Name a task, or make it a favourite",
+    body: parseTaskMarks,
+    answer: taskRowSchema,
+    errors: [404, 507],
+    example: { title: "Evening", favorite: true },
+    run: ({ service }, marks, { params }) => service.mark(String(params.id), marks),
+  }),
+  "DELETE /v1/tasks/:id": command({
+    summary: "Cancel a task that waits or runs; remove a finished one with its songs",
+    answer: answers.removedTask,
+    errors: [404, 409, 507],
+    run: async ({ service }, _wish, { params }) => {
       const id = String(params.id);
       return { task_id: id, status: await service.remove(id) };
     },
-  ),
+  }),
   "GET /v1/tasks/:id/events": taskEvents,
   "GET /v1/tasks/:id/preview": preview,
   "GET /v1/audio": audio,
-  "GET /v1/stats": reading({ summary: "Counters of tasks", answer: answers.statistics }, ({ service }) =>
-    service.statistics(),
-  ),
+  "GET /v1/stats": reading({
+    summary: "Counters of tasks",
+    answer: answers.statistics,
+    run: ({ service }) => service.statistics(),
+  }),
 });
 
 const WORDS = section("Words", {
-  "POST /format_input": whileHeld(
-    {
-      summary: "Rewrite a caption and lyrics",
-      body: { shape: formatTextSchema.shape, objects: { param_obj: formatMetadataSchema } },
-      answer: answers.songSheet,
-      errors: [429],
-      example: { prompt: "jazz", lyrics: "", param_obj: { bpm: 90 } },
-    },
-    ({ config, service }, { fields }, caller) =>
+  "POST /format_input": whileHeld({
+    summary: "Rewrite a caption and lyrics",
+    body: { shape: formatTextSchema.shape, objects: { param_obj: formatMetadataSchema } },
+    answer: answers.songSheet,
+    errors: [429],
+    example: { prompt: "jazz", lyrics: "", param_obj: { bpm: 90 } },
+    rule: BODY_RULES.question,
+    run: ({ config, service }, { fields }, caller) =>
       service.formatInput(parseFormatInput(fields, config.rangePolicy), caller),
-    BODY_RULES.question,
-  ),
-  "POST /v1/create_sample": whileHeld(
-    {
-      summary: "Write a wish out as a song's sheet",
-      body: sampleWishSchema,
-      answer: answers.wishedSheet,
-      errors: [429],
-      example: { query: "a sad song about rain" },
-    },
-    async ({ config, service }, { fields }, caller) => {
+  }),
+  "POST /v1/create_sample": whileHeld({
+    summary: "Write a wish out as a song's sheet",
+    body: sampleWishSchema,
+    answer: answers.wishedSheet,
+    errors: [429],
+    example: { query: "a sad song about rain" },
+    rule: BODY_RULES.question,
+    run: async ({ config, service }, { fields }, caller) => {
       const sample = await service.createSample(parseSampleWish(fields, config.rangePolicy), caller);
       // Clients of other servers read these names.
       return { ...sample, keyscale: sample.key_scale, timesignature: sample.time_signature };
     },
-    BODY_RULES.question,
-  ),
-  "POST /create_random_sample": command(
-    { summary: "An example to fill a form with", body: parseRandomSample, answer: answers.randomSample },
-    ({ samples }, { sampleType }) => samples.draw(sampleType),
-    BODY_RULES.question,
-  ),
+  }),
+  "POST /create_random_sample": command({
+    summary: "An example to fill a form with",
+    body: parseRandomSample,
+    answer: answers.randomSample,
+    rule: BODY_RULES.question,
+    run: ({ samples }, { sampleType }) => samples.draw(sampleType),
+  }),
 });
 
 export const TASK_ENDPOINTS = { ...TASKS, ...WORDS };

@@ -1,6 +1,6 @@
 /** Seeds of a batch: how clients write them, and which one each item gets. */
 import { randomInt } from "node:crypto";
-import { NUMERIC } from "../../parameters/values.js";
+import { NUMERIC } from "../../parameters.js";
 
 /** The core takes integers from 0 to this. */
 export const MAX_SEED = Number.MAX_SAFE_INTEGER;

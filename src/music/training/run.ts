@@ -22,13 +22,11 @@ export class TrainingRun {
   readonly ended: Promise<void>;
   /** Why the run failed. */
   failure: Error | null = null;
-  readonly #plan: RunPlan;
   readonly #stopRequest = new AbortController();
   #onFirstStep!: () => void;
 
   /** Starts `train`. */
   constructor(plan: RunPlan, train: (call: TrainingCall) => Promise<TrainingResult>) {
-    this.#plan = plan;
     this.record = newRecord(plan);
     this.#say(STARTING_LINE, ...plan.notices);
     const firstStep = new Promise<void>((resolve) => {
@@ -83,14 +81,14 @@ export class TrainingRun {
         record.epoch = event.epoch;
         break;
     }
-    this.#say(...linesOf(event, this.#plan));
+    this.#say(...linesOf(event, record.plan));
   }
 
   #finish({ outcome, path }: TrainingResult): void {
     const { record } = this;
     this.#end(outcome);
     record.outputPath = path;
-    this.#say(outcome === "completed" ? completedLine(record.adapterType, path) : STOPPED_LINE);
+    this.#say(outcome === "completed" ? completedLine(record.plan.adapterType, path) : STOPPED_LINE);
   }
 
   #giveUp(error: Error): void {

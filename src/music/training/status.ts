@@ -7,6 +7,7 @@ export interface RunPlan {
   adapterType: AdapterDesign["kind"];
   /** As the client sent it. */
   tensorDir: string;
+  /** Absolute. */
   outputDirectory: string;
   /** What the start answers. */
   config: object;
@@ -23,14 +24,7 @@ export type RunState = "idle" | "starting" | "running" | "stopping" | "completed
 export interface RunRecord {
   id: string;
   state: RunState;
-  adapterType: AdapterDesign["kind"];
-  /** As the client sent it. */
-  tensorDir: string;
-  /** Absolute. */
-  outputDirectory: string;
-  /** What the start answered. */
-  config: object;
-  totalEpochs: number;
+  plan: RunPlan;
   /** 0 while not known. */
   totalSteps: number;
   /** 1-based; 0 before the first step. */
@@ -56,15 +50,11 @@ export interface RunRecord {
 }
 
 /** A run that is accepted and has told nothing. */
-export function newRecord(plan: Omit<RunPlan, "gradientCheckpointing" | "notices">): RunRecord {
+export function newRecord(plan: RunPlan): RunRecord {
   return {
     id: uuid(),
     state: "starting",
-    adapterType: plan.adapterType,
-    tensorDir: plan.tensorDir,
-    outputDirectory: plan.outputDirectory,
-    config: plan.config,
-    totalEpochs: plan.epochs,
+    plan,
     totalSteps: 0,
     epoch: 0,
     step: 0,
@@ -82,14 +72,16 @@ export function newRecord(plan: Omit<RunPlan, "gradientCheckpointing" | "notices
   };
 }
 
+const NO_PLAN = { tensorDir: "", outputDirectory: "", config: {}, epochs: 0, notices: [] };
 const NO_RUN: RunRecord = {
-  ...newRecord({ adapterType: "lora", tensorDir: "", outputDirectory: "", config: {}, epochs: 0 }),
+  ...newRecord({ ...NO_PLAN, adapterType: "lora", gradientCheckpointing: false }),
   state: "idle",
 };
 
 /** @param run null: none since the process started */
 export function trainingStatus(run: RunRecord | null, nowMs: number) {
   const record = run ?? NO_RUN;
+  const { plan } = record;
   const isTraining = isActive(record.state);
   const stepsPerSecond = rateOf(record, nowMs);
   const stepsLeft = record.totalSteps - record.step;
@@ -99,11 +91,11 @@ export function trainingStatus(run: RunRecord | null, nowMs: number) {
     current_step: record.step,
     current_loss: record.loss,
     status: record.lines.at(-1) ?? "Idle",
-    config: record.config,
-    tensor_dir: record.tensorDir,
+    config: plan.config,
+    tensor_dir: plan.tensorDir,
     loss_history: record.lossHistory,
     tensorboard_url: null,
-    tensorboard_logdir: run && join(run.outputDirectory, "logs"),
+    tensorboard_logdir: run && join(plan.outputDirectory, "logs"),
     training_log: record.lines.join("\n"),
     start_time: run && run.acceptedAtMs / 1000,
     current_epoch: record.epoch,
@@ -112,9 +104,9 @@ export function trainingStatus(run: RunRecord | null, nowMs: number) {
     error: record.error,
     state: record.state,
     run_id: run?.id ?? null,
-    adapter_type: run?.adapterType ?? null,
+    adapter_type: run && plan.adapterType,
     total_steps: record.totalSteps,
-    total_epochs: record.totalEpochs,
+    total_epochs: plan.epochs,
     learning_rate: record.learningRate,
     grad_norm: record.gradientNorm,
     output_path: record.outputPath,

@@ -11,8 +11,7 @@ import {
 } from "../../engine/training-parameters.js";
 import type { MusicEngine } from "../../engine/types.js";
 import type { Logger } from "../../log.js";
-import { namesOf } from "../../parameters/names.js";
-import { firstOf } from "../../parameters/values.js";
+import { firstOf, namesOf } from "../../parameters.js";
 import { discoverSamples } from "../dataset/sample-set.js";
 import { HttpError, RequestError } from "../errors.js";
 import { requireModel } from "../models.js";

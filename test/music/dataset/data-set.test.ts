@@ -1,11 +1,18 @@
+import { mkdir, readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { expect } from "chai";
+import fc from "fast-check";
 import {
   type DataSet,
   type DataSetSample,
+  loadDataSet,
   parseDataSet,
+  saveDataSet,
   trainingPrompts,
   withOwnIds,
 } from "../../../src/music/dataset/data-set.js";
+import { RequestError } from "../../../src/music/errors.js";
+import { temporaryDirectory } from "../tasks.js";
 
 /** Samples "0", "1", ... with captions and genres. */
 function dataSet(count: number, change: Partial<DataSet> = {}): DataSet {
@@ -66,5 +73,126 @@ describe("sample ids", () => {
     const ids = withOwnIds([sample, sample, sample]).map(({ id }) => id);
     expect(ids[0]).to.equal("0");
     expect(new Set(ids).size).to.equal(3);
+  });
+});
+
+const parse = (value: unknown) => parseDataSet(JSON.stringify(value), "/music/sets/set.json");
+
+describe("data set files", () => {
+  it("have defaults for all that they leave out", () => {
+    const { createdAt, ...set } = parse({ samples: [{ audio_path: "../song.wav" }] });
+    expect(Date.parse(createdAt)).to.be.a("number").that.is.not.NaN;
+    const { id, ...sample } = set.samples[0] as (typeof set.samples)[0];
+    expect(id).to.match(/^[0-9a-f]{8}$/);
+    expect(sample).to.deep.equal({
+      audioPath: "/music/song.wav",
+      filename: "song.wav",
+      caption: "",
+      genre: "",
+      lyrics: "[Instrumental]",
+      rawLyrics: "",
+      formattedLyrics: "",
+      bpm: null,
+      keyScale: "",
+      timeSignature: "",
+      durationSeconds: 0,
+      language: "unknown",
+      isInstrumental: true,
+      customTag: "",
+      labeled: false,
+      promptOverride: null,
+    });
+    expect({ ...set, samples: [] }).to.deep.equal({
+      name: "untitled_dataset",
+      customTag: "",
+      tagPosition: "prepend",
+      allInstrumental: true,
+      genreRatio: 0,
+      samples: [],
+    });
+  });
+
+  it("may be a bare list, and may spell numbers as text and text as numbers", () => {
+    const [sample] = parse([
+      { audio_path: "/a.mp3", bpm: "98.6", timesignature: 3, duration: 12.9, labeled: null },
+    ]).samples;
+    expect(sample).to.include({ bpm: 98, timeSignature: "3", durationSeconds: 12, labeled: false });
+    expect(parse([{ audio_path: "/a.mp3", bpm: "N/A" }]).samples[0]?.bpm).to.equal(null);
+  });
+
+  it("never choose file names outside a directory", () => {
+    const ids = ["../../escape", "a/b", "", ".", "x".repeat(65)];
+    for (const { id } of parse(ids.map((id) => ({ id, audio_path: `/${id}.wav` }))).samples) {
+      expect(id).to.match(/^[0-9a-f]{8}$/);
+    }
+  });
+
+  it("are read again as they were written, in a folder that is made", async () => {
+    const path = join(temporaryDirectory(), "new", "set.json");
+    const set = parse({
+      metadata: {
+        name: "mine",
+        custom_tag: "tag",
+        tag_position: "append",
+        genre_ratio: 30,
+        all_instrumental: false,
+      },
+      samples: [
+        {
+          id: "one",
+          audio_path: "/a.mp3",
+          caption: "gl\u00fch",
+          bpm: 90,
+          labeled: true,
+          prompt_override: "genre",
+        },
+        { audio_path: "/b.mp3", lyrics: "la\nla", is_instrumental: false, language: "de" },
+      ],
+    });
+    await saveDataSet(set, path);
+    expect(await loadDataSet(path)).to.deep.equal(set);
+    const written = JSON.parse(await readFile(path, "utf8"));
+    expect(written.metadata.num_samples).to.equal(2);
+    expect(written.samples[0]).to.include({ id: "one", keyscale: "", prompt_override: "genre" });
+  });
+
+  it("are left as they were where a write fails", async () => {
+    const directory = temporaryDirectory();
+    await mkdir(join(directory, "set.json"));
+    const failure = await saveDataSet(parse([]), join(directory, "set.json")).catch(
+      (error: unknown) => error,
+    );
+    expect(failure).to.be.instanceOf(Error);
+    expect(await readdir(directory)).to.deep.equal(["set.json"]);
+  });
+
+  it("that cannot be used are refused with the reason", async () => {
+    const refused = (value: unknown, reason: string) =>
+      expect(() => parse(value)).to.throw(RequestError, `Dataset /music/sets/set.json: ${reason}`);
+    refused({}, "samples: ");
+    refused("text", "its content: ");
+    refused([{ caption: "no path" }], "samples.0.audio_path: ");
+    refused({ metadata: { genre_ratio: 101 }, samples: [] }, "metadata.genre_ratio: ");
+    refused([{ audio_path: "/a.wav", prompt_override: "lyrics" }], "samples.0.prompt_override: ");
+    expect(() => parseDataSet("{", "set.json")).to.throw(RequestError, "Dataset set.json is not JSON");
+    expect(() => parseDataSet("root:x:0:0", "set.json"))
+      .to.throw(RequestError)
+      .with.property("detail", "Dataset set.json is not JSON");
+    const missing = await loadDataSet("/absent/set.json").catch((error: unknown) => error);
+    expect(missing)
+      .to.be.instanceOf(RequestError)
+      .with.property("detail", "Dataset /absent/set.json not found");
+  });
+
+  it("give a data set or a refusal, whatever they hold", () => {
+    fc.assert(
+      fc.property(fc.json(), (content) => {
+        try {
+          parseDataSet(content, "set.json");
+        } catch (error) {
+          expect(error).to.be.instanceOf(RequestError);
+        }
+      }),
+    );
   });
 });

@@ -1,7 +1,7 @@
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { expect } from "chai";
 import { generationSchema } from "../../../src/music/request/schema.js";
-import { namesOf } from "../../../src/parameters/names.js";
+import { namesOf } from "../../../src/parameters.js";
 import { type LiveServer, startLiveServer } from "../live-server.js";
 import { document } from "../openapi-check.js";
 import { temporaryDirectory } from "../tasks.js";

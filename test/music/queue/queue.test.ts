@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { StoreError } from "../../../src/music/errors.js";
 import { LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
 import type { QueueOptions, TaskQueue } from "../../../src/music/queue/queue.js";
-import { JobStatistics } from "../../../src/music/queue/statistics.js";
+import { JobStatistics } from "../../../src/music/queue/rules.js";
 import type { Task } from "../../../src/music/queue/store.js";
 import { embeddedQueue, makeResult, makeTask, temporaryDirectory } from "../tasks.js";
 import { Bench } from "./bench.js";

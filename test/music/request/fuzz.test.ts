@@ -15,7 +15,7 @@ import {
   parseRandomSample,
   parseTaskIds,
 } from "../../../src/music/request/service-bodies.js";
-import { namesOf } from "../../../src/parameters/names.js";
+import { namesOf } from "../../../src/parameters.js";
 import { type LiveServer, shortSong, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 import { type BodyApp, bodyApp } from "./body-app.js";

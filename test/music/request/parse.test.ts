@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { Fields } from "../../../src/music/request/json.js";
 import { DEFAULT_LANGUAGE, generationSchema } from "../../../src/music/request/schema.js";
-import { namesOf } from "../../../src/parameters/names.js";
+import { namesOf } from "../../../src/parameters.js";
 import { DRAWN, parse } from "./request-parsing.js";
 
 /** Values that differ from the default, and what they are read as, per parameter. */
