@@ -1,7 +1,7 @@
 /** Small charts of the course of the city: lines over the latest weeks, with their last values in words. */
 import type { Sample } from "./api.js";
 import { DEMAND_COLORS } from "./colors.js";
-import { element } from "./panel.js";
+import { element, keyOf } from "./panel.js";
 
 interface Line {
   readonly label: string;
@@ -78,11 +78,9 @@ function figureOf({ title, lines, hasPeaks }: Chart, weeks: readonly Sample[]): 
     line.setAttribute("stroke", color);
     svg.append(line);
   }
-  const keys = lines.map(({ label, color, of }) => {
-    const swatch = element("span", { className: "swatch" });
-    swatch.style.background = color;
-    return element("span", { className: "key" }, swatch, `${label} ${last ? inFigures(of(last)) : "–"}`);
-  });
+  const keys = lines.map(({ label, color, of }) =>
+    keyOf(color, `${label} ${last ? inFigures(of(last)) : "–"}`),
+  );
   return element("figure", {}, element("figcaption", {}, ...keys), svg);
 }
 

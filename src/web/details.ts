@@ -1,7 +1,7 @@
 /** What was clicked on, in full, and what can be done to it: destructive commands are confirmed. */
 import { command, readIfOffered } from "./api.js";
 import { inFigures } from "./charts.js";
-import { byId, element, inPlainWords } from "./panel.js";
+import { button, byId, element, inPlainWords } from "./panel.js";
 
 export type Selection =
   | { readonly kind: "building" | "segment"; readonly id: number }
@@ -116,12 +116,6 @@ export class Details {
     dialog.addEventListener("close", () => dialog.returnValue === "yes" && this.#order(act), { once: true });
     dialog.showModal();
   }
-}
-
-function button(label: string, onClick: () => void): HTMLElement {
-  const made = element("button", { type: "button", textContent: label });
-  made.addEventListener("click", onClick);
-  return made;
 }
 
 function factList(facts: Facts, labels: Readonly<Record<string, string>>): HTMLElement {

@@ -69,10 +69,10 @@ export class Controls {
   }
 }
 
-function button(label: string, onClick: () => void): HTMLElement {
-  const button = element("button", { type: "button", textContent: label });
-  button.addEventListener("click", onClick);
-  return button;
+export function button(label: string, onClick: () => void): HTMLElement {
+  const made = element("button", { type: "button", textContent: label });
+  made.addEventListener("click", onClick);
+  return made;
 }
 
 function demandBar(label: string, color: string): HTMLElement {
@@ -95,10 +95,14 @@ interface Key {
   readonly color: () => string;
 }
 
+interface Layer {
+  readonly label: string;
+  readonly shown: boolean;
+  readonly keys: readonly Key[];
+}
+
 /** Layers of the map, and what their colours mean. */
-const LAYERS: Readonly<
-  Record<LayerName, { readonly label: string; readonly shown: boolean; readonly keys: readonly Key[] }>
-> = {
+const LAYERS = {
   land: {
     label: "Terrain and water",
     shown: true,
@@ -139,17 +143,9 @@ const LAYERS: Readonly<
   water: { label: "Water pipes", shown: false, keys: [{ label: "Pipes", color: () => colors().waterPipe }] },
   power: { label: "Power lines", shown: false, keys: [{ label: "Lines", color: () => colors().powerLine }] },
   problems: { label: "Problems", shown: true, keys: [{ label: "Problem", color: () => "#b3261e" }] },
-};
+} satisfies Record<string, Layer>;
 
-export type LayerName =
-  | "land"
-  | "zones"
-  | "roads"
-  | "buildings"
-  | "services"
-  | "water"
-  | "power"
-  | "problems";
+type LayerName = keyof typeof LAYERS;
 
 /** The layers of the map: the boxes that show and hide them, and what each colour of theirs means. */
 export class Layers {
@@ -157,15 +153,12 @@ export class Layers {
 
   /** @param onChange called when a layer appears or disappears */
   constructor(list: HTMLElement, onChange: () => void) {
-    for (const [name, { label, shown, keys }] of Object.entries(LAYERS)) {
+    for (const [name, { label, shown, keys }] of Object.entries<Layer>(LAYERS)) {
       const box = element("input", { type: "checkbox", checked: shown });
       box.addEventListener("change", onChange);
       this.#boxes.set(name as LayerName, box);
-      const own = keys.length === 1 ? keys.map(swatchOf) : [];
-      const legend =
-        keys.length === 1
-          ? []
-          : keys.map((key) => element("span", { className: "key" }, swatchOf(key), key.label));
+      const own = keys.length === 1 ? keys.map(({ color }) => swatch(color())) : [];
+      const legend = keys.length === 1 ? [] : keys.map(({ color, label }) => keyOf(color(), label));
       list.append(
         element(
           "li",
@@ -188,10 +181,15 @@ export class Layers {
   }
 }
 
-function swatchOf({ color }: Key): HTMLElement {
-  const swatch = element("span", { className: "swatch" });
-  swatch.style.background = color();
-  return swatch;
+function swatch(color: string): HTMLElement {
+  const made = element("span", { className: "swatch" });
+  made.style.background = color;
+  return made;
+}
+
+/** What a colour means. */
+export function keyOf(color: string, label: string): HTMLElement {
+  return element("span", { className: "key" }, swatch(color), label);
 }
 
 /** The choice of the data that lies over the map, and what its colours mean. */

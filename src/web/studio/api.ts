@@ -1,56 +1,18 @@
-/** The service's public endpoints, as the page uses them. */
+/** The service's public endpoints, as the page uses them. Of the server it has types alone: what the endpoints answer. */
+import type { z } from "zod";
+import type { Song, Task, TaskPage } from "../../client/index.js";
+import type * as answers from "../../music/openapi/answers.js";
 
 /** What a person has set of the parameters of POST /release_task, by their names; all else is left to the service. */
 export type Parameters = Record<string, unknown>;
 
-export interface Song {
-  /** A relative URL. */
-  file: string;
-  bytes: number;
-  seed: number;
-  prompt: string;
-  lyrics: string;
-  caption: string;
-  vocal_language: string;
-  /** Only a task that is asked for by itself has them, and only where codes had a part. */
-  audio_codes?: number[];
-  /** Lines `[mm:ss.xx]text`, where the model can tell when they are sung. */
-  lrc?: string;
-  metas: { bpm?: number | string; duration?: number; keyscale?: string; timesignature?: string };
-  generation_info: string;
-  dit_model: string;
-}
-
-/** A row of GET /v1/tasks. Times are Unix seconds, shares from 0 to 1. */
-export interface Task {
-  task_id: string;
-  task_type: string;
-  state: "queued" | "running" | "succeeded" | "failed";
-  stage: string;
-  progress: number;
-  progress_text: string;
-  /** What can be heard of the first song while it is made. */
-  preview_seconds: number;
-  queue_position: number | null;
-  create_time: number;
-  start_time: number | null;
-  title: string;
-  favorite: boolean;
-  prompt: string;
-  lyrics: string;
-  parameters: Parameters;
-  uploads: string[];
-  songs: Song[];
-  analysis: Record<string, unknown> | null;
-  lm_model: string;
-  error: string | null;
-  warnings: string[];
-}
-
-export interface TaskPage {
-  tasks: Task[];
-  total: number;
-}
+export type { Song, Task };
+export type SongSheet = z.output<typeof answers.songSheet>;
+export type ModelInventory = z.output<typeof answers.modelInventory>;
+export type AdapterStatus = z.output<typeof answers.adapterStatus>;
+export type ModelPull = z.output<typeof answers.modelPull>;
+export type TrainingStatus = z.output<typeof answers.trainingStatus>;
+export type DataSetSample = z.output<typeof answers.dataSetSample>;
 
 /** What the service refused, in its own words; status 0 where it could not be reached. */
 export class ApiError extends Error {

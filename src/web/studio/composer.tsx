@@ -1,10 +1,11 @@
 /** What a song is made of: words first, all else behind disclosures. */
 import { useRef, useState } from "preact/hooks";
 import { Advanced } from "./advanced.js";
-import { call, type Parameters } from "./api.js";
+import { call, type Parameters, type SongSheet } from "./api.js";
 import { CodesField } from "./codes.js";
 import { type Draft, EMPTY_DRAFT, hasSource, withValues } from "./draft.js";
 import { NumberField, SelectField } from "./fields.js";
+import type { Attempt } from "./part.js";
 import { Reference, Source } from "./source.js";
 
 const SECTIONS = ["Intro", "Verse", "Pre-Chorus", "Chorus", "Bridge", "Solo", "Outro"];
@@ -22,36 +23,26 @@ const LANGUAGES =
   "ar bn cs da de el en es fa fi fr he hi hu id it ja ko nl no pl pt ro ru sv th tr uk vi yue zh".split(" ");
 const FORMATS = ["mp3", "flac", "wav", "wav32", "opus", "aac"];
 
-interface Sheet {
-  caption: string;
-  lyrics: string;
-  bpm: number | null;
-  key_scale: string;
-  time_signature: string;
-  duration: number | null;
-  vocal_language: string;
-  warnings?: string[];
-}
-
 interface ComposerProps {
   draft: Draft;
   onChange: (draft: Draft) => void;
   isBusy: boolean;
   onSubmit: () => void;
-  attempt: (work: () => Promise<unknown>, done?: string) => Promise<void>;
+  attempt: Attempt;
 }
 
 export function Composer({ draft, onChange, isBusy, onSubmit, attempt }: ComposerProps) {
   const { values } = draft;
   const [isWriting, setWriting] = useState(false);
   const set = (change: Parameters) => onChange(withValues(draft, change));
+  const fields = { values, set };
   const text = (name: string) => String(values[name] ?? "");
   /** Fills the form with what a language model, or the service's examples, have written. */
   const write = (path: string, body: object) =>
     attempt(async () => {
       setWriting(true);
       try {
-        const sheet = await call<Sheet>("POST", path, body);
+        const sheet = await call<SongSheet>("POST", path, body);
         set({
           prompt: sheet.caption,
           lyrics: sheet.lyrics,
@@ -98,42 +89,13 @@ export function Composer({ draft, onChange, isBusy, onSubmit, attempt }: Compose
           Length, tempo, key <span class="faint">{summaryOf(values)}</span>
         </summary>
         <div class="grid">
-          <NumberField
-            label="Length"
-            unit="s"
-            name="audio_duration"
-            min={10}
-            max={600}
-            values={values}
-            set={set}
-          />
-          <NumberField label="Tempo" unit="BPM" name="bpm" min={30} max={300} values={values} set={set} />
-          <SelectField label="Key" name="key_scale" options={KEYS} values={values} set={set} />
-          <SelectField label="Metre" name="time_signature" options={METRES} values={values} set={set} />
-          <SelectField
-            label="Language"
-            name="vocal_language"
-            options={LANGUAGES.map(named)}
-            values={values}
-            set={set}
-          />
-          <NumberField
-            label="Versions"
-            name="batch_size"
-            min={1}
-            max={8}
-            open="2"
-            values={values}
-            set={set}
-          />
-          <SelectField
-            label="File"
-            name="audio_format"
-            options={FORMATS}
-            open="mp3"
-            values={values}
-            set={set}
-          />
+          <NumberField label="Length" unit="s" name="audio_duration" min={10} max={600} {...fields} />
+          <NumberField label="Tempo" unit="BPM" name="bpm" min={30} max={300} {...fields} />
+          <SelectField label="Key" name="key_scale" options={KEYS} {...fields} />
+          <SelectField label="Metre" name="time_signature" options={METRES} {...fields} />
+          <SelectField label="Language" name="vocal_language" options={LANGUAGES.map(named)} {...fields} />
+          <NumberField label="Versions" name="batch_size" min={1} max={8} open="2" {...fields} />
+          <SelectField label="File" name="audio_format" options={FORMATS} open="mp3" {...fields} />
           <label class="check">
             <input
               type="checkbox"
@@ -153,8 +115,8 @@ export function Composer({ draft, onChange, isBusy, onSubmit, attempt }: Compose
         </div>
       </details>
       <Reference draft={draft} onChange={onChange} />
-      {!hasSource(draft) && <CodesField values={values} set={set} />}
-      <Advanced values={values} set={set} />
+      {!hasSource(draft) && <CodesField {...fields} />}
+      <Advanced {...fields} />
       <div class="row submit">
         <button type="submit" class="main" disabled={!isReady} title="Ctrl + Enter">
           {isBusy ? "Add to queue" : "Make"}

@@ -1,19 +1,12 @@
 /** Which model each slot has, and the download of further ones. */
 import { useEffect, useState } from "preact/hooks";
-import { call } from "./api.js";
+import { call, type ModelInventory, type ModelPull } from "./api.js";
 import { type Attempt, Part, useAnswer } from "./part.js";
 
 const POLL_MS = 1000;
 
-interface Inventory {
-  models: { name: string; supported_task_types: string[] }[];
-  slots: { slot: number; model: string | null }[];
-  lm_models: { name: string }[];
-  loaded_lm_model: string | null;
-}
-
 export function Models({ attempt }: { attempt: Attempt }) {
-  const [inventory, read] = useAnswer<Inventory>("/v1/model_inventory");
+  const [inventory, read] = useAnswer<ModelInventory>("/v1/model_inventory");
   const [loading, setLoading] = useState("");
   const load = (body: object, name: string) =>
     attempt(async () => {
@@ -83,23 +76,8 @@ function Choice({ label, chosen, names, isBusy, help, onChoose }: ChoiceProps) {
   );
 }
 
-interface PullAnswer {
-  published: string[];
-  pull: PullState | null;
-}
-
-interface PullState {
-  model: string;
-  state: "running" | "completed" | "failed" | "cancelled";
-  done_bytes: number;
-  total_bytes: number;
-  file: string;
-  new_folders: string[];
-  error: string | null;
-}
-
 function Pull({ attempt, onPulled }: { attempt: Attempt; onPulled: () => Promise<void> }) {
-  const [answer, read] = useAnswer<PullAnswer>("/v1/models/pull");
+  const [answer, read] = useAnswer<ModelPull>("/v1/models/pull");
   const [name, setName] = useState("");
   const isRunning = answer?.pull?.state === "running";
   useEffect(() => {
@@ -159,7 +137,14 @@ function Pull({ attempt, onPulled }: { attempt: Attempt; onPulled: () => Promise
   );
 }
 
-function wordsOf({ model, state, done_bytes: done, total_bytes: total, file, ...rest }: PullState): string {
+function wordsOf({
+  model,
+  state,
+  done_bytes: done,
+  total_bytes: total,
+  file,
+  ...rest
+}: NonNullable<ModelPull["pull"]>): string {
   switch (state) {
     case "running":
       return total === 0 ? `Looking for ${model}…` : `${file} · ${sized(done)} of ${sized(total)}`;

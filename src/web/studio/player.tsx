@@ -1,9 +1,9 @@
 /** Plays one song below everything else; versions of one task are compared at the same moment. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import WaveSurfer from "wavesurfer.js";
+import type WaveSurfer from "wavesurfer.js";
 import { withKey } from "./api.js";
 import { Download, letterOf, lineAt, nameOf, type Track } from "./song.js";
-import { PICTURE_RATE_HZ, SpectrogramButton, waveColors } from "./wave.js";
+import { makeWave, PICTURE_RATE_HZ, SpectrogramButton, waveColors } from "./wave.js";
 import { clock } from "./words.js";
 
 const UNPLAYABLE = "This song cannot be played: it may have been removed.";
@@ -26,17 +26,7 @@ export function Player({ track, onTrack }: PlayerProps) {
   const [failure, setFailure] = useState("");
 
   useEffect(() => {
-    const made = WaveSurfer.create({
-      container: container.current as HTMLDivElement,
-      height: 48,
-      barWidth: 2,
-      barGap: 1,
-      barRadius: 1,
-      normalize: true,
-      sampleRate: PICTURE_RATE_HZ,
-      dragToSeek: true,
-      ...waveColors(),
-    });
+    const made = makeWave(container.current, { height: 48, dragToSeek: true });
     made.on("play", () => setPlaying(true));
     made.on("pause", () => setPlaying(false));
     made.on("timeupdate", setTime);

@@ -113,6 +113,7 @@ function Work({ draft, onChange }: SourceProps) {
   const [length, setLength] = useState(0);
   const task = String(values.task_type ?? "cover");
   const set = (change: Parameters) => onChange(withValues(draft, change));
+  const fields = { values, set };
   const url = useSourceUrl(files.src_audio, values.src_audio_path);
   const window = { start: Number(values.repainting_start ?? 0), end: Number(values.repainting_end ?? 0) };
   const setWindow = ({ start, end }: Window) => set({ repainting_start: start, repainting_end: end });
@@ -150,8 +151,7 @@ function Work({ draft, onChange }: SourceProps) {
           name="task_type"
           open="Choose"
           options={Object.entries(TASKS).map(([name, words]): [string, string] => [name, words.name])}
-          values={values}
-          set={set}
+          {...fields}
         />
         {task === "cover" && (
           <NumberField
@@ -161,30 +161,13 @@ function Work({ draft, onChange }: SourceProps) {
             max={1}
             step={0.05}
             open="1"
-            values={values}
-            set={set}
+            {...fields}
           />
         )}
         {task === "repaint" && (
           <>
-            <NumberField
-              label="From"
-              unit="s"
-              name="repainting_start"
-              step={0.1}
-              open="0"
-              values={values}
-              set={set}
-            />
-            <NumberField
-              label="To"
-              unit="s"
-              name="repainting_end"
-              step={0.1}
-              open="end"
-              values={values}
-              set={set}
-            />
+            <NumberField label="From" unit="s" name="repainting_start" step={0.1} open="0" {...fields} />
+            <NumberField label="To" unit="s" name="repainting_end" step={0.1} open="end" {...fields} />
             <div class="row wide">
               <button
                 type="button"
@@ -208,14 +191,7 @@ function Work({ draft, onChange }: SourceProps) {
           </>
         )}
         {(task === "lego" || task === "extract") && (
-          <SelectField
-            label="Stem"
-            name="track_name"
-            open="Choose"
-            options={STEMS}
-            values={values}
-            set={set}
-          />
+          <SelectField label="Stem" name="track_name" open="Choose" options={STEMS} {...fields} />
         )}
         {task === "complete" && (
           <TextField

@@ -1,43 +1,19 @@
 /** Trains an adapter on a folder of recordings, with its loss as it falls. */
 import { useEffect, useState } from "preact/hooks";
-import { call, type Parameters } from "./api.js";
+import { call, type DataSetSample, type Parameters, type TrainingStatus } from "./api.js";
 import { NumberField, TextField } from "./fields.js";
+import type { Attempt } from "./part.js";
 import { roughly } from "./words.js";
 
 const POLL_MS = 1000;
 
-interface Status {
-  is_training: boolean;
-  state: string;
-  status: string;
-  current_step: number;
-  total_steps: number;
-  current_loss: number | null;
-  estimated_time_remaining: number;
-  loss_history: { step: number; loss: number }[];
-  output_path: string | null;
-}
-
-interface Sample {
-  caption: string;
-  lyrics: string;
-  bpm: number | null;
-  keyscale: string;
-  timesignature: string;
-  language: string;
-  is_instrumental: boolean;
-}
-
-interface TrainingProps {
-  attempt: (work: () => Promise<unknown>, done?: string) => Promise<void>;
-}
-
-export function Training({ attempt }: TrainingProps) {
+export function Training({ attempt }: { attempt: Attempt }) {
   const [values, setValues] = useState<Parameters>({});
-  const [status, setStatus] = useState<Status | null>(null);
+  const [status, setStatus] = useState<TrainingStatus | null>(null);
   const [stage, setStage] = useState("");
   const set = (change: Parameters) => setValues({ ...values, ...change });
-  const read = () => call<Status>("GET", "/v1/training/status").then(setStatus, () => setStatus(null));
+  const read = () =>
+    call<TrainingStatus>("GET", "/v1/training/status").then(setStatus, () => setStatus(null));
   useEffect(() => {
     void read();
     const timer = setInterval(read, POLL_MS);
@@ -111,13 +87,13 @@ export function Training({ attempt }: TrainingProps) {
 async function train(values: Parameters, tell: (stage: string) => void): Promise<void> {
   const { folder, name, caption, ...settings } = values;
   tell("Reading recordings…");
-  const { samples } = await call<{ samples: { labeled: boolean }[] }>("POST", "/v1/dataset/scan", {
+  const { samples } = await call<{ samples: DataSetSample[] }>("POST", "/v1/dataset/scan", {
     audio_dir: folder,
     dataset_name: name,
   });
   for (const [index, { labeled }] of samples.entries()) {
     if (labeled || !caption) continue;
-    const { lyrics, bpm, keyscale, timesignature, language, is_instrumental } = await call<Sample>(
+    const { lyrics, bpm, keyscale, timesignature, language, is_instrumental } = await call<DataSetSample>(
       "GET",
       `/v1/dataset/sample/${index}`,
     );
@@ -132,7 +108,7 @@ async function train(values: Parameters, tell: (stage: string) => void): Promise
   await call("POST", "/v1/training/start", { ...set, tensor_dir: tensors, lora_output_dir: name });
 }
 
-function Progress({ status }: { status: Status }) {
+function Progress({ status }: { status: TrainingStatus }) {
   const { loss_history: history, current_step: step, total_steps: steps, current_loss: loss } = status;
   return (
     <>
@@ -150,7 +126,7 @@ function Progress({ status }: { status: Status }) {
 
 const CURVE = { width: 600, height: 120, margin: 6 };
 
-function Curve({ history }: { history: Status["loss_history"] }) {
+function Curve({ history }: { history: TrainingStatus["loss_history"] }) {
   const losses = history.map(({ loss }) => loss);
   const [low, high] = [Math.min(...losses), Math.max(...losses)];
   const { width, height, margin } = CURVE;

@@ -1,6 +1,6 @@
 /** A waveform that is looked at, played and, where a window is given, selected on. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import WaveSurfer from "wavesurfer.js";
+import WaveSurfer, { type WaveSurferOptions } from "wavesurfer.js";
 import RegionsPlugin from "wavesurfer.js/dist/plugins/regions.js";
 import SpectrogramPlugin from "wavesurfer.js/dist/plugins/spectrogram.js";
 import { clock } from "./words.js";
@@ -27,6 +27,23 @@ interface WaveProps {
 /** The rate of the samples that pictures are made of: a spectrogram reaches up to half of it. */
 export const PICTURE_RATE_HZ = 24_000;
 
+/** How every waveform is drawn. */
+export function makeWave(
+  container: HTMLElement | null,
+  options: Omit<WaveSurferOptions, "container">,
+): WaveSurfer {
+  return WaveSurfer.create({
+    container: container as HTMLElement,
+    barWidth: 2,
+    barGap: 1,
+    barRadius: 1,
+    normalize: true,
+    sampleRate: PICTURE_RATE_HZ,
+    ...waveColors(),
+    ...options,
+  });
+}
+
 export function waveColors() {
   const style = getComputedStyle(document.documentElement);
   const color = (name: string) => {
@@ -52,18 +69,7 @@ export function Wave({ url, label, onLength, window, onWindow }: WaveProps) {
 
   useEffect(() => {
     const plugin = RegionsPlugin.create();
-    const made = WaveSurfer.create({
-      container: container.current as HTMLDivElement,
-      height: 64,
-      barWidth: 2,
-      barGap: 1,
-      barRadius: 1,
-      normalize: true,
-      sampleRate: PICTURE_RATE_HZ,
-      url,
-      plugins: [plugin],
-      ...waveColors(),
-    });
+    const made = makeWave(container.current, { height: 64, url, plugins: [plugin] });
     made.on("ready", (seconds) => {
       setLength(seconds);
       onLength(seconds);

@@ -1,6 +1,6 @@
 /** Models and their slots, adapters, and the training of adapters. */
 import { useState } from "preact/hooks";
-import { call } from "./api.js";
+import { type AdapterStatus, call } from "./api.js";
 import { Models } from "./models.js";
 import { type Attempt, Part, useAnswer } from "./part.js";
 import { Training } from "./training.js";
@@ -19,13 +19,6 @@ export function Workshop({ attempt }: { attempt: Attempt }) {
       )}
     </details>
   );
-}
-
-interface AdapterStatus {
-  use_lora: boolean;
-  lora_scale: number;
-  active_adapter: string | null;
-  adapters: string[];
 }
 
 function Adapters({ attempt }: { attempt: Attempt }) {
