@@ -7,8 +7,6 @@
  * full now and then. Prints memory, descriptors and orphans once a minute, and a verdict. Without --engine a stand-in
  * makes the songs, so that there are thousands of them.
  */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import {
   closeSync,
   mkdtempSync,
@@ -22,10 +20,9 @@ import {
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { canMountDisks, ServedProcess } from "../test/e2e/served-process.js";
 
 const song = { prompt: "a short song", audio_duration: 10, inference_steps: 1, batch_size: 1 };
 const SONG_MS = 100;
@@ -44,17 +41,20 @@ const directory = realpathSync(mkdtempSync(join(tmpdir(), "carillon-soak-")));
 const counts = { accepted: 0, cancelled: 0, refused: 0, hangUps: 0, fullDisks: 0 };
 const accepted: string[] = [];
 
-const path = (file: string) => fileURLToPath(new URL(file, import.meta.url));
-const script = values.engine
-  ? [path("../src/cli.ts"), "serve", "--port", "0"]
-  : [path("../test/e2e/stub-server.ts"), String(SONG_MS)];
-const serve = `exec "$@"`;
-const onDisk = `mount -t tmpfs -o size=${DISK_MIB}m tmpfs "$0" && ${serve}`;
-
-const server = await start(["unshare", "--user", "--map-root-user", "--mount"], onDisk).catch(() => null);
-const hasDisk = server !== null;
-const { child, url } = server ?? (await start([], serve));
-console.log(`${url}, ${hasDisk ? `a disk of ${DISK_MIB} MiB` : "no disk of its own: it will not be filled"}`);
+const hasDisk = canMountDisks();
+const limits = hasDisk ? { disk: { directory, sizeKiB: DISK_MIB * 1024 } } : {};
+const settings = { SVC_LOG_LEVEL: "silent", SVC_AUDIO_MAX_TOTAL_MB: "64" };
+const server = values.engine
+  ? await ServedProcess.start(directory, settings, limits)
+  : await ServedProcess.startStub(directory, SONG_MS, settings, limits);
+const { client } = server;
+let hasEnded = false;
+void server.ended().then(() => {
+  hasEnded = true;
+});
+console.log(
+  `${client.url}, ${hasDisk ? `a disk of ${DISK_MIB} MiB` : "no disk of its own: it will not be filled"}`,
+);
 
 const samples: { memoryMiB: number; descriptors: number; orphans: number }[] = [];
 const workload = [submit, cancel, hangUp, idle, ...(hasDisk ? [fillDisk] : [])].map((action) =>
@@ -64,88 +64,48 @@ await repeat(sample);
 await Promise.all(workload);
 await verdict();
 
-/** Starts the server behind `wrapper`; rejects where it does not serve. */
-async function start(
-  wrapper: readonly string[],
-  shell: string,
-): Promise<{ child: ChildProcess; url: string }> {
-  const [program, ...args] = [
-    ...wrapper,
-    "bash",
-    "-c",
-    shell,
-    directory,
-    process.execPath,
-    "--import",
-    "tsx",
-    ...script,
-  ];
-  const env = {
-    ...process.env,
-    SVC_DEVICE: "cpu",
-    SVC_TMPDIR: directory,
-    SVC_API_PORT: "0",
-    SVC_LOG_LEVEL: "silent",
-    SVC_AUDIO_MAX_TOTAL_MB: "64",
-    CITY_BRIDGE_PORT: "0",
-    CITY_SAVES_DIR: join(directory, "saves"),
-  };
-  const child = spawn(program as string, args, { env, stdio: ["ignore", "pipe", "inherit"] });
-  for await (const line of createInterface({ input: child.stdout })) {
-    const url = /^music on (http:\S+)$/.exec(line)?.[1];
-    if (url !== undefined) return { child, url };
-  }
-  throw new Error("the server ended before it served");
-}
-
-/** A path as the server sees it. */
+/** A path of the server's folder, as it sees it. */
 function seen(name: string): string {
-  return join(`/proc/${child.pid}/root`, directory, name);
+  return server.seen(join(directory, name));
 }
 
 async function repeat(action: () => Promise<void>): Promise<void> {
-  while (performance.now() < endMs && child.exitCode === null) {
+  while (performance.now() < endMs && !hasEnded) {
     await action().catch((error: Error) => console.error(`${action.name}: ${error.message}`));
   }
 }
 
-async function post(route: string, body: object): Promise<{ status: number; data: never }> {
-  const headers = { "Content-Type": "application/json" };
-  const response = await fetch(url + route, { method: "POST", headers, body: JSON.stringify(body) });
-  return { status: response.status, data: ((await response.json()) as { data: never }).data };
-}
-
 async function stats(): Promise<{ jobs: Record<string, number>; queue_size: number }> {
-  const response = await fetch(`${url}/v1/stats`);
-  return ((await response.json()) as { data: { jobs: Record<string, number>; queue_size: number } }).data;
+  return (await client.get("/v1/stats")).body.data;
 }
 
 async function isBusy(): Promise<boolean> {
   const { queued, running } = (await stats()).jobs as { queued: number; running: number };
-  return child.exitCode === null && queued + running > 0;
+  return !hasEnded && queued + running > 0;
 }
 
 async function submit(): Promise<void> {
   await sleep(SONG_MS);
   if ((await stats()).queue_size >= MAX_WAITING) return;
-  const { status, data } = await post("/release_task", song);
+  const { status, body } = await client.post("/release_task", song);
   if (status !== 200) {
     counts.refused++;
     return;
   }
-  accepted.push((data as { task_id: string }).task_id);
+  accepted.push(body.data.task_id);
   counts.accepted++;
 }
 
 async function cancel(): Promise<void> {
   await sleep(1000);
   const id = accepted.at(-1);
-  if (id !== undefined && (await post("/cancel_task", { task_id: id })).status === 200) counts.cancelled++;
+  if (id !== undefined && (await client.post("/cancel_task", { task_id: id })).status === 200)
+    counts.cancelled++;
 }
 
 /** A client that goes in the middle of its request. */
 async function hangUp(): Promise<void> {
-  const socket = connect(Number(new URL(url).port), "127.0.0.1");
+  const socket = connect(Number(new URL(client.url).port), "127.0.0.1");
   socket.on("error", () => {});
   socket.write("POST /release_task HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n{");
   await sleep(500);
@@ -155,7 +115,7 @@ async function hangUp(): Promise<void> {
 
 /** Clients that connect and say nothing. */
 async function idle(): Promise<void> {
-  const sockets = Array.from({ length: 50 }, () => connect(Number(new URL(url).port), "127.0.0.1"));
+  const sockets = Array.from({ length: 50 }, () => connect(Number(new URL(client.url).port), "127.0.0.1"));
   for (const socket of sockets) socket.on("error", () => {});
   await sleep(5000);
   for (const socket of sockets) socket.destroy();
@@ -179,9 +139,9 @@ async function fillDisk(): Promise<void> {
 
 async function sample(): Promise<void> {
   await sleep(Math.min(60_000, Math.max(endMs - performance.now(), 1)));
-  const status = readFileSync(`/proc/${child.pid}/status`, "utf8");
+  const status = readFileSync(`/proc/${server.pid}/status`, "utf8");
   const memoryMiB = Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024);
-  const descriptors = readdirSync(`/proc/${child.pid}/fd`).length;
+  const descriptors = readdirSync(`/proc/${server.pid}/fd`).length;
   const { jobs } = await stats();
   // A song under way has a file that no record names yet.
   const songs = readdirSync(seen("api_audio")).length;
@@ -192,11 +152,10 @@ async function sample(): Promise<void> {
 
 async function verdict(): Promise<void> {
   const faults: string[] = [];
-  if (child.exitCode !== null) faults.push(`the server ended with ${child.exitCode}`);
+  if (hasEnded) faults.push(`the server ended with ${await server.ended()}`);
   while (await isBusy()) await sleep(SONG_MS);
   for (const id of accepted) {
-    const { data } = await post("/query_result", { task_id_list: [id] });
-    const [{ status, error, result }] = data as [{ status: number; error?: string; result: string }];
+    const { status, error, result } = (await client.query(id)).item;
     if (status === 2 && error !== "Cancelled by user") faults.push(`task ${id} failed: ${error}`);
     // An empty list is that of a task that is not there, as retention let it go.
     if (status === 0 && result !== "[]") faults.push(`task ${id} has not ended`);
@@ -207,9 +166,7 @@ async function verdict(): Promise<void> {
     if (last.descriptors - first.descriptors > MAX_GROWTH_DESCRIPTORS) faults.push("its descriptors grew");
     if (last.orphans > 0) faults.push(`${last.orphans} files have no task`);
   }
-  const ended = once(child, "exit");
-  child.kill("SIGTERM");
-  const [code] = await ended;
+  const code = await server.end("SIGTERM");
   if (code !== 0) faults.push(`SIGTERM ended it with ${code}`);
   rmSync(directory, { recursive: true, force: true });
   console.log(
