@@ -2,7 +2,7 @@
  * Whether what the language model wrote may stand in the place of what a person wrote. No dictionary: the person's own
  * words, the names of genres and of sections, and whether text reads like any language at all.
  */
-import { writtenLanguage } from "./written-language.js";
+import { writtenLanguage } from "./language.js";
 
 /** The share of the person's words that must be kept, counted with repeats. */
 const MIN_KEPT_SHARE = 0.9;

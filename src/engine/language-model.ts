@@ -87,13 +87,10 @@ export class TextContext {
 }
 
 export class LanguageModel {
-  readonly text: TextContext;
-  readonly #native: NativeLanguageModel;
-
-  private constructor(native: NativeLanguageModel, text: TextContext) {
-    this.text = text;
-    this.#native = native;
-  }
+  private constructor(
+    private readonly native: NativeLanguageModel,
+    readonly text: TextContext,
+  ) {}
 
   /** @param codebookSize codes that the renderer understands; the model is held to them */
   static async load(
@@ -141,7 +138,7 @@ export class LanguageModel {
 
   /** Tensors of its checkpoint that nothing reads. */
   get unusedTensors(): readonly string[] {
-    return this.#native.info.unusedTensors;
+    return this.native.info.unusedTensors;
   }
 
   /** One row of text, forced tokens included. */
@@ -183,7 +180,7 @@ export class LanguageModel {
   }
 
   async close(): Promise<void> {
-    await this.#native.close();
+    await this.native.close();
     await this.text.close();
   }
 
@@ -194,7 +191,7 @@ export class LanguageModel {
   ): Promise<LanguageResult> {
     this.#checkContext(job);
     const { temperature, topK, topP, repetitionPenalty } = sampling;
-    return this.#native.generate({ ...job, temperature, topK, topP, repetitionPenalty }, call);
+    return this.native.generate({ ...job, temperature, topK, topP, repetitionPenalty }, call);
   }
 
   #checkContext(job: Pick<LanguageJob, "promptTokenIds" | "negativePromptTokenIds" | "maxNewTokens">): void {

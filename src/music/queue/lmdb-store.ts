@@ -21,14 +21,10 @@ const MIN_FREE_BYTES_TO_CHANGE = 2 ** 20;
  * three small ones a song, and refused while the disk is nearly full.
  */
 export class LmdbTaskStore implements TaskStore {
-  readonly #database: RootDatabase<Buffer, string>;
-
   private constructor(
-    database: RootDatabase<Buffer, string>,
+    private readonly database: RootDatabase<Buffer, string>,
     private readonly freeBytes: () => number,
-  ) {
-    this.#database = database;
-  }
+  ) {}
 
   /** Opens or creates the store in `directory`. `freeBytes` tells how much the disk still takes. */
   static open(directory: string, freeBytes: () => number = () => freeBytesOf(directory)): LmdbTaskStore {
@@ -38,13 +34,13 @@ export class LmdbTaskStore implements TaskStore {
   }
 
   async add(task: Task): Promise<void> {
-    this.#write(MIN_FREE_BYTES_TO_ADD, () => this.#database.putSync(task.id, encodeTask(task)));
+    this.#write(MIN_FREE_BYTES_TO_ADD, () => this.database.putSync(task.id, encodeTask(task)));
   }
 
   /** Remembers that there was such a task, unless something is known of it. */
   async addLost(id: string): Promise<void> {
-    if (this.#database.doesExist(id)) return;
-    this.#write(MIN_FREE_BYTES_TO_ADD, () => this.#database.putSync(id, LOST_RECORD));
+    if (this.database.doesExist(id)) return;
+    this.#write(MIN_FREE_BYTES_TO_ADD, () => this.database.putSync(id, LOST_RECORD));
   }
 
   async get(id: string): Promise<Task | undefined> {
@@ -55,36 +51,36 @@ export class LmdbTaskStore implements TaskStore {
     const current = this.#read(id);
     if (current === undefined) return undefined;
     const next = change(current);
-    this.#write(MIN_FREE_BYTES_TO_CHANGE, () => this.#database.putSync(id, encodeTask(next)));
+    this.#write(MIN_FREE_BYTES_TO_CHANGE, () => this.database.putSync(id, encodeTask(next)));
     return next;
   }
 
   async remove(id: string): Promise<void> {
-    this.#write(MIN_FREE_BYTES_TO_CHANGE, () => this.#database.removeSync(id));
+    this.#write(MIN_FREE_BYTES_TO_CHANGE, () => this.database.removeSync(id));
   }
 
   async *scan(): AsyncIterable<StoredTask> {
     let count = 0;
-    for (const id of [...this.#database.getKeys()]) {
+    for (const id of [...this.database.getKeys()]) {
       if (++count % SCAN_BATCH === 0) await setImmediate();
-      const record = this.#database.get(id);
+      const record = this.database.get(id);
       if (record !== undefined) yield storedTask(id, record);
     }
   }
 
   /** Rises with every change. */
   get version(): number {
-    return (this.#database.getStats() as { lastTxnId: number }).lastTxnId;
+    return (this.database.getStats() as { lastTxnId: number }).lastTxnId;
   }
 
   async close(): Promise<void> {
-    await this.#database.close();
+    await this.database.close();
   }
 
   /** LMDB refuses empty and very long keys; no task has such an id. */
   #read(id: string): Task | undefined {
     if (id.length === 0 || id.length > 256) return undefined;
-    const record = this.#database.get(id);
+    const record = this.database.get(id);
     return record && decodeTask(id, record);
   }
 

@@ -1,8 +1,9 @@
 /** Tasks that make no music: they tell what a recording holds, or what would suit some words. */
+
+import { writtenLanguage } from "../../engine/language.js";
 import { NOTHING_KNOWN } from "../../engine/metadata.js";
 import { audioCodeToken } from "../../engine/tokenizer.js";
 import { SAMPLE_RATE } from "../../engine/types.js";
-import { writtenLanguage } from "../../engine/written-language.js";
 import type { SongResult } from "../queue/store.js";
 import type { Analysis } from "../request/schema.js";
 import { samplingOf } from "./compose.js";

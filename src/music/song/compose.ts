@@ -1,11 +1,10 @@
 /** From a request to all that the renderer must know: sample, format, plan. */
 import type { CallOptions } from "../../engine/addon.js";
 import { EngineError } from "../../engine/errors.js";
+import { parseQueryHints, writtenLanguage } from "../../engine/language.js";
 import { UNKNOWN_LANGUAGE } from "../../engine/metadata.js";
 import { asksForNoWords, INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
-import { parseQueryHints } from "../../engine/query-hints.js";
 import type { LanguageModelInfo, Metadata, SamplingOptions } from "../../engine/types.js";
-import { writtenLanguage } from "../../engine/written-language.js";
 import { DEFAULT_LANGUAGE, type GenerationRequest } from "../request/schema.js";
 import { RandomSamples } from "../words/random-samples.js";
 import type { JobContext } from "./job-context.js";

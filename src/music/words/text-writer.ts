@@ -2,10 +2,9 @@
 import type { z } from "zod";
 import type { CallOptions } from "../../engine/addon.js";
 import { EngineError } from "../../engine/errors.js";
+import { parseQueryHints, writtenLanguage } from "../../engine/language.js";
 import { NOTHING_KNOWN, UNKNOWN_LANGUAGE } from "../../engine/metadata.js";
-import { parseQueryHints } from "../../engine/query-hints.js";
 import type { Metadata, MusicEngine, SamplingOptions, SongSheet } from "../../engine/types.js";
-import { writtenLanguage } from "../../engine/written-language.js";
 import { type Caller, ConcurrencyLimit } from "../concurrency-limit.js";
 import { RequestError } from "../errors.js";
 import { readyLanguageModel } from "../models.js";
