@@ -16,7 +16,6 @@ import { LabelTasks } from "./dataset/label.js";
 import { PreparationTasks } from "./dataset/prepare.js";
 import { detailFor, HttpError, RequestError } from "./errors.js";
 import { ModelPulls } from "./model-pulls.js";
-import { selectSlot } from "./models.js";
 import type { acceptedTask } from "./openapi/answers.js";
 import { PermittedRoot } from "./permitted-root.js";
 import { type CatalogFilter, hasEnded } from "./queue/catalog.js";
@@ -28,13 +27,12 @@ import { type TaskRow, taskRow, wholeTaskRow } from "./queue/task-row.js";
 import { damagedTask, type TaskStatusItem, taskStatus, unknownTask } from "./queue/task-status.js";
 import type { SubmissionKey } from "./request/idempotency.js";
 import type { GenerationRequest } from "./request/schema.js";
-import type { FormatInput, SampleWish } from "./request/service-bodies.js";
 import { checkWords } from "./song/job-context.js";
 import type { Preview } from "./song/preview.js";
 import type { SongJobs } from "./song-jobs.js";
 import { Telemetry } from "./telemetry.js";
 import { AdapterTrainer } from "./training/trainer.js";
-import { refusalOf, TextWriter, type WrittenText } from "./words/text-writer.js";
+import { refusalOf, TextWriter } from "./words/text-writer.js";
 
 const SWEEP_INTERVAL_MS = 5 * 60 * 1000;
 /** What the records of finished tasks may take together. */
@@ -62,7 +60,7 @@ export class MusicService {
   readonly labeling: LabelTasks;
   readonly preparations: PreparationTasks;
   readonly telemetry: Telemetry;
-  readonly #writer: TextWriter;
+  readonly writer: TextWriter;
   readonly #events: TaskEvents;
   readonly #retention: Retention;
   /** What clients are shown of a message. */
@@ -95,7 +93,7 @@ export class MusicService {
     this.dataSet = new DataSetEditor(this.trainingRoot);
     this.labeling = new LabelTasks(engine, this.trainingRoot, this.dataSet, log);
     this.preparations = new PreparationTasks(engine, this.trainingRoot, log);
-    this.#writer = new TextWriter(engine);
+    this.writer = new TextWriter(engine, this.#stopping.signal);
     const limits = {
       maxAgeSeconds: config.audioMaxAgeSeconds,
       maxAudioBytes: config.audioMaxTotalBytes,
@@ -184,7 +182,8 @@ export class MusicService {
       // All else shows when the task runs.
       if (refusal instanceof RequestError) throw refusal;
     });
-    const admitted = await this.jobs.inputs.admit(request, this.#whileServing(caller));
+    const signal = AbortSignal.any([caller.signal, this.#stopping.signal]);
+    const admitted = await this.jobs.inputs.admit(request, { ...caller, signal });
     const published = await this.jobs.inputs.publish(admitted);
     const origin = { submission: key, requestId: caller.requestId, share: caller.share ?? "" };
     const { task, position } = await this.queue.submit(published, origin).catch(async (error: unknown) => {
@@ -231,11 +230,6 @@ export class MusicService {
     return { task_id: id, status: "queued", queue_position: position, warnings: task.request.warnings };
   }
 
-  /** The caller, gone also when the service stops. */
-  #whileServing({ address, signal }: Caller): Caller {
-    return { address, signal: AbortSignal.any([signal, this.#stopping.signal]) };
-  }
-
   async #clearOrphanAudio(namesOf: Parameters<AudioFiles["clearOrphans"]>[0]): Promise<void> {
     const quarantine = join(this.config.temporaryDirectory, "quarantine");
     try {
@@ -253,14 +247,7 @@ export class MusicService {
     this.#events.end(task.id, this.#row(task, ENDED));
   }
 
-  /** One after the other, as each may be large. */
-  async query(ids: readonly string[]): Promise<TaskStatusItem[]> {
-    const items: TaskStatusItem[] = [];
-    for (const id of ids) items.push(await this.#query(id));
-    return items;
-  }
-
-  async #query(id: string): Promise<TaskStatusItem> {
+  async query(id: string): Promise<TaskStatusItem> {
     try {
       const task = await this.queue.get(id);
       if (task === undefined) return unknownTask(id);
@@ -395,21 +382,6 @@ export class MusicService {
     const task = await this.queue.get(id);
     if (task === undefined) throw new HttpError(500, "The task was removed before it was read");
     return task;
-  }
-
-  /** Whether the model that a task would get is a turbo model, which bounds its steps. */
-  isTurbo(model: string | null): boolean {
-    return selectSlot(this.engine.slots(), model).isTurbo;
-  }
-
-  /** See `TextWriter.formatInput`. */
-  formatInput(input: FormatInput, caller: Caller): Promise<WrittenText> {
-    return this.#writer.formatInput(input, this.#whileServing(caller));
-  }
-
-  /** See `TextWriter.createSample`. */
-  createSample(wish: SampleWish, caller: Caller): Promise<WrittenText> {
-    return this.#writer.createSample(wish, this.#whileServing(caller));
   }
 
   async statistics() {

@@ -1,11 +1,13 @@
 /** Describes music by listening to it: the language model reads its audio codes. */
 import { appendFile } from "node:fs/promises";
+import type { z } from "zod";
 import { NOTHING_KNOWN } from "../../engine/metadata.js";
 import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
 import type { MusicEngine, SongSheet } from "../../engine/types.js";
 import type { Logger } from "../../log.js";
 import { RequestError } from "../errors.js";
 import { readyLanguageModel } from "../models.js";
+import type { labeledDataSet } from "../openapi/answers.js";
 import type { PermittedRoot } from "../permitted-root.js";
 import type { LabelRequest } from "../request/data-set-bodies.js";
 import { drawSeed } from "../song/seeds.js";
@@ -24,11 +26,7 @@ const SLOT = 1;
 const LISTENING = { temperature: 0.7, topK: 0, topP: 1, repetitionPenalty: 1, constrained: true };
 const FORMATTING = { ...LISTENING, temperature: 0.85 };
 
-export interface LabelResult {
-  message: string;
-  labeled_count: number;
-  samples: SampleSummary[];
-}
+type LabelResult = z.output<typeof labeledDataSet>;
 
 interface LabelDetails {
   save_path: string | null;

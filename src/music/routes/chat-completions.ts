@@ -1,13 +1,14 @@
-import { rm } from "node:fs/promises";
+/** Songs for clients of chat models: a finished task as one answer, or as a stream of its parts. */
+import { readFile, rm } from "node:fs/promises";
 import { Readable } from "node:stream";
 import type { Response } from "express";
+import { contentTypeOf } from "../audio/encode.js";
 import { NO_UPLOADS, storeUpload, type Uploads, uploadPath } from "../audio/uploads.js";
 import { HttpError, RequestError, speakOpenAi } from "../errors.js";
 import { chatCompletion as chatCompletionSchema } from "../openapi/answers.js";
 import type { SongResult } from "../queue/store.js";
 import { BODY_RULES } from "../request/body.js";
 import { parseChatRequest, type Recording } from "../request/chat.js";
-import { CHAT_STREAM_END, chatChunk, chatCompletion, chatHead, chatMessage } from "../words/chat-answer.js";
 import { callerOf, type Route, type RouteContext, section } from "./route.js";
 import { accept } from "./task-endpoints.js";
 
@@ -85,7 +86,7 @@ async function songOf({ service }: RouteContext, id: string, signal: AbortSignal
 /** Once the stream has begun, a failure can only be told in it. */
 async function stream(
   response: Response,
-  head: ReturnType<typeof chatHead>,
+  head: ChatHead,
   ended: Promise<SongResult>,
   fileOf: (name: string) => Promise<string>,
 ): Promise<void> {
@@ -105,7 +106,7 @@ async function stream(
   } finally {
     clearInterval(heartbeat);
   }
-  response.end(CHAT_STREAM_END);
+  response.end("data: [DONE]\n\n");
 }
 
 /** Writes what came in messages where uploads lie. */
@@ -130,4 +131,71 @@ async function storeRecordings({ service, config }: RouteContext, recordings: re
     throw error;
   }
   return { uploads, dispose };
+}
+
+/** Songs as data URLs. */
+type Audio = { type: "audio_url"; audio_url: { url: string } }[];
+
+interface ChatMessage {
+  content: string;
+  audio: Audio;
+}
+
+interface ChatHead {
+  id: string;
+  /** Seconds since the epoch. */
+  created: number;
+  /** As the client named it. */
+  model: string;
+}
+
+function chatHead(taskId: string, model: string): ChatHead {
+  const id = `chatcmpl-${taskId.replaceAll("-", "").slice(0, 16)}`;
+  return { id, created: Math.floor(Date.now() / 1000), model };
+}
+
+/** @param fileOf the path of a song's file */
+async function chatMessage(
+  result: SongResult,
+  fileOf: (name: string) => Promise<string>,
+): Promise<ChatMessage> {
+  const audio = result.audioFiles.map(async ({ name }) => {
+    const file = await fileOf(name);
+    const url = `data:${contentTypeOf(file)};base64,${await readFile(file, "base64")}`;
+    return { type: "audio_url" as const, audio_url: { url } };
+  });
+  return { content: describeSong(result), audio: await Promise.all(audio) };
+}
+
+function describeSong({ prompt, lyrics, metas }: SongResult): string {
+  const { bpm, duration, keyscale, timesignature } = metas;
+  const facts: [name: string, value: string | number | null | undefined][] = [
+    ["Caption", prompt],
+    ["BPM", bpm],
+    ["Duration", duration && `${duration}s`],
+    ["Key", keyscale],
+    ["Time Signature", timesignature],
+  ];
+  const known = facts.flatMap(([name, value]) => (value ? `**${name}:** ${value}` : []));
+  return ["## Metadata", ...known, "", "## Lyrics", lyrics].join("\n");
+}
+
+function chatCompletion(head: ChatHead, message: ChatMessage, warnings: readonly string[]) {
+  return {
+    ...head,
+    object: "chat.completion",
+    choices: [{ index: 0, message: { role: "assistant", ...message }, finish_reason: "stop" }],
+    usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
+    warnings,
+  };
+}
+
+/** One event of a stream. */
+function chatChunk(
+  head: ChatHead,
+  delta: Partial<ChatMessage & { role: "assistant" }>,
+  finishReason: "stop" | "error" | null = null,
+): string {
+  const choices = [{ index: 0, delta, finish_reason: finishReason }];
+  return `data: ${JSON.stringify({ ...head, object: "chat.completion.chunk", choices })}\n\n`;
 }

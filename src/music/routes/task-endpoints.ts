@@ -3,6 +3,7 @@ import type { Request } from "express";
 import { ownFiles } from "../audio/audio-inputs.js";
 import type { Caller } from "../concurrency-limit.js";
 import { HttpError, RequestError } from "../errors.js";
+import { selectSlot } from "../models.js";
 import * as answers from "../openapi/answers.js";
 import { QueueFullError } from "../queue/job-queue.js";
 import { taskRowSchema } from "../queue/task-row.js";
@@ -113,7 +114,7 @@ const WORDS = section("Words", {
     example: { prompt: "jazz", lyrics: "", param_obj: { bpm: 90 } },
     rule: BODY_RULES.question,
     run: ({ config, service }, { fields }, caller) =>
-      service.formatInput(parseFormatInput(fields, config.rangePolicy), caller),
+      service.writer.formatInput(parseFormatInput(fields, config.rangePolicy), caller),
   }),
   "POST /v1/create_sample": whileHeld({
     summary: "Write a wish out as a song's sheet",
@@ -123,7 +124,7 @@ const WORDS = section("Words", {
     example: { query: "a sad song about rain" },
     rule: BODY_RULES.question,
     run: async ({ config, service }, { fields }, caller) => {
-      const sample = await service.createSample(parseSampleWish(fields, config.rangePolicy), caller);
+      const sample = await service.writer.createSample(parseSampleWish(fields, config.rangePolicy), caller);
       // Clients of other servers read these names.
       return { ...sample, keyscale: sample.key_scale, timesignature: sample.time_signature };
     },
@@ -153,7 +154,7 @@ export async function accept(
   try {
     const generation = parseGenerationRequest(body.fields, {
       rangePolicy: config.rangePolicy,
-      isTurbo: (model) => service.isTurbo(model),
+      isTurbo: (model) => selectSlot(service.engine.slots(), model).isTurbo,
       uploads: body.uploads,
       drawSeed,
     });
@@ -192,7 +193,7 @@ async function statesOf(ids: readonly string[], service: MusicService): Promise<
   const items: TaskStatusItem[] = [];
   let bytes = 0;
   for (const id of ids) {
-    const item = known.get(id) ?? ((await service.query([id]))[0] as TaskStatusItem);
+    const item = known.get(id) ?? (await service.query(id));
     known.set(id, item);
     items.push(item);
     bytes += Buffer.byteLength(item.result);

@@ -22,11 +22,14 @@ export type WrittenText = z.output<typeof songSheet>;
 
 type Writing = { sampling: SamplingOptions; seed: number };
 
-/** Both calls load the language model if need be, and stop when the caller has gone. */
+/** Both calls load the language model if need be, and stop when the caller has gone or `stopping` fires. */
 export class TextWriter {
   readonly #turns = new ConcurrencyLimit(TURNS);
 
-  constructor(private readonly engine: MusicEngine) {}
+  constructor(
+    private readonly engine: MusicEngine,
+    private readonly stopping: AbortSignal,
+  ) {}
 
   /**
    * Rewrites caption and lyrics.
@@ -70,8 +73,8 @@ export class TextWriter {
     const seed = drawSeed();
     const metadata = withStatedFacts(fields, stated, seed);
     const sampling = { temperature, topK: 0, topP: 1, repetitionPenalty: 1, constrained: true };
-    const call = { signal: caller.signal };
-    return this.#turns.run(caller, async () => {
+    const call = { signal: AbortSignal.any([caller.signal, this.stopping]) };
+    return this.#turns.run({ ...caller, ...call }, async () => {
       await readyLanguageModel(this.engine, call);
       const sheet = await write(metadata, { sampling, seed }, call).catch((error: unknown) => {
         throw refusalOf(error);
