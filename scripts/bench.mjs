@@ -1,5 +1,6 @@
 /**
- * npm run bench [-- NAME ...] [--size N] [--repetitions N] [--device D] [--dtype T] [--peer-dtype T] [--threads N]
+ * npm run bench [-- NAME ...] [--size N] [--repetitions N] [--device D] [--dtype T] [--peer-dtype T]
+ * [--quantization Q] [--threads N]
  *
  * Times the native engine at real model size, and its Python peer beside it where that is installed (bench/turns.py), on
  * what is built and made here. CARILLON_BUILD: a build directory other than build/.

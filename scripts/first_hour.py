@@ -109,6 +109,7 @@ class Hour:
             device=self.options.device,
             dtype=dtype,
             peer_dtype=None,
+            quantization="none",
             size=None,
             threads=None,
         )

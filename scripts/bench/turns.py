@@ -1,7 +1,7 @@
 """Times benchmarks of carillon-bench in turns with their peers (A B A B), so that whatever else the machine does hits both.
 
     turns.py --program CARILLON_BENCH --checkpoints DIR [NAME ...] [--size N] [--repetitions N] [--device D] [--dtype T]
-             [--peer-dtype T]
+             [--peer-dtype T] [--quantization Q]
 
 Prints a table on stderr and JSON on stdout. CARILLON_PEER_PYTHON: the interpreter that has torch, transformers and
 diffusers (default: this one; PYTHONPATH is passed on).
@@ -64,6 +64,7 @@ def measure(name, options, log, native_env=None):
     peer_type = ["--dtype", peer_dtype]
     size = ["--size", str(options.size)] if options.size else []
     program = [options.program, name, "--checkpoints", options.checkpoints, "--on-demand", *size, *place]
+    program += ["--quantization", options.quantization]
     sides = {"native": Contestant(program, log, {**env, **(native_env or {})})}
     script, skipped, goals = peer_of(name)
     if not skipped:
@@ -133,6 +134,7 @@ def arguments():
     parser.add_argument("--device", default="auto")
     parser.add_argument("--dtype", default="auto")
     parser.add_argument("--peer-dtype", help="where the peer's type is not ours: CPUs without bfloat16 are slow in it")
+    parser.add_argument("--quantization", default="none")
     parser.add_argument("--threads", type=positive, default=os.cpu_count())
     options = parser.parse_args()
     for name in options.names:
