@@ -17,9 +17,10 @@ import * as lexicon from "./words.js";
 const TEMPO_UNITS = Phrases.of(lexicon.TEMPO_UNITS);
 const TEMPO_LABELS = Phrases.of(lexicon.TEMPO_LABELS);
 const UPPER_BOUNDS = Phrases.of(lexicon.UPPER_BOUNDS);
-const LOWER_BOUNDS = Phrases.of(lexicon.LOWER_BOUNDS);
 const bounds = [...lexicon.UPPER_BOUNDS, ...lexicon.LOWER_BOUNDS];
 const BOUNDS = Phrases.of(bounds);
+const PLACES = Phrases.of(lexicon.PLACES);
+const BACKINGS = Phrases.of(lexicon.BACKINGS);
 const FILLERS = Phrases.of([...lexicon.FILLERS, ...bounds]);
 const WORKS = Phrases.of(lexicon.WORKS);
 const AT_WORDS = Phrases.of(lexicon.AT_WORDS);
@@ -55,7 +56,7 @@ export function readTempo(text: TokenText, start: number, found: Found): number 
 }
 
 function take(text: TokenText, { start, end }: Place, range: TempoRange, found: Found): number {
-  const words = text.wordsOf({ start: BOUNDS.before(text, start)?.start ?? start, end });
+  const words = text.wordsOf({ start: boundBefore(text, start)?.start ?? start, end });
   if (isDenied(text, start)) return end;
   if (range.min < BPM_RANGE.min || range.max > BPM_RANGE.max) {
     found.remarks.push(
@@ -88,12 +89,21 @@ function numbersAt(text: TokenText, start: number): { range: TempoRange; end: nu
 
 function boundedBy(text: TokenText, start: number, bpm: number): TempoRange {
   const isIn = BPM_RANGE.min <= bpm && bpm <= BPM_RANGE.max;
-  const isHighest = isIn && UPPER_BOUNDS.before(text, start) !== null;
-  const isLowest = isIn && !isHighest && LOWER_BOUNDS.before(text, start) !== null;
+  const bound = isIn ? boundBefore(text, start) : null;
+  const isHighest = bound !== null && UPPER_BOUNDS.at(text, bound.start)?.end === bound.end;
+  const isLowest = bound !== null && !isHighest;
   return {
     min: isHighest ? Math.max(BPM_RANGE.min, Math.round(bpm / BOUND_RATIO)) : bpm,
     max: isLowest ? Math.min(BPM_RANGE.max, Math.round(bpm * BOUND_RATIO)) : bpm,
   };
+}
+
+/** "Rapping over 90 bpm drums" says where, not how fast. */
+function boundBefore(text: TokenText, start: number): Place | null {
+  const bound = BOUNDS.before(text, start);
+  if (bound === null || PLACES.at(text, bound.start) === null) return bound;
+  const unit = TEMPO_UNITS.at(text, skipHyphen(text, start + 1));
+  return unit !== null && BACKINGS.at(text, unit.end) !== null ? null : bound;
 }
 
 /** Part of a word or of another number is none: "TR808", "6/8". */

@@ -45,6 +45,15 @@ export const LOWER_BOUNDS = words(
     "minimum | über | mindestens | plus de | au moins | más de | por lo menos | più di | almeno | mais de | pelo menos",
 );
 
+/** Of those, what may also say that something plays over something else. */
+export const PLACES = words("over | über");
+
+/** Such a thing, behind its tempo. */
+export const BACKINGS = words(
+  "backing | bass | bassline | beat | beats | break | breakbeat | breakbeats | breaks | chords | claps | drum loop | drums | drumming | groove | " +
+    "guitar | guitars | kick | kicks | loop | loops | percussion | piano | rhythm | rhythms | riddim | strings | synths",
+);
+
 /** A number before a genre and one of these counts works. */
 export const WORKS = words(
   "albums | anthems | artists | bands | classics | hits | loops | masterpieces | pieces | records | samples | singles | songs | standards | tracks | tunes",

@@ -135,6 +135,17 @@ describe("captions", () => {
     expect(readCaption("under 1000 bpm").remarks.join()).to.include("was ignored");
   });
 
+  it("state no bound where something plays over something else", () => {
+    for (const caption of ["rapping over 90 bpm drums", "flute over 90bpm breakbeats", "über 90 BPM beats"]) {
+      expect(bpmOf(caption), caption).to.equal(90);
+    }
+    expect(readCaption("rapping over 90 bpm drums").tempo?.words).to.equal("90 bpm");
+    expect(bpmOf("over 170 bpm drum and bass")).to.deep.equal({ min: 170, max: 213 });
+    expect(bpmOf("over 120 bpm, drums")).to.deep.equal({ min: 120, max: 150 });
+    expect(bpmOf("at least 120 bpm beats")).to.deep.equal({ min: 120, max: 150 });
+    expect(bpmOf("not over 100 bpm drums")).to.deep.equal({ min: 80, max: 100 });
+  });
+
   it("state a key in any form, at any place", () => {
     const keys = pairs(
       "F# min = F# minor | f#m = F# minor | Bb major = Bb major | Bbmaj = Bb major | Cm = C minor | B-flat minor = Bb minor | " +
