@@ -21,7 +21,7 @@ const environments = {
     MALLOC_TOP_PAD_: String(2 ** 28),
   }),
 };
-type PythonRoom = keyof typeof environments;
+export type PythonRoom = keyof typeof environments;
 
 /** What the programs of a room need in their environment, and where they lie. */
 export function pythonOf(room: PythonRoom): { env: NodeJS.ProcessEnv; directory: string } {
@@ -47,7 +47,8 @@ function packagesOf(room: string): string {
   const mark = join(packages, "installed.txt");
   if (existsSync(mark) && readFileSync(mark, "utf8") === wanted) return packages;
   const quiet = ["--quiet", "--disable-pip-version-check", "--root-user-action", "ignore"];
-  const options = [...quiet, "--upgrade", "--target", packages];
+  // Of several indexes, one that nobody reaches is asked for every package: it is given up on soon.
+  const options = [...quiet, "--retries", "2", "--upgrade", "--target", packages];
   python(["-m", "pip", "install", ...options, "--requirement", requirements], process.env);
   writeFileSync(mark, wanted);
   return packages;

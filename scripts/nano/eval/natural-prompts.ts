@@ -1,6 +1,6 @@
 /**
- * What people ask for in their own words: none of it is of the generator's grammar, a third names genres that it does
- * not know. Written before any song of it was heard; not to be changed for a model's sake.
+ * What people ask for in their own words: none of it is of the generator's grammar, a third names no genre of its. Written
+ * before any song of it was heard; not to be changed for a model's sake.
  */
 import type { Asked } from "./table.js";
 
@@ -30,14 +30,14 @@ export const naturalPrompts: readonly (Asked & { caption: string })[] = [
   prompt("fingerpicked folk guitar, 92 bpm, G major, around a campfire", 92, "G major", "folk"),
   prompt("a string quartet that sounds like Haydn, 120 BPM in F major", 120, "F major", "classical"),
   prompt("chillhop, key of A minor, 82 beats a minute, mellow saxophone", 82, "A minor", "lofi"),
-  prompt("90 bpm hip hop instrumental, C# minor, dark piano loop", 90, "C# minor"),
-  prompt("techno at 132 bpm, F# minor, hypnotic and dry", 132, "F# minor"),
-  prompt("drum & bass, 174 bpm, Eb minor, liquid and warm", 174, "Eb minor"),
-  prompt("trance anthem, 138 BPM, B minor, uplifting leads", 138, "B minor"),
-  prompt("Delta blues in E major, slow shuffle, 72 bpm, one guitar", 72, "E major"),
-  prompt("country two-step, 116 bpm, A major, pedal steel", 116, "A major"),
-  prompt("heavy metal riff, 150 bpm, E minor, double kick", 150, "E minor"),
-  prompt("salsa piano montuno, 96 bpm, C minor", 96, "C minor"),
+  prompt("90 bpm hip hop instrumental, C# minor, dark piano loop", 90, "C# minor", "hip hop"),
+  prompt("techno at 132 bpm, F# minor, hypnotic and dry", 132, "F# minor", "techno"),
+  prompt("drum & bass, 174 bpm, Eb minor, liquid and warm", 174, "Eb minor", "drum and bass"),
+  prompt("trance anthem, 138 BPM, B minor, uplifting leads", 138, "B minor", "trance"),
+  prompt("Delta blues in E major, slow shuffle, 72 bpm, one guitar", 72, "E major", "blues"),
+  prompt("country two-step, 116 bpm, A major, pedal steel", 116, "A major", "country"),
+  prompt("heavy metal riff, 150 bpm, E minor, double kick", 150, "E minor", "metal"),
+  prompt("salsa piano montuno, 96 bpm, C minor", 96, "C minor", "latin"),
   prompt("trap beat 140bpm G# minor with 808s", 140, "G# minor"),
   prompt("gospel choir style organ, 88 bpm, Ab major", 88, "Ab major"),
   prompt("uk garage, 130 bpm, D minor, chopped and skippy", 130, "D minor"),
@@ -67,6 +67,21 @@ export const naturalPrompts: readonly (Asked & { caption: string })[] = [
   prompt("afrobeat groove, 106 bpm, E minor, horns", 106, "E minor", "funk"),
   prompt("ska punk, 168 bpm, Bb major", 168, "Bb major"),
   prompt("tango for bandoneon, 120 bpm, G minor", 120, "G minor"),
+  prompt("something bluegrass for my cooking channel, banjo up front, G major, 150bpm", 150, "G major"),
+  prompt("klezmer clarinet, a wedding dance in D minor at 126", 126, "D minor"),
+  prompt("dubstep 140 in F minor with a wobbling bass", 140, "F minor"),
+  prompt("bouncy chiptune, level one of a platform game, C major, tempo around 145", 145, "C major"),
+  prompt("second line brass band, Eb major, 104 bpm, straight from New Orleans", 104, "Eb major"),
+  prompt("vaporwave mall music, Db major, 84 bpm, tired saxophone", 84, "Db major"),
+  prompt("industrial, machines hammering, 125 BPM, C minor", 125, "C minor"),
+  prompt("three chords and no patience: punk in A major, 180 bpm", 180, "A major", "punk"),
+  prompt("soul ballad with hammond organ, B flat major, 74 bpm", 74, "Bb major", "soul"),
+  prompt("cha-cha, flute and congas, Am, 122 bpm", 122, "A minor", "latin"),
+  prompt("math rock, two clean guitars, B minor, 134bpm, restless", 134, "B minor", "rock"),
+  prompt("Harfe allein, C-Dur, 70 bpm, etwas zum Einschlafen", 70, "C major"),
+  prompt("zouk à 94 bpm en sol mineur, basse ronde", 94, "G minor"),
+  prompt("vals con dos guitarras, mi menor, 140 pulsaciones por minuto", 140, "E minor"),
+  prompt("hard bop, F minor, 192 bpm, trumpet and tenor", 192, "F minor", "jazz"),
   prompt("one quiet cello", null, null, "classical"),
   prompt("a house party at dawn", null, null, "house"),
   prompt("rainy day lofi without drums", null, null, "lofi"),

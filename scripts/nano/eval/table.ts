@@ -90,7 +90,7 @@ function verdictRows<Fact extends keyof Asked>(
     );
   return [
     [title, (column) => percent(verdicts(column, true))],
-    ["— by another prompt (chance)", (column) => percent(verdicts(column, false))],
+    ["— prompts shuffled (chance)", (column) => percent(verdicts(column, false))],
   ];
 }
 

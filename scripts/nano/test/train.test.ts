@@ -1,4 +1,4 @@
-import { execFile, execFileSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { expect } from "chai";
 import { Engine } from "../../../src/engine/engine.js";
 import type { RenderRequest } from "../../../src/engine/types.js";
 import { plainSong } from "../../../test/engine/plain-song.js";
-import { pythonOf } from "../python.js";
+import { testPython } from "./python-tests.js";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const seconds = 10;
@@ -24,11 +24,7 @@ const request: RenderRequest = {
 describe("training carillon-nano", () => {
   it("passes its own tests, which are in Python", function () {
     this.timeout(1_200_000);
-    const { env, directory } = pythonOf("training");
-    const discover = ["-m", "unittest", "discover", "--start-directory", "test"];
-    expect(() =>
-      execFileSync("python3", discover, { cwd: directory, env, stdio: ["ignore", "inherit", "inherit"] }),
-    ).to.not.throw();
+    testPython("training");
   });
 
   it("goes from an empty folder to a checkpoint that the engine renders with", async function () {
