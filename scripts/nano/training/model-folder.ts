@@ -46,6 +46,16 @@ interface TransformerSize {
   ropeTheta: number;
 }
 
+/** Of the text encoder and the language model, which differ in depth. */
+const nanoQwen3 = {
+  ...{ width: 192, innerWidth: 512, heads: 4, keyValueHeads: 2, headWidth: 48 },
+  ropeTheta: 10000,
+};
+const smokeQwen3: TransformerSize = {
+  ...{ width: 16, innerWidth: 24, layers: 1, heads: 2, keyValueHeads: 1, headWidth: 8 },
+  ropeTheta: 10000,
+};
+
 /** The VAE has 4 million weights, 8 MB in bfloat16; the silent units at 48 kHz are among them. */
 const nano: ModelSize = {
   vae: {
@@ -63,24 +73,8 @@ const nano: ModelSize = {
   },
   encoders: { lyricLayers: 1, timbreLayers: 1, timbreFrames: 250, tokenizerLayers: 1 },
   quantiserLevels: [8, 8, 8, 8],
-  textEncoder: {
-    width: 192,
-    innerWidth: 512,
-    layers: 2,
-    heads: 4,
-    keyValueHeads: 2,
-    headWidth: 48,
-    ropeTheta: 10000,
-  },
-  languageModel: {
-    width: 192,
-    innerWidth: 512,
-    layers: 5,
-    heads: 4,
-    keyValueHeads: 2,
-    headWidth: 48,
-    ropeTheta: 10000,
-  },
+  textEncoder: { ...nanoQwen3, layers: 2 },
+  languageModel: { ...nanoQwen3, layers: 5 },
   stages: {
     encoder: { batch: 8, cropSeconds: 2, learningRate: 1e-3 },
     decoder: { batch: 3, cropSeconds: 1.28, learningRate: 3e-4 },
@@ -107,24 +101,8 @@ const smoke: ModelSize = {
   },
   encoders: { lyricLayers: 1, timbreLayers: 1, timbreFrames: 25, tokenizerLayers: 1 },
   quantiserLevels: [4, 4, 4],
-  textEncoder: {
-    width: 16,
-    innerWidth: 24,
-    layers: 1,
-    heads: 2,
-    keyValueHeads: 1,
-    headWidth: 8,
-    ropeTheta: 10000,
-  },
-  languageModel: {
-    width: 16,
-    innerWidth: 24,
-    layers: 1,
-    heads: 2,
-    keyValueHeads: 1,
-    headWidth: 8,
-    ropeTheta: 10000,
-  },
+  textEncoder: smokeQwen3,
+  languageModel: smokeQwen3,
   stages: {
     encoder: { batch: 2, cropSeconds: 0.4 },
     decoder: { batch: 2, cropSeconds: 0.16 },
