@@ -28,6 +28,8 @@ interface ModelSize {
 type StageName = "encoder" | "decoder" | "tokenizer" | "words" | "dit" | "guidance" | "lm";
 
 interface StageSettings {
+  /** Of a whole run on two cores: --hours are shared in these proportions. */
+  hours?: number;
   /** Items of a step. */
   batch: number;
   /** Length of an item, of audio or of latents. */
@@ -76,13 +78,13 @@ const nano: ModelSize = {
   textEncoder: { ...nanoQwen3, layers: 2 },
   languageModel: { ...nanoQwen3, layers: 5 },
   stages: {
-    encoder: { batch: 8, cropSeconds: 2, learningRate: 1e-3 },
-    decoder: { batch: 3, cropSeconds: 1.28, learningRate: 3e-4 },
-    tokenizer: { batch: 16, cropSeconds: 4, learningRate: 1.5e-3 },
-    words: { batch: 48, learningRate: 3e-3 },
-    dit: { batch: 10, cropSeconds: 20, learningRate: 2e-3 },
-    guidance: { batch: 10, cropSeconds: 20, learningRate: 2e-3 },
-    lm: { batch: 12, learningRate: 8e-4 },
+    encoder: { hours: 3, batch: 8, cropSeconds: 2, learningRate: 1e-3 },
+    decoder: { hours: 20, batch: 3, cropSeconds: 1.28, learningRate: 3e-4 },
+    tokenizer: { hours: 2, batch: 16, cropSeconds: 4, learningRate: 1.5e-3 },
+    words: { hours: 2, batch: 48, learningRate: 3e-3 },
+    dit: { hours: 16, batch: 10, cropSeconds: 20, learningRate: 2e-3 },
+    guidance: { hours: 4, batch: 10, cropSeconds: 20, learningRate: 2e-3 },
+    lm: { hours: 8, batch: 12, learningRate: 8e-4 },
   },
 };
 

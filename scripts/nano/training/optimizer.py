@@ -60,7 +60,7 @@ class TrainState:
     """One file holds all of it, so that a run that was cut goes on with the bytes of one that was not."""
 
     def __init__(self, module, dtype=torch.float32):
-        self.module, self.step = module, 0
+        self.module, self.step, self.minutes = module, 0, 0.0
         self.average = {name: weight.detach().clone() for name, weight in module.named_parameters()}
         learning = [(name, weight) for name, weight in module.named_parameters() if weight.requires_grad]
         by_muon = [weight for name, weight in learning if learns_by_muon(name, weight)]
@@ -98,12 +98,12 @@ class TrainState:
             self.module.load_state_dict(trained)
 
     def save(self, path):
-        save({"step": self.step, "weights": self.module.state_dict(), "average": self.average,
+        save({"step": self.step, "minutes": self.minutes, "weights": self.module.state_dict(), "average": self.average,
               "optimizers": [optimizer.state_dict() for optimizer in self.optimizers]}, path)
 
     def load(self, path):
         state = torch.load(path, map_location=next(self.module.parameters()).device)
-        self.step, self.average = state["step"], state["average"]
+        self.step, self.minutes, self.average = state["step"], state["minutes"], state["average"]
         self.module.load_state_dict(state["weights"])
         for optimizer, own in zip(self.optimizers, state["optimizers"]):
             optimizer.load_state_dict(own)

@@ -1,4 +1,4 @@
-"""train.py --pack FILE --work DIR [--out DIR] [--stages a,b] [--minutes M] [--steps N] [--device cpu|cuda]
+"""train.py --pack FILE --work DIR [--out DIR] [--stages a,b] [--minutes M | --hours H] [--steps N] [--device cpu|cuda]
 
 Trains the model's own weights, stage after stage, from the one file that pack.py writes: it needs torch and nothing else.
 README.md says what the stages are. Figures go to the standard output and to <work>/<stage>.log, a JSON object a line. A
@@ -26,6 +26,7 @@ from vae_stages import DecoderStage, EncoderStage
 # where other than random weights are a better start, `begin()`.
 STAGES = {"encoder": EncoderStage, "decoder": DecoderStage, "tokenizer": TokenizerStage, "words": WordsStage,
           "dit": DitStage, "guidance": DitStage, "lm": LmStage, "export": None}
+DEFAULTS = {"hours": 1, "batch": 8, "cropSeconds": 1, "learningRate": 3e-4, "warmupSteps": 200}  # of a recipe
 WITH_TOKENIZER = ("dit", "guidance", "lm")
 COOLDOWN_SHARE = 0.3  # of a stage's minutes: at their end the learning rate falls to 0, and held-out losses with it
 
@@ -51,6 +52,7 @@ def parse_options(arguments):
     add("--from", dest="start", type=Path, help="a checkpoint that stages without a state start from")
     add("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     add("--minutes", type=positive, help="of every stage in this run")
+    add("--hours", type=positive, help="of all of them, resumed ones included, shared as the recipe says")
     add("--steps", type=int, help="of every stage in all, resumed ones included")
     add("--compile", action="store_true", help="torch.compile the networks: slow to begin, worth it on a GPU")
     add("--batch", type=int, help="items of a step, in place of the recipe's")
@@ -60,7 +62,9 @@ def parse_options(arguments):
     add("--measure-steps", type=int, default=500, help="between two measurements on held-out pieces")
     add("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
-    if options.minutes is None and options.steps is None:
+    if options.minutes and options.hours:
+        parser.error("--minutes are of every stage in this run, --hours of all that there are: give one of both")
+    if options.minutes is None and options.hours is None and options.steps is None:
         options.minutes = 30.0
     if "export" in options.stages and options.out is None:
         parser.error("the stage export needs --out")
@@ -69,10 +73,13 @@ def parse_options(arguments):
 
 def of_stage(options, stage, recipe):
     """The options of one stage: those of the command line, and of the recipe (training.json) what they leave open."""
-    defaults = {"batch": 8, "cropSeconds": 1, "learningRate": 3e-4, "warmupSteps": 200, **recipe}
+    defaults = {**DEFAULTS, **recipe.get(stage, {})}
     own = argparse.Namespace(**vars(options), stage=stage, state=options.work / f"{stage}.pt")
     own.batch, own.crop_seconds = options.batch or defaults["batch"], defaults["cropSeconds"]
     own.learning_rate, own.warmup_steps = defaults["learningRate"], defaults["warmupSteps"]
+    if options.hours:
+        every = [{**DEFAULTS, **recipe.get(name, {})}["hours"] for name in options.stages if STAGES[name]]
+        own.minutes = 60 * options.hours * defaults["hours"] / sum(every)
     return own
 
 
@@ -121,6 +128,7 @@ def train(data, options, report):
     if options.state.exists():
         state.load(options.state)
     start = saved = reported = time.monotonic()
+    earlier = state.minutes
     sums = defaultdict(float)
 
     def tell(kind, figures):
@@ -132,7 +140,8 @@ def train(data, options, report):
             tell("held out", module.measure())
 
     while options.steps is None or state.step < options.steps:
-        minutes = (time.monotonic() - start) / 60
+        state.minutes = earlier + (time.monotonic() - start) / 60
+        minutes = state.minutes if options.hours else state.minutes - earlier
         if options.minutes and minutes >= options.minutes:
             break
         progress = minutes / options.minutes if options.minutes else state.step / options.steps
@@ -170,7 +179,7 @@ def run(options):
                 for file in (sys.stdout, log):
                     print(json.dumps(figures), file=file, flush=True)
 
-            train(data, of_stage(options, stage, recipe.get(stage, {})), report)
+            train(data, of_stage(options, stage, recipe), report)
 
 
 if __name__ == "__main__":

@@ -72,6 +72,25 @@ class Stages(unittest.TestCase):
             for name, weight in whole[part].items():
                 self.assertTrue(weight.equal(cut[part][name]), name)
 
+    def test_hours_are_shared_and_what_a_cut_run_took_counts(self):
+        options = train.parse_options(["--pack", "a", "--work", "b", "--stages", "encoder,words,lm", "--hours", "3"])
+        recipe = {"words": {"hours": 3}, "dit": {"hours": 90}}
+        shares = {stage: train.of_stage(options, stage, recipe).minutes for stage in options.stages}
+        self.assertEqual(shares, {"encoder": 36, "words": 108, "lm": 36})
+        self.tiny.train("words", 2)
+        path = self.tiny.options("words").state
+        state = torch.load(path)
+        self.assertGreater(state["minutes"], 0)
+        for hours, steps in ((None, 3), (1, 3)):
+            torch.save({**state, "minutes": 59}, path)
+            own = self.tiny.options("words", 3)
+            own.hours, own.minutes = hours, 60
+            train.train(self.tiny.data, own, lambda figures: None)
+            self.assertEqual(torch.load(path)["step"], steps)
+        torch.save({**state, "minutes": 60}, path)
+        train.train(self.tiny.data, own, lambda figures: None)
+        self.assertEqual(torch.load(path)["step"], 2)
+
     def test_a_dit_begins_with_the_text_encoder_that_has_read_words(self):
         self.tiny.prepared("dit")
         self.tiny.train("words", 2)
@@ -127,6 +146,7 @@ class CommandLine(unittest.TestCase):
         self.assertIn("--epochs", self.refusal("--stages", "lm", "--epochs", "3"))
         self.assertIn("'0' is no number above 0", self.refusal("--stages", "lm", "--minutes", "0"))
         self.assertIn("needs --out", self.refusal())
+        self.assertIn("give one of both", self.refusal("--stages", "lm", "--minutes", "1", "--hours", "1"))
 
     def test_stages_run_in_the_order_of_the_recipe(self):
         options = train.parse_options(["--pack", "a", "--work", "b", "--stages", "lm,encoder"])

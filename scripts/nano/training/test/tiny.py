@@ -103,7 +103,7 @@ class Tiny:
         work = self.root / "work"
         work.mkdir(exist_ok=True)
         return Namespace(stage=stage, state=work / f"{stage}.pt", work=work, out=self.root / "out", start=None,
-                         device="cpu", minutes=None, steps=steps, compile=False, batch=4, crop_seconds=0.2,
+                         device="cpu", minutes=None, hours=None, steps=steps, compile=False, batch=4, crop_seconds=0.2,
                          learning_rate=3e-4, warmup_steps=1, average_decay=0, save_minutes=9, log_steps=1,
                          measure_steps=0, seed=1)
 
