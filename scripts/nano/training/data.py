@@ -17,6 +17,7 @@ Request = namedtuple("Request", "text bare_text lyrics plan_prompt plan")
 class Piece:
     id: str
     facts: Facts
+    sections: list    # their starts and ends, in seconds
     stems: list       # tracks; empty where they were not kept
     requests: list    # the first is the one that the tasks' prompts are of
     task_texts: dict  # by (task, track); track is None for cover and repaint
@@ -52,7 +53,8 @@ def read_piece(record, source):
     texts = {(name, None): tasks[name] for name in ("cover", "repaint")}
     for name in ("extract", "lego", "complete"):
         texts.update({(name, track): ids for track, ids in tasks[name].items()})
-    return Piece(record["id"], facts, sorted(record["stems"]),
+    sections = [(section["startSeconds"], section["endSeconds"]) for section in record["sections"]]
+    return Piece(record["id"], facts, sections, sorted(record["stems"]),
                  [request(words) for words in (record, *record["variants"])], texts)
 
 

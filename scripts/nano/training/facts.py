@@ -86,13 +86,21 @@ def facts_error(logits, numbers):
     return F.binary_cross_entropy_with_logits(logits.float(), numbers)
 
 
-def clock(facts, first_frame, frames):
-    """The hands of beat and bar as cosine and sine, [frames, 4]. No encoder hears them and no decoder reads them: the
-    DiT draws them first, as the plainest thing that a tempo means, and drums and chords have a grid to follow."""
+def clock(facts, sections, first_frame, frames):
+    """The hands of beat, bar and section as cosine and sine, [frames, 6]. No encoder hears them and no decoder reads them:
+    the DiT draws them first, as the plainest thing that a tempo means, and drums and chords have a grid to follow. The hand
+    of `sections`, pairs of seconds, turns once in each, so that what answers a bar in a section that returns has the bar's
+    own angle; between them and behind the last it has no length."""
     seconds = (torch.arange(first_frame, first_frame + frames, dtype=torch.double) + 0.5) / FRAMES_PER_SECOND
-    beat = seconds * (facts.bpm / 60 * 2 * math.pi)
-    bar = beat / facts.beats_per_bar
-    return HAND_LENGTH * torch.stack([beat.cos(), beat.sin(), bar.cos(), bar.sin()], 1).float()
+    beats = seconds * facts.bpm / 60
+    turns = torch.stack([beats, beats / facts.beats_per_bar, torch.zeros_like(beats)], 1)
+    lengths = torch.tensor([HAND_LENGTH, HAND_LENGTH, 0]).repeat(frames, 1)
+    for start, end in sections:
+        within = (seconds >= start) & (seconds < end)
+        turns[within, 2] = (seconds[within] - start) / (end - start)
+        lengths[within, 2] = HAND_LENGTH
+    angles = 2 * math.pi * turns
+    return (lengths[..., None] * torch.stack([angles.cos(), angles.sin()], 2)).flatten(1).float()
 
 
 def tempo_of(hands):

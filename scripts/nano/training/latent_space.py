@@ -2,7 +2,7 @@
 all other models learn from it. Only scales and the components of timbre are measured of the data set.
 
 The channels are, in this order: lows, how loud every semitone of the low band is, which oscillators play (semitones.py); the
-clock of beats (facts.py); timbre, principal components of log-mel spectra; and how loud each of the twelve pitch classes is
+clock of beat, bar and section (facts.py); timbre, principal components of log-mel spectra; and how loud each of the twelve pitch classes is
 beside the others."""
 import math
 from collections import namedtuple
@@ -31,11 +31,11 @@ PITCH_SCALE, LOUDNESS_KEPT = 2.2, 0.2
 
 
 class Parts(namedtuple("Parts", "lows beats timbre pitches")):
-    """How many channels are what: of 98, 42, 4, 40 and 12; of fewer, in such proportions, and pitch classes last."""
+    """How many channels are what: of 100, 42, 6, 40 and 12; of fewer, in such proportions, and pitch classes last."""
 
     @staticmethod
     def of(channels):
-        lows, beats = min(MOST, round(channels * 3 / 7)), min(4, channels // 16)
+        lows, beats = min(MOST, round(channels * 3 / 7)), min(6, channels // 16)
         timbre = min(40, channels - lows - beats)
         return Parts(lows, beats, timbre, min(PITCH_CLASSES, channels - lows - beats - timbre))
 

@@ -61,7 +61,7 @@ const smokeQwen3: TransformerSize = {
 /** The VAE has 4 million weights, 8 MB in bfloat16; the silent units at 48 kHz are among them. */
 const nano: ModelSize = {
   vae: {
-    latentChannels: 98,
+    latentChannels: 100,
     decoderChannels: 96,
     downsamplingRatios: [10, 8, 6, 4],
     channelMultiples: [1, 1, 1, 1],

@@ -36,7 +36,7 @@ class Item:
 @dataclass
 class TaskBatch:
     items: list
-    target: torch.Tensor     # [B, T, C], with the clock of its beats
+    target: torch.Tensor     # [B, T, C], with its clock
     source: torch.Tensor
     mask: torch.Tensor
     counted: torch.Tensor    # [B, T, 1]: 1 for frames of the piece, 0 for padding
@@ -129,8 +129,9 @@ class TaskBatches:
             return torch.cat([latents, silence[:longest - len(latents)]])
 
         def with_clock(item):
-            target = item.target.clone()
-            target[:, beats] = clock(item.piece.facts, item.first, len(target))[:, :beats.stop - beats.start]
+            target, piece = item.target.clone(), item.piece
+            hands = clock(piece.facts, piece.sections, item.first, len(target))
+            target[:, beats] = hands[:, :beats.stop - beats.start]
             return padded(target, self.data.silence)
 
         ones = torch.ones(longest, items[0].target.shape[1])

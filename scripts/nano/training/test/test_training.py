@@ -171,9 +171,17 @@ class Words(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "'polka' is no genre"):
             as_numbers(Facts.of("polka", 120, "A minor", "2"), genres)
 
+    def test_a_clocks_last_hand_turns_once_in_every_section(self):
+        hands = clock(Facts.of("jazz", 100, "A minor", "3"), [(0, 4), (4, 8), (8, 10)], 0, 300)[:, 4:]
+        self.assertTrue(torch.allclose(hands[:100], hands[100:200], atol=1e-4))
+        self.assertTrue(torch.allclose(hands[200:250, 0], hands[:100, 0].unfold(0, 2, 2).mean(1), atol=0.02))
+        turned = torch.complex(*hands[:100].T).log().imag.diff().remainder(2 * torch.pi).sum()
+        self.assertAlmostEqual(float(turned), 2 * torch.pi * 0.99, delta=1e-3)
+        self.assertFalse(hands[250:].any())
+
     def test_a_clock_tells_its_tempo_and_its_bars_have_the_metres_beats(self):
         facts = Facts.of("jazz", 100, "A minor", "3")  # 15 frames a beat
-        hands = clock(facts, 30, 90)
+        hands = clock(facts, [], 30, 90)
         self.assertAlmostEqual(tempo_of(hands), 100, delta=0.1)
 
         def differs(frames, hand):
@@ -182,7 +190,7 @@ class Words(unittest.TestCase):
         self.assertLess(differs(15, 0), 1e-3)
         self.assertLess(differs(45, 2), 1e-3)
         self.assertGreater(differs(15, 2), 1)
-        self.assertTrue(torch.allclose(hands[15:], clock(facts, 45, 75), atol=1e-5))
+        self.assertTrue(torch.allclose(hands[15:], clock(facts, [], 45, 75), atol=1e-5))
 
 
 class Learning(unittest.TestCase):

@@ -57,6 +57,7 @@ def record(index):
     name = f"piece{index}"
     return {"id": name, "split": "train" if index < 2 else "heldout", "genre": "jazz", "bpm": 120,
             "keyScale": "A minor", "timeSignature": "4", "mix": f"{name}/mix.wav",
+            "sections": [{"name": "Verse", "startSeconds": 0, "endSeconds": 1}],
             "stems": {track: f"{name}/{track}.wav" for track in ("bass", "drums")}, **request(1 + index),
             "variants": [request(1 + index)],
             "tasks": {"cover": [8, 5], "repaint": [9, 5], "extract": {"bass": [10, 5]}, "lego": {"drums": [11, 5]},
