@@ -21,6 +21,9 @@ export interface Song {
   computeSeconds: number;
 }
 
+/** Where the environment names no others. */
+const embeddedModel = { SVC_CONFIG_PATH: "carillon-nano", SVC_LM_MODEL_PATH: "carillon-nano/lm" };
+
 /** Makes songs by the configured models, and keeps them: a song that is there already is not made again. */
 export class Singer {
   readonly #engine: MusicEngine;
@@ -34,7 +37,7 @@ export class Singer {
 
   /** @param directory gets a folder for every model */
   constructor(directory: string) {
-    const config = loadConfig(process.env);
+    const config = loadConfig({ ...embeddedModel, ...process.env });
     const checkpoints = new Checkpoints(config.checkpointsDirectory);
     this.#model = checkpoints.renderer(config.slot1Model);
     this.#languageModel = checkpoints.languageModel(config.languageModel);
