@@ -5,7 +5,7 @@ import type { ReadRoute } from "../route.js";
 import { FLAG } from "../terms.js";
 import type { Json } from "../wire/answers.js";
 import { isActive } from "./buildings.js";
-import { KeptRows, problemText } from "./listing.js";
+import { KeptRows, keptPer, problemText } from "./listing.js";
 
 const TILE_METERS = 256;
 /** The prime of the 32-bit FNV hash. */
@@ -85,7 +85,7 @@ export const mapTiles: ReadRoute = {
       revision: sent.at(-1)?.tile.revision ?? since,
       complete: sent.length === changed.length,
       networkRevision: city.networkRevision,
-      zoneRevision: city.zoneRevision,
+      zoneRevision: zoneHash(city),
       tileMeters: TILE_METERS,
       columns: ["id", "x", "z", "angleDegrees", "width", "length", "service", "state", "problems"],
       tiles: sent.map(({ tile: { column, row }, buildings }) => {
@@ -135,3 +135,13 @@ function hashOfText(text: string): number {
   TEXT_HASHES.set(text, hash);
   return hash;
 }
+
+/** The same for the same zones, also after a restart: a page may have seen them before. */
+const zoneHash = keptPer("zoneRevision", (city) => {
+  let hash = 0;
+  for (const { id, cells } of city.zoneBlocks()) {
+    hash = Math.imul(hash ^ id, PRIME);
+    for (const cell of cells) hash = Math.imul(hash ^ cell, PRIME);
+  }
+  return hash >>> 0;
+});
