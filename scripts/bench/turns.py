@@ -59,18 +59,16 @@ class Contestant:
 def measure(name, options, log, native_env=None):
     """One benchmark. `options`: as `arguments` reads them; `log`: the file for what the programs say."""
     env = dict(os.environ, OMP_NUM_THREADS=str(options.threads)) if options.threads else dict(os.environ)
-    place = ["--device", options.device, "--dtype", options.dtype]
     peer_dtype = options.peer_dtype or options.dtype
-    peer_type = ["--dtype", peer_dtype]
     size = ["--size", str(options.size)] if options.size else []
-    program = [options.program, name, "--checkpoints", options.checkpoints, "--on-demand", *size, *place]
-    program += ["--quantization", options.quantization]
+    program = [options.program, name, "--checkpoints", options.checkpoints, "--on-demand", *size]
+    program += ["--device", options.device, "--dtype", options.dtype, "--quantization", options.quantization]
     sides = {"native": Contestant(program, log, {**env, **(native_env or {})})}
     script, skipped, goals = peer_of(name)
     if not skipped:
-        own_place = peer_type if options.device == "auto" else ["--device", options.device, *peer_type]
+        device = [] if options.device == "auto" else ["--device", options.device]
         threads = ["--threads", str(options.threads)] if options.threads else []
-        sides["peer"] = Contestant([*script, *size, *own_place, *threads], log, env)
+        sides["peer"] = Contestant([*script, *size, *device, "--dtype", peer_dtype, *threads], log, env)
     seconds = {side: [] for side in sides}
     for _ in range(options.repetitions):
         for side, contestant in sides.items():

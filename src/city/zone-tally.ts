@@ -36,7 +36,7 @@ export interface ZoneCluster {
 }
 
 /** The zone that all cells have, -1 where they differ: blocks are painted whole, so few do. */
-export function commonZone(cells: ZoneBlock["cells"]): number {
+export function commonZoneOf(cells: ZoneBlock["cells"]): number {
   const first = cells[0] as number;
   for (let i = 1; i < cells.length; i++) if (cells[i] !== first) return -1;
   return first;

@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import { Engine } from "../../../src/engine/engine.js";
 import type { RenderRequest } from "../../../src/engine/types.js";
+import { engineOptions } from "../../../test/engine/embedded.js";
 import { plainSong } from "../../../test/engine/plain-song.js";
 import { testPython } from "./python-tests.js";
 
@@ -42,18 +43,10 @@ describe("training carillon-nano", () => {
 
     const engine = new Engine(
       {
+        ...engineOptions,
         checkpointsDirectory: join(directory, "checkpoints"),
         slotModels: ["trained", null, null],
         languageModel: join(out, "lm"),
-        devices: ["cpu"],
-        languageModelDevice: "cpu",
-        dtype: "auto",
-        quantization: "none",
-        flashAttention: true,
-        offload: false,
-        offloadModel: false,
-        offloadLanguageModel: false,
-        idleSeconds: 0,
       },
       (message) => expect(message).to.not.contain("nothing reads"),
     );

@@ -2,7 +2,7 @@
 import Flatbush from "flatbush";
 import type { City, NetSegment } from "../game.js";
 import { type Box, boxAround, position } from "../geometry.js";
-import { keptPer } from "../state/listing.js";
+import { keptPer } from "../kept.js";
 
 export class RoadIndex {
   /** Segments of service Road, by id. */

@@ -1,7 +1,8 @@
 /** Zoning that looks unintended: several zones mixed, or one zone full of holes, by block and by cluster of blocks. */
 import type { City, ZoneBlock } from "../game.js";
 import { position } from "../geometry.js";
-import { type Anomaly, keptPer } from "../state/listing.js";
+import { keptPer } from "../kept.js";
+import type { Anomaly } from "../state/listing.js";
 import {
   areUniform,
   clusterBlocks,
@@ -30,13 +31,13 @@ export interface Mottling {
 export function findMottledZones(city: City, rules: ZoneRules): Mottling[] {
   const { blocks, clusters } = mixturesOf(city);
   return [
-    ...blocks.flatMap(({ of, tally }): Mottling[] => {
+    ...blocks.flatMap(({ block, tally }): Mottling[] => {
       const fault = faultOf(tally, rules, "mixedZoneBlock", "patchyUnzonedHoles");
-      return fault ? [{ type: fault.type, describe: () => blockRow(of, tally, fault) }] : [];
+      return fault ? [{ type: fault.type, describe: () => blockRow(block, tally, fault) }] : [];
     }),
-    ...clusters.flatMap(({ of, tally }): Mottling[] => {
+    ...clusters.flatMap(({ cluster, tally }): Mottling[] => {
       const fault = faultOf(tally, rules, "mixedZoneCluster", "patchyZoneCluster");
-      return fault ? [{ type: fault.type, describe: () => clusterRow(of, tally, fault) }] : [];
+      return fault ? [{ type: fault.type, describe: () => clusterRow(cluster, tally, fault) }] : [];
     }),
   ];
 }
@@ -47,10 +48,10 @@ const mixturesOf = keptPer("zoneRevision", (city) => {
   return {
     blocks: blocks
       .filter(({ commonZone }) => commonZone < 0)
-      .map((block) => ({ of: block, tally: tallyBlock(block) })),
+      .map((block) => ({ block, tally: tallyBlock(block) })),
     clusters: clusterBlocks(blocks, CLUSTER_METERS)
       .filter((cluster) => !areUniform(cluster.blocks))
-      .map((cluster) => ({ of: cluster, tally: tallyCells(cluster.blocks) })),
+      .map((cluster) => ({ cluster, tally: tallyCells(cluster.blocks) })),
   };
 });
 

@@ -3,8 +3,9 @@ import { roadsOf } from "../anomalies/road-index.js";
 import { findDeadEnds, findRoadPairs, findShortStubs } from "../anomalies/road-network.js";
 import { findTerrainMismatches } from "../anomalies/road-terrain.js";
 import { findMottledZones } from "../anomalies/zone-mottling.js";
+import { keptPer } from "../kept.js";
 import type { ReadRoute } from "../route.js";
-import { type Anomaly, countBy, keptPer, PROBLEM_LIMIT, paginate } from "./listing.js";
+import { type Anomaly, countBy, PROBLEM_LIMIT, paginate } from "./listing.js";
 
 /** GET /state/road-anomalies: stubs, pairs, terrain, dead ends, in this order. */
 export const roadAnomalies: ReadRoute = {

@@ -1,8 +1,9 @@
 import type { Building } from "../game.js";
+import { KeptRows } from "../kept.js";
 import type { ReadRoute } from "../route.js";
 import { FLAG, levelName } from "../terms.js";
 import { countServices, flagText, isActive, isGrowable, siteOf } from "./buildings.js";
-import { ENTITY_LIMIT, KeptRows, paginate } from "./listing.js";
+import { ENTITY_LIMIT, paginate } from "./listing.js";
 
 /** GET /state/growables: homes, shops, industry and offices. */
 export const growables: ReadRoute = {

@@ -1,11 +1,12 @@
 /** The ground: how it is zoned, how high it lies, and where it is under water. */
 import type { City, GroundPoint, ZoneBlock } from "../game.js";
 import { CELL_METERS, position } from "../geometry.js";
+import { KeptRows } from "../kept.js";
 import type { ReadRoute } from "../route.js";
 import { FieldError, type JsonObject, JsonText, writeJsonPieces } from "../wire/answers.js";
 import type { Query } from "../wire/requests.js";
 import { tallyCells } from "../zone-tally.js";
-import { KeptRows, type LimitRule, paginate } from "./listing.js";
+import { type LimitRule, paginate } from "./listing.js";
 
 const CELL_SQUARE_METERS = CELL_METERS ** 2;
 const SQUARE_METERS_PER_HECTARE = 10_000;

@@ -1,11 +1,12 @@
 /** What changed on the map since it was last read: for pages and programs that show all of a large city. */
 import { randomUUID } from "node:crypto";
 import type { Building, City } from "../game.js";
+import { KeptRows, keptPer } from "../kept.js";
 import type { ReadRoute } from "../route.js";
 import { FLAG } from "../terms.js";
 import type { Json } from "../wire/answers.js";
 import { isActive } from "./buildings.js";
-import { KeptRows, keptPer, problemText } from "./listing.js";
+import { problemText } from "./listing.js";
 
 const TILE_METERS = 256;
 /** The prime of the 32-bit FNV hash. */

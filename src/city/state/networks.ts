@@ -2,8 +2,9 @@
 import { isAgentNamed, isLocalRoad, type RoadIndex, roadsOf } from "../anomalies/road-index.js";
 import type { NetNode, NetSegment } from "../game.js";
 import { middle, position } from "../geometry.js";
+import { KeptRows, keptPer } from "../kept.js";
 import type { ReadRoute } from "../route.js";
-import { countBy, ENTITY_LIMIT, KeptRows, keptPer, paginate, problemText, SHORT_LIMIT } from "./listing.js";
+import { countBy, ENTITY_LIMIT, paginate, problemText, SHORT_LIMIT } from "./listing.js";
 
 /** GET /state/networks */
 export const networks: ReadRoute = {

@@ -16,7 +16,7 @@ import {
   intoFootprint,
   squareAround,
 } from "../../geometry.js";
-import { commonZone } from "../../zone-tally.js";
+import { commonZoneOf } from "../../zone-tally.js";
 import type { SimSegment, SimZoneBlock } from "../state/entities.js";
 import { BLOCK_REACH_METERS, type World } from "../state/world.js";
 
@@ -57,7 +57,7 @@ export function createBlocks(world: World, segment: SimSegment): void {
 /** Zones a block anew. */
 export function setCells(world: World, block: SimZoneBlock, cells: Readonly<Uint8Array>): void {
   world.paintings++;
-  Object.assign(block, { cells, commonZone: commonZone(cells) });
+  Object.assign(block, { cells, commonZone: commonZoneOf(cells) });
 }
 
 /** Removes a segment's blocks. What grew on them stays, without a block. */

@@ -3,7 +3,7 @@
  * which new ones have them: the engine then takes both for one kind, which is several times as fast.
  */
 import type { Position } from "../../game.js";
-import { commonZone } from "../../zone-tally.js";
+import { commonZoneOf } from "../../zone-tally.js";
 import { findBuildingPrefab, ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
 import { findNetworkPrefab } from "../catalogue/network-prefabs.js";
 import { blankBuilding } from "../fabric/buildings.js";
@@ -142,7 +142,7 @@ function loadBlock({ id, segment, at, angle, age, cells: digits }: Snapshot["blo
     cells,
     angleRadians: angle,
     age,
-    commonZone: commonZone(cells),
+    commonZone: commonZoneOf(cells),
     usable: null,
     occupied: null,
   };
