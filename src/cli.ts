@@ -1,12 +1,10 @@
 #!/usr/bin/env node
-/** The command line. */
+/** The command line. What a command alone needs is loaded when it runs: most need neither city nor server. */
 import { access, constants } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Command, Option } from "commander";
-import { startCity } from "./city/index.js";
-import { serveParent, startCityProcess } from "./city/process.js";
 import { isDirectory } from "./directory-lock.js";
 import {
   type Config,
@@ -22,7 +20,7 @@ import { createLogger, type Logger } from "./log.js";
 import { PUBLISHED_MODELS } from "./models/published.js";
 import { TAG_POSITIONS } from "./music/dataset/data-set.js";
 import { plansUnasked } from "./music/song/job-context.js";
-import { type PreprocessOptions, preprocess } from "./preprocess.js";
+import type { PreprocessOptions } from "./preprocess.js";
 import { ProgressDisplay } from "./progress-display.js";
 import { type Service, serveUntilStopped } from "./service-process.js";
 import { checkCitySettings, checkDevices, checkMusicSettings } from "./start-checks.js";
@@ -145,20 +143,16 @@ program
   )
   .option("--skip-existing", "leave sample files that are there already as they are")
   .option("--model <name>", "a model of `carillon models`")
-  .action((directory: string, options: PreprocessOptions & { model?: string }) =>
-    preprocess(
-      directory,
-      options,
-      loadConfig(environmentWith({ SVC_CONFIG_PATH: options.model })),
-      interruptSignal(),
-    ),
-  );
+  .action(async (directory: string, options: PreprocessOptions & { model?: string }) => {
+    const { preprocess } = await import("./preprocess.js");
+    const config = loadConfig(environmentWith({ SVC_CONFIG_PATH: options.model }));
+    await preprocess(directory, options, config, interruptSignal());
+  });
 
 program
   .command("doctor")
   .description("look for all that a server needs, and say how to mend what is not there")
   .action(async () => {
-    // Loaded here, for no other command needs it.
     const { doctor } = await import("./doctor.js");
     if (!(await doctor())) process.exitCode = 1;
   });
@@ -185,7 +179,6 @@ program
 
 /** Prints progress on stderr, the folders that are new on stdout. */
 async function pull(name: string): Promise<void> {
-  // Loaded here, for no other command needs the hub's library.
   const { Hub } = await import("./models/hub.js");
   const { inMegabytes, pullModel } = await import("./models/pull.js");
   const { checkpointsDirectory, hubUrl, hubToken } = loadConfig();
@@ -209,7 +202,6 @@ async function pull(name: string): Promise<void> {
 }
 
 async function installCuda(): Promise<void> {
-  // Loaded here, for no other command needs it.
   const { installCudaLibtorch } = await import("./cuda-install.js");
   const display = new ProgressDisplay();
   const folder = await installCudaLibtorch(interruptSignal(), ({ doneBytes, totalBytes, wheel }) =>
@@ -240,6 +232,7 @@ async function serve(options: ServeOptions, role?: "gateway" | "worker"): Promis
       fail(error, "the GPU failed, and so ends the server: started again, it goes on with its tasks");
     const music = servesMusic ? addMusic(config, log, add, onDeviceLost) : null;
     if (servesCity) {
+      const { startCityProcess } = await import("./city/process.js");
       const command = [fileURLToPath(import.meta.url), "city", "--for-parent"] as const;
       const city = await startCityProcess({ command, environment, log });
       add(city);
@@ -287,6 +280,8 @@ function addMusic(
 async function serveCity({ load, port, forParent }: CityOptions): Promise<void> {
   const config = loadConfig(environmentWith({ CITY_BRIDGE_PORT: port }));
   const log = createLogger(config.logLevel);
+  const { startCity } = await import("./city/index.js");
+  const { serveParent } = await import("./city/process.js");
   if (forParent) return serveParent(() => startCity(config, log), log);
   await serveUntilStopped(log, async (add) => {
     const city = await startCity(config, log, { load });

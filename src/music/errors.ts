@@ -31,6 +31,14 @@ export class RequestError extends HttpError {
   }
 }
 
+/** What is done to one machine's models is refused where several serve. */
+export function refuseInFleet(): never {
+  throw new HttpError(
+    501,
+    "A fleet's servers do not do this, for it would change one machine alone: ask a server that works alone",
+  );
+}
+
 /** A change that could not be made to last, for example because the disk is full. */
 export class StoreError extends Error {
   constructor(

@@ -14,19 +14,12 @@ import type {
   SlotState,
   SongSheet,
 } from "../../engine/types.js";
-import { HttpError } from "../errors.js";
+import { refuseInFleet } from "../errors.js";
 import { type Calls, WORDS } from "./calls.js";
 import type { FleetAdapters } from "./fleet-adapters.js";
 import { noWorker, type Workers } from "./workers.js";
 
-export const FLEET_REFUSAL =
-  "A fleet's servers do not do this, for it would change one machine alone: ask a server that works alone";
-
-function refused(): never {
-  throw new HttpError(501, FLEET_REFUSAL);
-}
-
-const refuse = async (): Promise<never> => refused();
+const refuse = async (): Promise<never> => refuseInFleet();
 
 export class FleetEngine implements MusicEngine {
   readonly usesEmbeddedModel = false;

@@ -1,7 +1,6 @@
 /** All endpoints of the music service. */
 import { Router } from "express";
-import { HttpError, methodNotAllowed } from "../errors.js";
-import { FLEET_REFUSAL } from "../fleet/fleet-engine.js";
+import { methodNotAllowed, refuseInFleet } from "../errors.js";
 import { openApiDocument } from "../openapi/document.js";
 import { openApiPage } from "../openapi/page.js";
 import { ADAPTER_ENDPOINTS, TRAINING_ENDPOINTS } from "./adapter-endpoints.js";
@@ -82,12 +81,11 @@ const UNSERVED_BY_FLEETS: Routes = Object.fromEntries(
     "POST /v1/models/pull",
     "DELETE /v1/models/pull",
     "POST /v1/reinitialize",
-  ].map((endpoint) => [endpoint, endpoint.startsWith("GET") ? readingRoute(refuse) : commandRoute(refuse)]),
+  ].map((endpoint) => [
+    endpoint,
+    endpoint.startsWith("GET") ? readingRoute(refuseInFleet) : commandRoute(refuseInFleet),
+  ]),
 );
-
-function refuse(): never {
-  throw new HttpError(501, FLEET_REFUSAL);
-}
 
 /** Answers other methods of its paths with 405. */
 function routerOf(routes: Routes, context: RouteContext): Router {
