@@ -124,7 +124,7 @@ await main(async () => {
     await suite(
       "engine on fake cuda:1",
       bin("mocha"),
-      ["--no-config", "--node-option=import=tsx", "--timeout=300000", ...files],
+      ["--no-config", "--node-option=import=tsx/esm", "--timeout=300000", ...files],
       mochaCounts,
       { ...FAKE_CUDA, CARILLON_TEST_DEVICE: "cuda:1" },
     ),
