@@ -118,8 +118,9 @@ class Hour:
             result = turns.measure(name, options, log, self.native_env)
             print(json.dumps(result), file=log)
             medians = {side: result[side]["medianSeconds"] for side in ("native", "peer") if side in result}
-            ratio = result.get("ratioOfMedians")
-            return {**medians, "ratio": round(ratio, 3)} if ratio else medians
+            if "peerSkipped" in result:
+                return {**medians, "peer": result["peerSkipped"]}
+            return {**medians, "ratio": round(result["ratioOfMedians"], 3)}
 
         return work
 
