@@ -72,6 +72,7 @@ class Convolution {
   at::Tensor to_float(const Signal& x) const;
 
   int64_t output_length(int64_t input_length) const;
+  int64_t stride() const { return shape_.stride; }
   int64_t parameter_count() const;
 
  private:

@@ -164,11 +164,30 @@ at::Tensor Oobleck::decode(const at::Tensor& latents, SignalPool& pool) const {
   Stream x = first(enter(latents, pool), {.snake = &blocks.front().snake}, pool);
   for (size_t i = 0; i < blocks.size(); ++i) {
     const OobleckBlock& block = blocks[i];
-    const Snake& next = i + 1 == blocks.size() ? last_snake : blocks[i + 1].snake;
+    const bool is_last = i + 1 == blocks.size();
+    if (is_last && time_major && block.units.empty()) return end_in_stretches(x.snaked, pool);
+    const Snake& next = is_last ? last_snake : blocks[i + 1].snake;
     x = block.resample(x.snaked, {.snake = &entry(block, next), .keep = !block.units.empty()}, pool);
     x = run_units(block, std::move(x), next, /*keep=*/false, pool);
   }
   return last.to_float(x.snaked);
+}
+
+at::Tensor Oobleck::end_in_stretches(const Signal& x, SignalPool& pool) const {
+  constexpr int64_t kStretch = 512, kContext = 3;  // rows; the last convolution hears three of its own, which are shorter
+  const Convolution& resample = blocks.back().resample;
+  std::vector<at::Tensor> parts;
+  for (int64_t begin = 0; begin < x.length; begin += kStretch) {
+    const int64_t from = std::max<int64_t>(begin - kContext, 0), end = std::min(begin + kStretch, x.length);
+    const int64_t to = std::min(end + kContext, x.length);
+    // Its halo holds the rows around it.
+    const Signal stretch{x.data.narrow(0, from, to - from + 2 * Signal::kHalo), to - from};
+    const at::Tensor y = last.to_float(resample(stretch, {.snake = &last_snake}, pool).snaked);
+    const int64_t first_sample = (begin - from) * resample.stride();
+    const int64_t last_sample = end == x.length ? y.size(2) : (end - from) * resample.stride();
+    parts.push_back(y.slice(2, first_sample, last_sample));
+  }
+  return at::cat(parts, 2);
 }
 
 int64_t Oobleck::parameter_count() const {

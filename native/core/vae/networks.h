@@ -55,6 +55,9 @@ struct Oobleck {
 
  private:
   Signal enter(const at::Tensor& x, SignalPool& pool) const;
+  /// The last block, which has no units, and the last convolution, by stretches that stay in the cache: the signal between
+  /// them is the longest of all. Time-major; the same bits as at once.
+  at::Tensor end_in_stretches(const Signal& x, SignalPool& pool) const;
 };
 
 /// Latent frames computed beside each tile and thrown away: at least as many as one frame reaches each way in the

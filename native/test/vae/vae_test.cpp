@@ -41,6 +41,17 @@ Loaded load(const std::string& directory, at::ScalarType dtype, bool time_major 
           Oobleck::load_decoder(weights.sub("decoder"), config, time_major)};
 }
 
+/// Of a decoder whose last block has no unit that adds anything: it ends in stretches.
+std::string write_vae_without_last_units() {
+  return write_tiny_vae(Spelling::kPlain, 4, [](Tensors& tensors) {
+    for (const char* unit : {"1", "2", "3"}) {
+      for (const char* part : {".conv2.weight", ".conv2.bias"}) {
+        tensors[std::string("decoder.block.4.res_unit") + unit + part].zero_();
+      }
+    }
+  });
+}
+
 /// What a listener gets of a decoding, and its result.
 struct Heard {
   std::vector<std::vector<at::Tensor>> parts;
@@ -135,6 +146,25 @@ TEST("vae: float32 kernels follow libtorch") {
     EXPECT(relative_error(fast.decoder.decode(latents, pool), plain.decoder.decode(latents, pool)) < 1e-3);
     EXPECT(relative_error(fast.encoder.encode(audio, pool), plain.encoder.encode(audio, pool)) < 1e-3);
   }
+}
+
+TEST("vae: a decoder that ends in stretches joins them without a seam") {
+  const c10::InferenceMode inference;
+  const std::string directory = write_vae_without_last_units();
+  const Loaded plain = load(directory, at::kFloat, /*time_major=*/false);
+  SignalPool pool;
+  for (const int64_t frames : {1, 9}) {
+    const at::Tensor latents = noise({1, 4, frames});
+    const at::Tensor expected = plain.decoder.decode(latents, pool);
+    const Loaded fast = load(directory, at::kFloat);
+    const at::Tensor difference = fast.decoder.decode(latents, pool) - expected;
+    EXPECT((difference.abs().max() / expected.abs().max()).item<double>() < 1e-3);
+  }
+  const Loaded half = load(directory, at::kBFloat16);
+  const at::Tensor latents = noise({1, 4, 70});
+  const at::Tensor whole = decode_tiled(half.decoder, latents, half.config, 70, Control());
+  const at::Tensor tiled = decode_tiled(half.decoder, latents, half.config, 48, Control());
+  EXPECT(relative_error(tiled, whole) <= (half.decoder.time_major ? 0.0 : 5e-2));
 }
 
 TEST("vae: bfloat16 kernels follow libtorch's float32") {
