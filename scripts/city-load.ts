@@ -31,7 +31,7 @@ const [
   { READ_ROUTES },
   { FRAMES_PER_SECOND },
   { capturePieces, writeCapture },
-  { loadWorld, SaveFiles },
+  { readSave, SaveFiles },
   simulatedCity,
   { tick },
   { writeJsonPieces },
@@ -261,7 +261,7 @@ async function saveLargeCity(directory: string): Promise<string> {
 }
 
 async function loadLargeCity(path: string): Promise<SimulatedCity> {
-  const world = await loadWorld(path);
+  const { world } = await readSave(path);
   world.unlimitedMoney = true;
   return new simulatedCity.SimulatedCity(world, () => {
     throw new Error("this city has nowhere to be saved");

@@ -10,7 +10,6 @@ import { Overlay } from "./overlay.js";
 import { type BridgeServer, type BridgeServerOptions, startServer } from "./server.js";
 import { EmbeddedGame } from "./simulation/embedded-game.js";
 
-const SECONDS_PER_MINUTE = 60;
 const DEFAULT_SEED = 1;
 /** A city whose parent was killed saves and ends in less (process.ts); the next one goes on with what it saved. */
 const LOCK_PATIENCE_MS = 8000;
@@ -54,7 +53,7 @@ export async function startCity(
   const game = new EmbeddedGame({
     savesDirectory: config.citySavesDirectory,
     unlimitedMoney: config.cityUnlimitedMoney,
-    autosaveMinutes: config.cityAutosaveSeconds / SECONDS_PER_MINUTE,
+    autosaveSeconds: config.cityAutosaveSeconds,
     onSaveFailed: (error) => log.error({ err: error }, error.message),
   });
   try {

@@ -17,8 +17,8 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { READ_ROUTES } from "../../src/city/embedded-routes.js";
-import { loadWorld } from "../../src/city/simulation/saves/save-files.js";
 import { type Answer, BridgeClient, eventually } from "./bridge.js";
+import { loadWorld } from "./simulation/towns.js";
 
 const cli = fileURLToPath(new URL("../../src/cli.ts", import.meta.url));
 

@@ -10,8 +10,8 @@ export interface EmbeddedGameOptions {
   readonly savesDirectory: string;
   /** Told about a save that failed in the background. */
   readonly onSaveFailed: (error: Error) => void;
-  /** Real minutes between automatic saves; 0 for none but those that `autosave` asks for. */
-  readonly autosaveMinutes?: number;
+  /** Between automatic saves; 0 for none but those that `autosave` asks for. */
+  readonly autosaveSeconds?: number;
   /** Simulation frames per real second at speed 1. */
   readonly framesPerSecond?: number;
   /** Refuse nothing for want of money. */
@@ -39,8 +39,8 @@ export class EmbeddedGame implements Game {
     this.#saves = new SaveFiles(options.savesDirectory, options.onSaveFailed);
     this.#framesPerSecond = options.framesPerSecond ?? FRAMES_PER_SECOND;
     this.#unlimitedMoney = options.unlimitedMoney ?? false;
-    const minutes = options.autosaveMinutes ?? 0;
-    this.#autosaveTimer = minutes > 0 ? setInterval(() => void this.autosave(), minutes * 60_000) : null;
+    const seconds = options.autosaveSeconds ?? 0;
+    this.#autosaveTimer = seconds > 0 ? setInterval(() => void this.autosave(), seconds * 1000) : null;
     this.#autosaveTimer?.unref();
   }
 
@@ -133,7 +133,7 @@ const SLICE_BUDGET_MS = 6;
 /** Frames that could not be simulated in this time, while a save copies or others work, are dropped: the city falls behind. */
 const LONGEST_BACKLOG_MS = 250;
 
-export class CityClock {
+class CityClock {
   readonly #world: World;
   readonly #framesPerSecond: number;
   #timer: NodeJS.Timeout | null = null;

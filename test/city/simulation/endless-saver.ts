@@ -1,9 +1,9 @@
 /** A process that loads a saved city and saves it over itself again and again, until it is killed. */
 import { basename } from "node:path";
-import { loadWorld, SaveFiles } from "../../../src/city/simulation/saves/save-files.js";
+import { readSave, SaveFiles } from "../../../src/city/simulation/saves/save-files.js";
 
 const [path, directory] = process.argv.slice(2) as [string, string];
-const world = await loadWorld(path);
+const { world } = await readSave(path);
 const saves = new SaveFiles(directory, (error) => {
   throw error;
 });

@@ -8,10 +8,10 @@ import fc from "fast-check";
 import { CommandRefusedError } from "../../../src/city/game.js";
 import { EmbeddedGame } from "../../../src/city/simulation/embedded-game.js";
 import { SaveFileError } from "../../../src/city/simulation/saves/crp.js";
-import { fileNameFor, loadWorld, SaveFiles } from "../../../src/city/simulation/saves/save-files.js";
+import { fileNameFor, SaveFiles } from "../../../src/city/simulation/saves/save-files.js";
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
 import { START_MONEY } from "../../../src/city/simulation/state/economy.js";
-import { advance, cityOf, fingerprint, newCity, smallTown } from "./towns.js";
+import { advance, cityOf, fingerprint, loadWorld, newCity, smallTown } from "./towns.js";
 
 describe("saves of the embedded city", () => {
   let directory: string;

@@ -5,6 +5,7 @@ import { layStarterMap } from "../../../src/city/simulation/fabric/starter-map.j
 import { setCells } from "../../../src/city/simulation/fabric/zone-blocks.js";
 import { growOnBlock } from "../../../src/city/simulation/life/growth.js";
 import { captureCity, writeCapture } from "../../../src/city/simulation/saves/capture.js";
+import { readSave } from "../../../src/city/simulation/saves/save-files.js";
 import { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
 import type { SimZoneBlock } from "../../../src/city/simulation/state/entities.js";
 import { World } from "../../../src/city/simulation/state/world.js";
@@ -246,6 +247,11 @@ function serveBlocks(city: SimulatedCity): void {
       place(city, CITY_SERVICES[turn++ % CITY_SERVICES.length] as string, x, z);
     }
   }
+}
+
+/** A city from a save, which stays as it is. */
+export async function loadWorld(path: string): Promise<World> {
+  return (await readSave(path)).world;
 }
 
 /** Everything the city is, as one string: equal exactly when two cities are. */

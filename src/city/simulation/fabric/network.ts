@@ -84,16 +84,6 @@ export interface SegmentPlan {
   readonly name: string;
 }
 
-export function createSegment(
-  world: World,
-  prefab: SimNetworkPrefab,
-  start: SimNode,
-  end: SimNode,
-  name: string,
-) {
-  return createSegments(world, [{ prefab, start, end, name }])[0] as SimSegment;
-}
-
 /** Many at once: what is near any of them is worked out anew once, not for each. */
 export function createSegments(world: World, plans: readonly SegmentPlan[]): SimSegment[] {
   for (const { prefab, start, end } of plans) {

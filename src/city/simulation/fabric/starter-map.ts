@@ -3,9 +3,10 @@
  * passes a node at a known place near the plain, where the first road of a town can join it.
  */
 import { findNetworkPrefab, type SimNetworkPrefab } from "../catalogue/network-prefabs.js";
+import type { SimNode } from "../state/entities.js";
 import { MAP_HALF_METERS } from "../state/terrain.js";
 import type { World } from "../state/world.js";
-import { createNode, createSegment } from "./network.js";
+import { createNode, createSegments, type SegmentPlan } from "./network.js";
 
 /** Where a town joins the two carriageways. */
 const JUNCTIONS = [
@@ -39,12 +40,12 @@ function layCarriageway(world: World, stops: readonly number[], z: number): void
     const y = isWet(x) ? deck : terrain.surfaceHeight(x, z);
     return createNode(world, road, { x, y, z }, Math.abs(x) >= MAP_HALF_METERS);
   });
-  nodes.forEach((end, i) => {
-    const start = nodes[i - 1];
-    if (!start) return;
+  const pieces = nodes.slice(1).map((end, i): SegmentPlan => {
+    const start = nodes[i] as SimNode;
     const wet = isWet(start.position.x) || isWet(end.position.x);
-    createSegment(world, wet ? bridge : road, start, end, "");
+    return { prefab: wet ? bridge : road, start, end, name: "" };
   });
+  createSegments(world, pieces);
 }
 
 function prefabNamed(name: string): SimNetworkPrefab {

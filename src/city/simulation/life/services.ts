@@ -32,8 +32,6 @@ export function requestService(world: World, building: SimBuilding, kind: Covera
 /** Who serves a place, and how well: from 0 (not at all) to 1. */
 export interface Served {
   readonly provider: SimBuilding;
-  /** By road; 0 for a park, which is walked to. */
-  readonly seconds: number;
   readonly quality: number;
 }
 
@@ -41,7 +39,7 @@ export interface Served {
 export function serviceAt(world: World, place: GroundPoint, roadId: number, kind: Coverage): Served | null {
   if (kind === "leisure") {
     const provider = nearestProvider(world, place, kind);
-    return provider && { provider, seconds: 0, quality: shareOf(provider) };
+    return provider && { provider, quality: shareOf(provider) };
   }
   const index = ROAD_COVERAGES.indexOf(kind);
   const traffic = world.segments.get(roadId)?.traffic;
@@ -49,7 +47,7 @@ export function serviceAt(world: World, place: GroundPoint, roadId: number, kind
   if (!provider || provider.prefab.civic?.coverage?.kind !== kind || !isWorking(provider)) return null;
   const seconds = traffic.providerSeconds[index] as number;
   const quality = shareOf(provider) * nearness(provider.prefab.civic.coverage.radiusMeters, seconds);
-  return quality > 0 ? { provider, seconds, quality } : null;
+  return quality > 0 ? { provider, quality } : null;
 }
 
 /** The road that a place opens to, wherever it is; 0 for none. */

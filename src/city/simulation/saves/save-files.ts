@@ -158,11 +158,7 @@ export class SaveFiles {
  * Reads a saved city.
  * @throws SaveFileError naming the file and the reason when it cannot be one
  */
-export async function loadWorld(path: string): Promise<World> {
-  return (await readSave(path)).world;
-}
-
-async function readSave(path: string): Promise<{ world: World; digest: string }> {
+export async function readSave(path: string): Promise<{ world: World; digest: string }> {
   try {
     const { content, version } = await unpackCity(await readFile(path), SNAPSHOT_VERSION);
     const world = restoreSnapshot(migrate(JSON.parse(content.toString("utf8")), version));

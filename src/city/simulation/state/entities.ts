@@ -1,5 +1,5 @@
 /** What the city is made of. These records are the state; fields marked derived are recomputed after a load. */
-import type { Building, NetNode, NetSegment, Position, Problems, ZoneBlock } from "../../game.js";
+import type { Building, NetNode, NetSegment, Problems, ZoneBlock } from "../../game.js";
 import { ROAD_COVERAGES, type SimBuildingPrefab } from "../catalogue/building-prefabs.js";
 import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
 
@@ -13,7 +13,6 @@ export interface SimNode extends NetNode {
 
 export interface SimSegment extends NetSegment {
   readonly prefab: SimNetworkPrefab;
-  readonly name: string;
   readonly namedByBuilder: boolean;
   readonly blockIds: number[];
   readonly traffic: RoadTraffic;
@@ -64,9 +63,7 @@ export interface Supply {
 }
 
 export interface SimBuilding extends Building {
-  readonly id: number;
   prefab: SimBuildingPrefab;
-  readonly position: Position;
   flags: number;
   problems: Problems;
   /** The frame each of `problems.names` began, in the same order. */
