@@ -102,19 +102,15 @@ export const setBuildingEmptying: CommandRoute = {
   },
 };
 
-const NO_FIELDS = z.object({});
-
 /** POST /commands/disable-blocked-assets: switches off the known broken asset family. */
 export const disableBlockedAssets: CommandRoute = {
   path: "/commands/disable-blocked-assets",
-  fields: NO_FIELDS,
+  fields: z.object({}),
   label: () => "Disable blocked assets",
   run: (city) => {
     const { assets } = city.apply({ type: "disable-blocked-assets" });
     const disabled = assets.filter(({ wasEnabled, isEnabled }) => wasEnabled && !isEnabled).length;
-    const rows = assets.map(({ package: packageName, name, fullName, path, wasEnabled, isEnabled }) => {
-      return { package: packageName, name, fullName, path, wasEnabled, isEnabled };
-    });
+    const rows = assets.map((asset) => ({ ...asset }));
     const message = `${disabled} of ${assets.length} assets disabled.`;
     return { ok: true, dryRun: false, message, total: assets.length, disabled, assets: rows };
   },

@@ -1,7 +1,7 @@
 /** Commands on the city as a whole: its tax rates, its clock, its save. */
 import { z } from "zod";
 import type { CommandRoute } from "../route.js";
-import { areaRow } from "../state/areas.js";
+import { areaRow } from "../state/land.js";
 import { DEFAULT_SAVE_NAME, LEVELS, type Level, levelName, SERVICES, SUB_SERVICES } from "../terms.js";
 import { FieldError } from "../wire/answers.js";
 import { flag, number, optionalNumber, parseFields, shown, text } from "../wire/requests.js";
@@ -35,9 +35,7 @@ export const setTaxRate: CommandRoute = {
       subService: named("subService", filters.subService, SUB_SERVICES, ANY),
       level: levelFilter(filters.level),
     });
-    const taxRates = result.rows.map(({ service, subService, level, scope, before, after }) => {
-      return { service, subService, level: levelName(level), scope, before, after };
-    });
+    const taxRates = result.rows.map((row) => ({ ...row, level: levelName(row.level) }));
     const message = `${taxRates.length} rates ${dryRun ? "would be" : "were"} set to ${result.rate} %.`;
     return { ok: true, dryRun, message, rate: result.rate, changed: taxRates.length, taxRates };
   },

@@ -23,7 +23,7 @@ export const roadAnomalies: ReadRoute = {
     ];
     const { page, rows } = paginate(found, query, PROBLEM_LIMIT);
     const rules = { nearMissDistance, shortSegmentLength, includeDeadEnds };
-    return { ok: true, ...page, ...rules, counts: countBy(found, typeOf), anomalies: rows };
+    return { ok: true, ...page, ...rules, counts: countBy(found, ({ type }) => type), anomalies: rows };
   },
 };
 
@@ -57,10 +57,6 @@ export const zoneAnomalies: ReadRoute = {
     const found = findMottledZones(city, rules);
     const { page, rows } = paginate(found, query, PROBLEM_LIMIT);
     const anomalies = rows.map((mottling) => mottling.describe());
-    return { ok: true, ...page, ...rules, counts: countBy(found, typeOf), anomalies };
+    return { ok: true, ...page, ...rules, counts: countBy(found, ({ type }) => type), anomalies };
   },
 };
-
-function typeOf({ type }: Pick<Anomaly, "type">): string {
-  return type;
-}

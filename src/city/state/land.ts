@@ -1,12 +1,13 @@
-/** The ground: how it is zoned, how high it lies, and where it is under water. */
-import type { City, GroundPoint, ZoneBlock } from "../game.js";
+/** The map from place to place: zones, heights and water, who owns it, and what the city is like there. */
+import type { City, GroundPoint, MapArea, ZoneBlock } from "../game.js";
 import { CELL_METERS, position } from "../geometry.js";
 import { KeptRows } from "../kept.js";
 import type { ReadRoute } from "../route.js";
+import { LAYERS } from "../terms.js";
 import { FieldError, type JsonObject, JsonText, writeJsonPieces } from "../wire/answers.js";
 import type { Query } from "../wire/requests.js";
 import { tallyCells } from "../zone-tally.js";
-import { type LimitRule, paginate } from "./listing.js";
+import { type LimitRule, NO_LIMIT, paginate } from "./listing.js";
 
 const CELL_SQUARE_METERS = CELL_METERS ** 2;
 const SQUARE_METERS_PER_HECTARE = 10_000;
@@ -114,7 +115,7 @@ export const terrain: ReadRoute = {
 };
 
 /** The places that a query names. */
-export function placesOf(query: Query): GroundPoint[] {
+function placesOf(query: Query): GroundPoint[] {
   const points = query.text("points");
   if (points === "") return [{ x: query.decimal("x", 0), z: query.decimal("z", 0) }];
   const places = points.split(";").map(pointOf);
@@ -163,3 +164,50 @@ function shoreNear(city: City, { x, z }: GroundPoint): { meters: number; waterHe
   }
   return null;
 }
+
+/** GET /state/areas: the tiles of the map that a city can own. Building does not ask for them. */
+export const areas: ReadRoute = {
+  path: "/state/areas",
+  label: "Read map areas",
+  read: ({ city, query }) => {
+    const all = city.areas();
+    const { page, rows } = paginate(all, query, NO_LIMIT);
+    const ownedAreaCount = all.filter(({ owned }) => owned).length;
+    return { ok: true, ...page, ownedAreaCount, areas: rows.map(areaRow) };
+  },
+};
+
+export function areaRow({ bounds, ...area }: MapArea) {
+  return { ...area, bounds: { ...bounds } };
+}
+
+/** GET /state/layer?layer=: one value from 0 to 100 for each square in which something has grown, or runs. */
+export const layer: ReadRoute = {
+  path: "/state/layer",
+  label: "Read map layer",
+  read: ({ city, query }) => {
+    const wanted = query.text("layer") || "landValue";
+    const name = LAYERS.find((each) => each === wanted);
+    if (!name) {
+      throw new FieldError(`Unknown layer "${wanted.slice(0, 40)}"; it must be one of ${LAYERS.join(", ")}`);
+    }
+    const { cellMeters, isGood, values } = city.layer(name);
+    const { page, rows } = paginate(values, query, NO_LIMIT);
+    const cells = rows.map(({ x, z, value }) => ({ x, z, value: Math.round(value) }));
+    return { ok: true, layer: name, layers: LAYERS, cellMeters, isGood, ...page, cells };
+  },
+};
+
+/** GET /state/coverage: how each service reaches one place (`x`, `z`) or some (`points=x1,z1;x2,z2`). */
+export const coverage: ReadRoute = {
+  path: "/state/coverage",
+  label: "Read service coverage",
+  read: ({ city, query }) => {
+    const places = placesOf(query);
+    const samples = places.map(({ x, z }) => {
+      const services = city.coverage({ x, z });
+      return { x, z, services: services.map((each) => ({ ...each })) };
+    });
+    return { ok: true, total: places.length, samples };
+  },
+};

@@ -84,3 +84,8 @@ export function problemText(problems: Problems): string {
   TEXTS.set(problems, text);
   return text;
 }
+
+/** `yyyy-MM-ddTHH:mm:ss`, without a zone. */
+export function timestamp(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 19);
+}

@@ -1,13 +1,12 @@
 /** What a planner weighs: money, the course of the city, what the networks carry, one building or segment in full. */
-import type { BudgetLine, City, NetSegment, StatisticsSample, UtilityNetwork } from "../game.js";
+import type { BudgetWeek, City, NetSegment, StatisticsSample, UtilityNetwork } from "../game.js";
 import { lengthOf } from "../geometry.js";
 import type { EntityRoute, ReadRoute } from "../route.js";
 import { FLAG } from "../terms.js";
 import { BridgeError } from "../wire/answers.js";
 import { facilityRow } from "./buildings.js";
-import { ENTITY_LIMIT, type LimitRule, paginate, problemNames } from "./listing.js";
+import { ENTITY_LIMIT, type LimitRule, paginate, problemNames, timestamp } from "./listing.js";
 import { segmentRow } from "./networks.js";
-import { timestamp } from "./summary.js";
 
 /** GET /state/budget: money by line, oldest week first in the history, which `history=false` leaves out. */
 export const budget: ReadRoute = {
@@ -19,24 +18,17 @@ export const budget: ReadRoute = {
       ok: true,
       unlimited,
       balance,
-      income: income.map(budgetLine),
-      expenses: expenses.map(budgetLine),
-      loans: loans.map(({ lender, amount, weeklyPayment, weeksLeft }) => {
-        return { lender, amount, weeklyPayment, weeksLeft };
-      }),
-      loanOffers: loanOffers.map(({ lender, amount, weeks, weeklyPayment }) => {
-        return { lender, amount, weeks, weeklyPayment };
-      }),
-      history: (query.flag("history", true) ? history : []).map(({ gameTimeMs, ...week }) => ({
-        gameTime: timestamp(gameTimeMs),
-        ...week,
-      })),
+      income: income.map((line) => ({ ...line })),
+      expenses: expenses.map((line) => ({ ...line })),
+      loans: loans.map((loan) => ({ ...loan })),
+      loanOffers: loanOffers.map((offer) => ({ ...offer })),
+      history: (query.flag("history", true) ? history : []).map(weekRow),
     };
   },
 };
 
-function budgetLine({ name, thisWeek, lastWeek, total }: BudgetLine) {
-  return { name, thisWeek, lastWeek, total };
+function weekRow<T extends BudgetWeek | StatisticsSample>({ gameTimeMs, ...figures }: T) {
+  return { gameTime: timestamp(gameTimeMs), ...figures };
 }
 
 /** One year by default, at most all that is kept. */
@@ -48,13 +40,9 @@ export const statistics: ReadRoute = {
   label: "Read statistics",
   read: ({ city, query }) => {
     const { page, rows } = paginate(city.statistics().toReversed(), query, STATISTICS_LIMIT);
-    return { ok: true, ...page, samples: rows.map(sampleRow) };
+    return { ok: true, ...page, samples: rows.map(weekRow) };
   },
 };
-
-function sampleRow({ gameTimeMs, ...figures }: StatisticsSample) {
-  return { gameTime: timestamp(gameTimeMs), ...figures };
-}
 
 /** GET /state/utilities: supply against demand, of each connected network and of all that carry the same. */
 export const utilities: ReadRoute = {
@@ -66,14 +54,7 @@ export const utilities: ReadRoute = {
     const totals = Object.fromEntries(
       (["power", "water", "sewage", "heat"] as const).map((carries) => [carries, total(networks, carries)]),
     );
-    return {
-      ok: true,
-      ...page,
-      totals,
-      networks: rows.map(({ carries, supply, demand, plantIds, consumers, unserved }) => {
-        return { carries, supply, demand, plantIds, consumers, unserved };
-      }),
-    };
+    return { ok: true, ...page, totals, networks: rows.map((network) => ({ ...network })) };
   },
 };
 

@@ -1,5 +1,5 @@
 /** The city at a glance: clock, size and demand, what citizens say, tax rates, saves. */
-import type { City, Message } from "../game.js";
+import type { City } from "../game.js";
 import type { ReadRoute } from "../route.js";
 import {
   GROWABLE_SERVICES,
@@ -12,22 +12,24 @@ import {
   type SubService,
   TAXED_SUB_SERVICES,
 } from "../terms.js";
-import type { JsonObject } from "../wire/answers.js";
-import { NO_LIMIT, paginate, SHORT_LIMIT } from "./listing.js";
+import { NO_LIMIT, paginate, SHORT_LIMIT, timestamp } from "./listing.js";
 
 /** GET /state/summary */
 export const summary: ReadRoute = {
   path: "/state/summary",
   label: "Read city summary",
-  read: ({ city }) => ({
-    ok: true,
-    gameTime: timestamp(city.clock.gameTimeMs),
-    buildIndex: city.buildIndex,
-    simulation: speedOf(city),
-    network: { nodes: city.nodes().length, segments: city.segments().length, lanes: city.laneCount },
-    citizens: { count: city.citizenCount },
-    demand: demandOf(city),
-  }),
+  read: ({ city }) => {
+    const { gameTimeMs, ...simulation } = city.clock;
+    return {
+      ok: true,
+      gameTime: timestamp(gameTimeMs),
+      buildIndex: city.buildIndex,
+      simulation,
+      network: { nodes: city.nodes().length, segments: city.segments().length, lanes: city.laneCount },
+      citizens: { count: city.citizenCount },
+      demand: { ...city.demand },
+    };
+  },
 };
 
 /** GET /state/demand */
@@ -38,7 +40,7 @@ export const demand: ReadRoute = {
     const { residential, commercial, workplace } = city.demand;
     return {
       ok: true,
-      ...demandOf(city),
+      ...city.demand,
       bars: [
         { type: "Residential", key: "residential", value: residential, max: 100, color: "#7fff00" },
         { type: "Commercial", key: "commercial", value: commercial, max: 100, color: "#30c8ff" },
@@ -48,37 +50,16 @@ export const demand: ReadRoute = {
   },
 };
 
-function demandOf(city: City) {
-  const { residential, commercial, workplace } = city.demand;
-  return { residential, commercial, workplace };
-}
-
-function speedOf(city: City) {
-  const { paused, selectedSpeed, finalSpeed } = city.clock;
-  return { paused, selectedSpeed, finalSpeed };
-}
-
 /** GET /state/chirps: newest first. */
 export const chirps: ReadRoute = {
   path: "/state/chirps",
   label: "Read citizen chirps",
   read: ({ city, query }) => {
-    const newestFirst = city
-      .messages()
-      .map((message, index) => ({ message, index }))
-      .reverse();
-    const { page, rows } = paginate(newestFirst, query, SHORT_LIMIT);
-    return { ok: true, ...page, chirps: rows.map(({ message, index }) => row(message, index)) };
+    const oldestFirst = city.messages().map((message, index) => ({ index, ...message }));
+    const { page, rows } = paginate(oldestFirst.reverse(), query, SHORT_LIMIT);
+    return { ok: true, ...page, chirps: rows };
   },
 };
-
-function row(message: Message, index: number): JsonObject {
-  const { type, senderName, senderId, text, messageId } = message;
-  const common = { index, type, senderName, senderId, text, messageId };
-  return message.type === "CitizenMessage"
-    ? { ...common, keyId: message.keyId, tag: message.tag }
-    : { ...common, senderKey: message.senderKey, randomId: message.randomId };
-}
 
 /** GET /state/economy: the six sliders show level 1 of their sub-service; the table shows all. */
 export const economy: ReadRoute = {
@@ -133,8 +114,3 @@ export const saves: ReadRoute = {
     return { ok: true, ...page, directory, saves };
   },
 };
-
-/** `yyyy-MM-ddTHH:mm:ss`, without a zone. */
-export function timestamp(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 19);
-}
