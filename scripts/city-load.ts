@@ -154,8 +154,8 @@ function readProcessorTimes(city: City): Record<string, unknown> {
   };
   const routes = READ_ROUTES.filter(({ path }) => path !== "/state/saves");
   const rows = routes.map(({ path, read }) => {
-    const work = () =>
-      writeJsonPieces(read({ game, city, query: new Query(`${path}?limit=5000`) }) as JsonObject);
+    const query = new Query(`${path}?limit=5000`);
+    const work = () => writeJsonPieces(read({ game, city, query, id: Number.NaN }) as JsonObject);
     return [path, processorTimes(PROCESSOR_ROUNDS, work)] as const;
   });
   return Object.fromEntries(rows);

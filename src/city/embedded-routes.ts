@@ -24,7 +24,7 @@ import { repairZoneClusters, repairZonesToGrowables, setZone } from "./commands/
 import type { City, Game } from "./game.js";
 import { showMetrics } from "./metrics.js";
 import { type Overlay, showOverlay, streamOverlay } from "./overlay.js";
-import { type CommandRoute, type EntityRoute, type ReadRoute, runCommand } from "./route.js";
+import { type CommandRoute, type ReadRoute, runCommand } from "./route.js";
 import { buildingAnomalies, roadAnomalies, zoneAnomalies } from "./state/anomalies.js";
 import { facilities } from "./state/buildings.js";
 import { growables } from "./state/growables.js";
@@ -82,7 +82,7 @@ export const READ_ROUTES: readonly ReadRoute[] = [
 ];
 
 /** What can be read of one thing in a loaded city. */
-const ENTITY_ROUTES: readonly EntityRoute[] = [buildingInFull, segmentInFull];
+const ENTITY_ROUTES: readonly ReadRoute[] = [buildingInFull, segmentInFull];
 
 /** What can be asked of a loaded city. */
 export const COMMAND_ROUTES: readonly CommandRoute[] = [
@@ -116,40 +116,22 @@ export function embeddedRoutes(game: Game, overlay: Overlay, closing: AbortSigna
   router.get("/metrics", showMetrics(game));
   router.get("/overlay", showOverlay(overlay));
   router.get("/overlay/events", streamOverlay(overlay, closing));
-  for (const { path, label, read } of READ_ROUTES) {
+  for (const { path, label, read } of [...READ_ROUTES, ...ENTITY_ROUTES]) {
     router.get(path, async (request, response) => {
       const city = loadedCity(game);
+      const id = request.params.id as string | undefined;
+      if (id !== undefined && !ENTITY_ID.test(id)) throw new BridgeError(404, "Not found");
       const query = new Query(request.url);
-      await answer(
-        response,
-        overlayOf(query, overlay),
-        () => label,
-        () => read({ game, city, query }),
-      );
-    });
-  }
-  for (const { path, label, read } of ENTITY_ROUTES) {
-    router.get(`${path}/:id`, async (request, response) => {
-      const city = loadedCity(game);
-      const id = request.params.id as string;
-      if (!ENTITY_ID.test(id)) throw new BridgeError(404, "Not found");
-      const query = new Query(request.url);
-      await answer(
-        response,
-        overlayOf(query, overlay),
-        () => `${label} ${id}`,
-        () => read(city, Number(id)),
-      );
+      const line = () => (id === undefined ? label : `${label} ${id}`);
+      const work = () => read({ game, city, query, id: Number(id) });
+      await answer(response, overlayOf(query, overlay), line, work);
     });
   }
   router.get("/capture", async (request, response) => {
     const city = loadedCity(game);
     const query = new Query(request.url);
-    const { png, mode, distinctColors } = await noted(
-      overlayOf(query, overlay),
-      () => "Capture map",
-      () => capture(city, query),
-    );
+    const work = () => capture(city, query);
+    const { png, mode, distinctColors } = await noted(overlayOf(query, overlay), () => "Capture map", work);
     response.set({ "X-Bridge-Info-Mode": mode, "X-Bridge-Distinct-Colors": String(distinctColors) });
     sendBytes(response, 200, "image/png", png);
   });
@@ -158,16 +140,12 @@ export function embeddedRoutes(game: Game, overlay: Overlay, closing: AbortSigna
     router.post(path, async (request, response) => {
       const city = loadedCity(game);
       let body: Body = {};
-      await answer(
-        response,
-        overlay,
-        () => label(body),
-        async () => {
-          body = parseBody(request.body);
-          await city.settled();
-          return runCommand(command, city, body);
-        },
-      );
+      const work = async () => {
+        body = parseBody(request.body);
+        await city.settled();
+        return runCommand(command, city, body);
+      };
+      await answer(response, overlay, () => label(body), work);
     });
   }
   return router;
@@ -207,20 +185,20 @@ function loadedCity({ city }: Game): City {
 async function answer(
   response: Response,
   overlay: Overlay | null,
-  label: () => string,
+  line: () => string,
   work: () => JsonObject | Promise<JsonObject>,
 ): Promise<void> {
-  sendJsonPieces(response, 200, await noted(overlay, label, async () => writeJsonPieces(await work())));
+  sendJsonPieces(response, 200, await noted(overlay, line, async () => writeJsonPieces(await work())));
 }
 
 /** Does the work, and notes the outcome in the overlay if there is one to note it in. */
-async function noted<T>(overlay: Overlay | null, label: () => string, work: () => Promise<T>): Promise<T> {
+async function noted<T>(overlay: Overlay | null, line: () => string, work: () => Promise<T>): Promise<T> {
   try {
     const result = await work();
-    overlay?.notify(`API OK: ${label()}`);
+    overlay?.notify(`API OK: ${line()}`);
     return result;
   } catch (error) {
-    overlay?.notify(`API FAIL: ${label()}`);
+    overlay?.notify(`API FAIL: ${line()}`);
     throw error;
   }
 }

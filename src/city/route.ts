@@ -8,21 +8,16 @@ export interface ReadContext {
   readonly game: Game;
   readonly city: City;
   readonly query: Query;
+  /** What stands for `:id` in the path; NaN where nothing does. */
+  readonly id: number;
 }
 
 /** GET: what the city is. Whatever it reads before its first await is one consistent state. */
 export interface ReadRoute {
   readonly path: string;
   readonly label: string;
-  readonly read: (context: ReadContext) => JsonObject | Promise<JsonObject>;
-}
-
-/** GET of one thing by its id, which stands at the end of the path: `path/7`. */
-export interface EntityRoute {
-  readonly path: string;
-  readonly label: string;
   /** @throws BridgeError 404 for an id that nothing has */
-  readonly read: (city: City, id: number) => JsonObject;
+  readonly read: (context: ReadContext) => JsonObject | Promise<JsonObject>;
 }
 
 /** POST: one change, made in one turn of the event loop, so commands never interleave. */

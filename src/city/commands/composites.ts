@@ -3,7 +3,7 @@
  * again, and nothing is done twice.
  */
 import { z } from "zod";
-import { type BuiltNetwork, CLEARABLE, type Clearable, PLACEMENTS } from "../composites.js";
+import { type BuiltNetwork, CLEARABLE, PLACEMENTS } from "../composites.js";
 import type { City, GroundPoint } from "../game.js";
 import type { CommandRoute } from "../route.js";
 import type { JsonObject } from "../wire/answers.js";
@@ -26,31 +26,29 @@ export const DEFAULT_SNAP_METERS = 8;
 const KEPT_REPLIES = 200;
 const replies = new WeakMap<City, Map<string, JsonObject>>();
 
-/** Runs a command once per `opId`; refusals and dry runs are not remembered. */
-function once(path: string, run: CommandRoute["run"]): CommandRoute["run"] {
-  return (city, body) => {
+/** A command that is run once per `opId`; refusals and dry runs are not remembered. */
+function composite<Schema extends z.ZodObject>(
+  path: string,
+  fields: Schema,
+  label: (body: Body) => string,
+  act: (city: City, fields: z.output<Schema>) => JsonObject,
+): CommandRoute {
+  const run = (city: City, body: Body) => {
     const { opId, dryRun } = body;
-    if (typeof opId !== "string" || opId === "" || dryRun === true) return run(city, body);
+    const isRemembered = typeof opId === "string" && opId !== "" && dryRun !== true;
+    if (!isRemembered) return act(city, parseFields(fields, body));
     const known = replies.get(city) ?? new Map<string, JsonObject>();
     replies.set(city, known);
     const key = `${path} ${opId}`;
     const earlier = known.get(key);
     if (earlier) return earlier;
-    const reply = run(city, body);
+    const reply = act(city, parseFields(fields, body));
     known.set(key, reply);
     const [oldest] = known.keys();
     if (known.size > KEPT_REPLIES && oldest !== undefined) known.delete(oldest);
     return reply;
   };
-}
-
-function composite(
-  path: string,
-  fields: z.ZodObject,
-  label: (body: Body) => string,
-  run: CommandRoute["run"],
-): CommandRoute {
-  return { path, fields, label, run: once(path, run) };
+  return { path, fields, label, run };
 }
 
 const COMMON_FIELDS = { dryRun: flag(false), name: text(""), opId: text("") };
@@ -91,8 +89,7 @@ export const buildGrid = composite(
   "/commands/build-grid",
   BUILD_GRID_FIELDS,
   ({ cols, rows }) => `Build grid ${shown(cols, "4")} x ${shown(rows, "4")}`,
-  (city, body) => {
-    const { roadPrefab, cols, opId: _opId, ...fields } = parseFields(BUILD_GRID_FIELDS, body);
+  (city, { roadPrefab, cols, ...fields }) => {
     const { dryRun, rows, spacing } = fields;
     const result = city.apply({ type: "build-grid", prefab: roadPrefab, columns: cols, ...fields });
     const message = builtMessage(dryRun, result);
@@ -117,14 +114,15 @@ export const connect = composite(
   "/commands/connect",
   CONNECT_FIELDS,
   ({ toService }) => `Connect to ${shown(toService, "Road")}`,
-  (city, body) => {
-    const { roadPrefab, opId: _opId, ...fields } = parseFields(CONNECT_FIELDS, body);
+  (city, { roadPrefab, ...fields }) => {
     const { dryRun } = fields;
     const result = city.apply({ type: "connect", prefab: roadPrefab, ...fields });
-    const { alreadyConnected, nodeId, targetNodeId, distance } = result;
-    const message = alreadyConnected ? `Node ${nodeId} is connected already.` : builtMessage(dryRun, result);
-    const { segmentIds, createdNodeIds, cost } = result;
-    const way = {
+    const { alreadyConnected, nodeId, targetNodeId, segmentIds, createdNodeIds, distance, cost } = result;
+    return {
+      ok: true,
+      dryRun,
+      message: alreadyConnected ? `Node ${nodeId} is connected already.` : builtMessage(dryRun, result),
+      roadPrefab,
       alreadyConnected,
       nodeId,
       targetNodeId,
@@ -132,13 +130,6 @@ export const connect = composite(
       segmentIds,
       createdNodeIds,
       distance,
-    };
-    return {
-      ok: true,
-      dryRun,
-      message,
-      roadPrefab,
-      ...way,
       cost,
       ...crossingWarnings(result.crossedSegmentIds),
     };
@@ -165,20 +156,18 @@ export const buildNeighborhood = composite(
   "/commands/build-neighborhood",
   NEIGHBORHOOD_FIELDS,
   () => "Build neighborhood",
-  (city, body) => {
-    const fields = parseFields(NEIGHBORHOOD_FIELDS, body);
-    const { roadPrefab, radiusOrCols, opId: _opId, commercialPlacement, connectTo, ...rest } = fields;
-    const { dryRun, spacing, preserveOccupied } = fields;
-    const cols = fields.cols ?? radiusOrCols;
+  (city, fields) => {
+    const { roadPrefab, connectTo, dryRun, spacing, preserveOccupied } = fields;
+    const cols = fields.cols ?? fields.radiusOrCols;
     const rows = fields.rows ?? cols;
     const result = city.apply({
       type: "build-neighborhood",
-      ...rest,
+      ...fields,
       prefab: roadPrefab,
       columns: cols,
       rows,
       connectTo: connectTo === "" ? null : connectTo,
-      placement: commercialPlacement,
+      placement: fields.commercialPlacement,
     });
     const { connection, zoneRadius } = result;
     const blocks = result.blocks.map(({ index, column: col, row, center, zone, changedCells }) => {
@@ -219,11 +208,9 @@ export const bulldozeArea = composite(
   "/commands/bulldoze-area",
   BULLDOZE_AREA_FIELDS,
   () => "Bulldoze area",
-  (city, body) => {
-    const { opId: _opId, ...fields } = parseFields(BULLDOZE_AREA_FIELDS, body);
+  (city, fields) => {
     const { dryRun, center, radius } = fields;
-    const entityTypes: readonly Clearable[] = fields.entityTypes;
-    const { buildingIds, segmentIds } = city.apply({ type: "bulldoze-area", ...fields, entityTypes });
+    const { buildingIds, segmentIds } = city.apply({ type: "bulldoze-area", ...fields });
     const done = dryRun ? "would be" : "were";
     const message = `${buildingIds.length} buildings and ${segmentIds.length} segments ${done} cleared.`;
     const place = { center: onGround(center), radius };

@@ -1,7 +1,7 @@
 /** What a planner weighs: money, the course of the city, what the networks carry, one building or segment in full. */
 import type { BudgetWeek, City, NetSegment, StatisticsSample, UtilityNetwork } from "../game.js";
 import { lengthOf } from "../geometry.js";
-import type { EntityRoute, ReadRoute } from "../route.js";
+import type { ReadRoute } from "../route.js";
 import { FLAG } from "../terms.js";
 import { BridgeError } from "../wire/answers.js";
 import { facilityRow } from "./buildings.js";
@@ -70,10 +70,10 @@ function total(networks: readonly UtilityNetwork[], carries: UtilityNetwork["car
 }
 
 /** GET /state/buildings/{id}: any building, with what goes on inside. */
-export const buildingInFull: EntityRoute = {
-  path: "/state/buildings",
+export const buildingInFull: ReadRoute = {
+  path: "/state/buildings/:id",
   label: "Read building",
-  read: (city, id) => {
+  read: ({ city, id }) => {
     const building = city.building(id);
     const details = city.buildingDetails(id);
     if (!building || !details) throw new BridgeError(404, `No building has id ${id}`);
@@ -88,10 +88,10 @@ export const buildingInFull: EntityRoute = {
 };
 
 /** GET /state/segments/{id}: any segment, with its size and what it is joined to. */
-export const segmentInFull: EntityRoute = {
-  path: "/state/segments",
+export const segmentInFull: ReadRoute = {
+  path: "/state/segments/:id",
   label: "Read segment",
-  read: (city, id) => {
+  read: ({ city, id }) => {
     const segment = city.segment(id);
     if (!segment) throw new BridgeError(404, `No segment has id ${id}`);
     const { prefab, problems, start, end, startNodeId, endNodeId } = segment;
