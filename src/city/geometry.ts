@@ -9,6 +9,12 @@ export interface Line {
   readonly end: GroundPoint;
 }
 
+/** A line at its heights. */
+export interface Span {
+  readonly start: Position;
+  readonly end: Position;
+}
+
 export interface Box {
   readonly minX: number;
   readonly minZ: number;
@@ -28,8 +34,19 @@ export function position({ x, y, z }: Position) {
   return { x, y, z };
 }
 
-export function middle({ start, end }: { readonly start: Position; readonly end: Position }): Position {
+export function middle({ start, end }: Span): Position {
   return { x: (start.x + end.x) / 2, y: (start.y + end.y) / 2, z: (start.z + end.z) / 2 };
+}
+
+/** @param share of the length, from the start */
+export function pointAlong({ start, end }: Span, share: number): Position {
+  const at = (axis: "x" | "y" | "z") => start[axis] + (end[axis] - start[axis]) * share;
+  return { x: at("x"), y: at("y"), z: at("z") };
+}
+
+export function meanOf(places: readonly Position[]): Position {
+  const mean = (axis: "x" | "y" | "z") => places.reduce((sum, at) => sum + at[axis], 0) / places.length;
+  return { x: mean("x"), y: mean("y"), z: mean("z") };
 }
 
 export function distance(a: GroundPoint, b: GroundPoint): number {
@@ -50,9 +67,21 @@ export function distanceToLine(point: GroundPoint, { start, end }: Line): number
 }
 
 const PARALLEL_DETERMINANT = 1e-4;
+/** A crossing this close to an end, as a share of the length, is a junction that was meant. */
+const CROSSING_MARGIN = 0.04;
+/** What crosses at a greater distance in height passes over or under. */
+export const SAME_HEIGHT_METERS = 5;
+
+/** The points on two lines where they cross: well inside both, at nearly the same height; null where they do not. */
+export function crossingOf(a: Span, b: Span): { readonly onA: Position; readonly onB: Position } | null {
+  const meeting = intersectionOf(a, b);
+  if (!meeting || !isWellInside(meeting.alongA) || !isWellInside(meeting.alongB)) return null;
+  const [onA, onB] = [pointAlong(a, meeting.alongA), pointAlong(b, meeting.alongB)];
+  return Math.abs(onA.y - onB.y) > SAME_HEIGHT_METERS ? null : { onA, onB };
+}
 
 /** How far along each of two lines they meet, as a share of its length; null for parallels. */
-export function intersectionOf(a: Line, b: Line): { alongA: number; alongB: number } | null {
+function intersectionOf(a: Line, b: Line): { alongA: number; alongB: number } | null {
   const ax = a.end.x - a.start.x;
   const az = a.end.z - a.start.z;
   const bx = b.end.x - b.start.x;
@@ -64,11 +93,13 @@ export function intersectionOf(a: Line, b: Line): { alongA: number; alongB: numb
   return { alongA: (dx * bz - dz * bx) / determinant, alongB: (dx * az - dz * ax) / determinant };
 }
 
-/** A crossing this close to an end, as a share of the length, is a junction that was meant. */
-const CROSSING_MARGIN = 0.04;
-
-export function isWellInside(along: number): boolean {
+function isWellInside(along: number): boolean {
   return along > CROSSING_MARGIN && along < 1 - CROSSING_MARGIN;
+}
+
+export function boundsOf(places: readonly GroundPoint[]): Box {
+  const [xs, zs] = [places.map(({ x }) => x), places.map(({ z }) => z)];
+  return { minX: Math.min(...xs), maxX: Math.max(...xs), minZ: Math.min(...zs), maxZ: Math.max(...zs) };
 }
 
 /** The box of a line, grown on every side. */

@@ -1,12 +1,12 @@
 /** Roads that were hardly meant to be as they are: stubs, dead ends, and pairs that cross or cover each other. */
-import type { City, NetNode, NetSegment, Position } from "../game.js";
+import type { City, NetNode, NetSegment } from "../game.js";
 import {
   boxAround,
+  crossingOf,
   distanceToLine,
-  intersectionOf,
-  isWellInside,
   lengthOf,
   position,
+  SAME_HEIGHT_METERS,
   squareAround,
 } from "../geometry.js";
 import type { Anomaly } from "../state/listing.js";
@@ -77,7 +77,6 @@ function nearestWithin(roads: RoadIndex, node: NetNode, radius: number) {
 }
 
 const PAIR_REACH_METERS = 3;
-const SAME_HEIGHT_METERS = 5;
 /** About 9.9 degrees. */
 const SAME_DIRECTION_COSINE = 0.985;
 const MIN_OVERLAP_METERS = 18;
@@ -99,18 +98,14 @@ function judgePair(a: NetSegment, b: NetSegment): Anomaly | null {
   return crossing(a, b) ?? overlap(a, b);
 }
 
-/** The lines intersect well inside both, at nearly the same height. */
 function crossing(a: NetSegment, b: NetSegment): Anomaly | null {
-  const meeting = intersectionOf(a, b);
-  if (!meeting || !isWellInside(meeting.alongA) || !isWellInside(meeting.alongB)) return null;
-  const onA = pointAlong(a, meeting.alongA);
-  const onB = pointAlong(b, meeting.alongB);
-  const heightDifference = Math.abs(onA.y - onB.y);
-  if (heightDifference > SAME_HEIGHT_METERS) return null;
+  const meeting = crossingOf(a, b);
+  if (!meeting) return null;
+  const { onA, onB } = meeting;
   return {
     type: "roadCrossingWithoutNode",
     ...namesOf(a, b),
-    heightDifference,
+    heightDifference: Math.abs(onA.y - onB.y),
     position: { x: onA.x, y: (onA.y + onB.y) / 2, z: onA.z },
     ...endsOf(a, b),
   };
@@ -136,11 +131,6 @@ function overlap(a: NetSegment, b: NetSegment): Anomaly | null {
   const heightDifference = Math.max(Math.abs(a.start.y - b.start.y), Math.abs(a.end.y - b.end.y));
   if (heightDifference > SAME_HEIGHT_METERS) return null;
   return { type: "overlappingRoadSegments", ...namesOf(a, b), distance, overlapLength, ...endsOf(a, b) };
-}
-
-function pointAlong({ start, end }: NetSegment, t: number): Position {
-  const at = (axis: "x" | "y" | "z") => start[axis] + (end[axis] - start[axis]) * t;
-  return { x: at("x"), y: at("y"), z: at("z") };
 }
 
 function namesOf(a: NetSegment, b: NetSegment) {

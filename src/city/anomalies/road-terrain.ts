@@ -1,6 +1,6 @@
 /** Ground roads that do not fit the ground: far below the town's grade, or beside a cliff. */
 import type { City, NetSegment, Position } from "../game.js";
-import { type Box, boxAround, boxesTouch, lengthOf, middle, position } from "../geometry.js";
+import { type Box, boxAround, boxesTouch, lengthOf, middle, pointAlong, position } from "../geometry.js";
 import type { Anomaly } from "../state/listing.js";
 import { isAgentNamed, isLocalRoad, nameHas, type RoadIndex, segmentEnds } from "./road-index.js";
 
@@ -101,11 +101,7 @@ function sampleRelief(city: City, { start, end }: NetSegment, length: number): R
   };
   const across = { x: -(end.z - start.z) / length, z: (end.x - start.x) / length };
   for (const t of SAMPLES_ALONG) {
-    const road = {
-      x: start.x + (end.x - start.x) * t,
-      y: start.y + (end.y - start.y) * t,
-      z: start.z + (end.z - start.z) * t,
-    };
+    const road = pointAlong({ start, end }, t);
     const walk = (side: number) => {
       let previous = road.y;
       for (const offset of SIDE_OFFSETS_METERS) {

@@ -1,6 +1,6 @@
 /** Zoning that looks unintended: several zones mixed, or one zone full of holes, by block and by cluster of blocks. */
 import type { City, ZoneBlock } from "../game.js";
-import { position } from "../geometry.js";
+import { boundsOf, meanOf, position } from "../geometry.js";
 import { keptPer } from "../kept.js";
 import type { Anomaly } from "../state/listing.js";
 import {
@@ -29,47 +29,33 @@ export interface Mottling {
 
 /** Blocks by id, then clusters in the order their first blocks come. */
 export function findMottledZones(city: City, rules: ZoneRules): Mottling[] {
-  const { blocks, clusters } = mixturesOf(city);
-  return [
-    ...blocks.flatMap(({ block, tally }): Mottling[] => {
-      const fault = faultOf(tally, rules, "mixedZoneBlock", "patchyUnzonedHoles");
-      return fault ? [{ type: fault.type, describe: () => blockRow(block, tally, fault) }] : [];
-    }),
-    ...clusters.flatMap(({ cluster, tally }): Mottling[] => {
-      const fault = faultOf(tally, rules, "mixedZoneCluster", "patchyZoneCluster");
-      return fault ? [{ type: fault.type, describe: () => clusterRow(cluster, tally, fault) }] : [];
-    }),
-  ];
+  return mixturesOf(city).flatMap(({ tally, mixed, patchy, describe }): Mottling[] => {
+    if (isMixed(tally, rules)) return [{ type: mixed, describe: () => describe(mixed, tally.minorityCells) }];
+    if (!rules.includeUnzonedHoles || !isPatchy(tally, rules)) return [];
+    return [{ type: patchy, describe: () => describe(patchy, tally.unzonedCells) }];
+  });
 }
 
-/** The blocks, and the clusters, that are not of one zone throughout. */
-const mixturesOf = keptPer("zoneRevision", (city) => {
+/** What is not of one zone throughout, and what it is called if it is too mixed, or too full of holes. */
+interface Mixture {
+  readonly tally: ZoneTally;
+  readonly mixed: string;
+  readonly patchy: string;
+  readonly describe: (type: string, suspiciousCells: number) => Anomaly;
+}
+
+const mixturesOf = keptPer("zoneRevision", (city): readonly Mixture[] => {
   const blocks = city.zoneBlocks();
-  return {
-    blocks: blocks
-      .filter(({ commonZone }) => commonZone < 0)
-      .map((block) => ({ block, tally: tallyBlock(block) })),
-    clusters: clusterBlocks(blocks, CLUSTER_METERS)
-      .filter((cluster) => !areUniform(cluster.blocks))
-      .map((cluster) => ({ cluster, tally: tallyCells(cluster.blocks) })),
-  };
+  const clusters = clusterBlocks(blocks, CLUSTER_METERS);
+  return [
+    ...blocks.filter(({ commonZone }) => commonZone < 0).map(blockMixture),
+    ...clusters.filter((cluster) => !areUniform(cluster.blocks)).map(clusterMixture),
+  ];
 });
 
-interface Fault {
-  readonly type: string;
-  readonly suspiciousCells: number;
-}
-
-function faultOf(tally: ZoneTally, rules: ZoneRules, mixed: string, patchy: string): Fault | null {
-  if (isMixed(tally, rules)) return { type: mixed, suspiciousCells: tally.minorityCells };
-  if (rules.includeUnzonedHoles && isPatchy(tally, rules)) {
-    return { type: patchy, suspiciousCells: tally.unzonedCells };
-  }
-  return null;
-}
-
-function blockRow(block: ZoneBlock, tally: ZoneTally, { type, suspiciousCells }: Fault): Anomaly {
-  return {
+function blockMixture(block: ZoneBlock): Mixture {
+  const tally = tallyBlock(block);
+  const describe = (type: string, suspiciousCells: number): Anomaly => ({
     type,
     blockId: block.id,
     rowCount: block.rows,
@@ -80,40 +66,30 @@ function blockRow(block: ZoneBlock, tally: ZoneTally, { type, suspiciousCells }:
     suspiciousCells,
     zoneCounts: Object.fromEntries(tally.counts),
     position: position(block.position),
-  };
+  });
+  return { tally, mixed: "mixedZoneBlock", patchy: "patchyUnzonedHoles", describe };
 }
 
-function clusterRow({ ix, iz, blocks }: ZoneCluster, tally: ZoneTally, fault: Fault): Anomaly {
-  return {
-    type: fault.type,
-    clusterKey: `${ix}:${iz}`,
-    blockCount: blocks.length,
-    cellCount: tally.cells,
-    zonedCells: tally.zonedCells,
-    unzonedCells: tally.unzonedCells,
-    dominantZone: tally.dominantZone,
-    dominantCells: tally.dominantCells,
-    minorityCells: tally.minorityCells,
-    distinctZoned: tally.distinctZoned,
-    suspiciousCells: fault.suspiciousCells,
-    zoneCounts: Object.fromEntries(tally.counts),
-    ...placeOf(blocks),
+function clusterMixture({ ix, iz, blocks }: ZoneCluster): Mixture {
+  const tally = tallyCells(blocks);
+  const describe = (type: string, suspiciousCells: number): Anomaly => {
+    const places = blocks.map((block) => block.position);
+    return {
+      type,
+      clusterKey: `${ix}:${iz}`,
+      blockCount: blocks.length,
+      cellCount: tally.cells,
+      zonedCells: tally.zonedCells,
+      unzonedCells: tally.unzonedCells,
+      dominantZone: tally.dominantZone,
+      dominantCells: tally.dominantCells,
+      minorityCells: tally.minorityCells,
+      distinctZoned: tally.distinctZoned,
+      suspiciousCells,
+      zoneCounts: Object.fromEntries(tally.counts),
+      position: position(meanOf(places)),
+      bounds: { ...boundsOf(places) },
+    };
   };
-}
-
-/** The mean of the blocks' positions, and their bounds. */
-function placeOf(blocks: readonly ZoneBlock[]) {
-  const sum = { x: 0, y: 0, z: 0 };
-  const bounds = { minX: Infinity, maxX: -Infinity, minZ: Infinity, maxZ: -Infinity };
-  for (const { position: at } of blocks) {
-    sum.x += at.x;
-    sum.y += at.y;
-    sum.z += at.z;
-    bounds.minX = Math.min(bounds.minX, at.x);
-    bounds.maxX = Math.max(bounds.maxX, at.x);
-    bounds.minZ = Math.min(bounds.minZ, at.z);
-    bounds.maxZ = Math.max(bounds.maxZ, at.z);
-  }
-  const count = blocks.length;
-  return { position: { x: sum.x / count, y: sum.y / count, z: sum.z / count }, bounds };
+  return { tally, mixed: "mixedZoneCluster", patchy: "patchyZoneCluster", describe };
 }

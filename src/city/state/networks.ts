@@ -1,7 +1,7 @@
 /** Networks, and whether the roads of the town reach the map edge. */
 import { isAgentNamed, isLocalRoad, type RoadIndex, roadsOf } from "../anomalies/road-index.js";
 import type { NetNode, NetSegment } from "../game.js";
-import { middle, position } from "../geometry.js";
+import { meanOf, middle, position } from "../geometry.js";
 import { KeptRows, keptPer } from "../kept.js";
 import type { ReadRoute } from "../route.js";
 import { countBy, ENTITY_LIMIT, paginate, problemText, SHORT_LIMIT } from "./listing.js";
@@ -106,7 +106,7 @@ function findComponents(roads: RoadIndex, outside: ReadonlySet<number>) {
       isLocalRoadComponent: segments.some(isLocalRoad),
       sampleSegmentId: (segments[0] as NetSegment).id,
       sampleName: segments.find(({ name }) => name !== "")?.name ?? "",
-      center: centerOf(segments),
+      center: position(meanOf(segments.map(middle))),
     };
   });
 }
@@ -139,12 +139,6 @@ function largestComponent(components: readonly Component[]): Component | undefin
     (best, component) => (best && score(best) >= score(component) ? best : component),
     undefined,
   );
-}
-
-function centerOf(segments: readonly NetSegment[]) {
-  const middles = segments.map(middle);
-  const mean = (axis: "x" | "y" | "z") => middles.reduce((sum, at) => sum + at[axis], 0) / middles.length;
-  return { x: mean("x"), y: mean("y"), z: mean("z") };
 }
 
 function endsOf({ startNodeId, endNodeId }: NetSegment): [number, number] {

@@ -1,6 +1,7 @@
 /** The geometry of a grid of streets, and which of its blocks get which zone. */
 import type { BuildNeighborhood, GridShape, Placement } from "../../composites.js";
 import type { GroundPoint } from "../../game.js";
+import { type Box, boundsOf } from "../../geometry.js";
 
 export interface Grid {
   /** Row by row, (columns + 1) x (rows + 1). */
@@ -9,7 +10,7 @@ export interface Grid {
   readonly streets: readonly (readonly [number, number])[];
   /** Row by row. */
   readonly blockCenters: readonly GroundPoint[];
-  readonly bounds: { minX: number; maxX: number; minZ: number; maxZ: number };
+  readonly bounds: Box;
 }
 
 export function gridFrom(origin: GroundPoint, shape: GridShape): Grid {
@@ -26,13 +27,11 @@ export function gridFrom(origin: GroundPoint, shape: GridShape): Grid {
   const alongColumns = cellsOf(across, rows).map(([column, row]) => {
     return [row * across + column, (row + 1) * across + column] as const;
   });
-  const xs = crossings.map(({ x }) => x);
-  const zs = crossings.map(({ z }) => z);
   return {
     crossings,
     streets: [...alongRows, ...alongColumns],
     blockCenters: cellsOf(columns, rows).map(([column, row]) => placed(column + 0.5, row + 0.5)),
-    bounds: { minX: Math.min(...xs), maxX: Math.max(...xs), minZ: Math.min(...zs), maxZ: Math.max(...zs) },
+    bounds: boundsOf(crossings),
   };
 }
 

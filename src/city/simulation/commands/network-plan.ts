@@ -3,15 +3,8 @@
  * it passes can be built.
  */
 import type { BuiltNetwork } from "../../composites.js";
-import { CommandRefusedError, type GroundPoint } from "../../game.js";
-import {
-  boxAround,
-  CELL_METERS,
-  distance,
-  intersectionOf,
-  isWellInside,
-  squareAround,
-} from "../../geometry.js";
+import { CommandRefusedError, type GroundPoint, type Position } from "../../game.js";
+import { boxAround, CELL_METERS, crossingOf, distance, squareAround } from "../../geometry.js";
 import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
 import { createNode, createSegments, isCompatible, MAX_SEGMENTS_PER_NODE } from "../fabric/network.js";
 import { requireFunds } from "../life/finance.js";
@@ -141,20 +134,14 @@ export function placeOf({ point, node }: PlannedEnd): GroundPoint {
   return node?.position ?? point;
 }
 
-const SAME_HEIGHT_METERS = 5;
-
 /** Segments carrying the same that a new one would cross, with no node where they do. */
 export function crossedBy(world: World, { prefab, from, to }: PlannedLink): SimSegment[] {
-  const line = { start: placeOf(from), end: placeOf(to) };
-  const height = ({ point, node }: PlannedEnd) =>
-    node?.position.y ?? world.terrain.surfaceHeight(point.x, point.z);
-  return world.segments.near(boxAround(line, 0)).filter((other) => {
-    if (prefab.carries === "other" || other.prefab.carries !== prefab.carries) return false;
-    const meeting = intersectionOf(line, other);
-    if (!meeting || !isWellInside(meeting.alongA) || !isWellInside(meeting.alongB)) return false;
-    const mine = height(from) + (height(to) - height(from)) * meeting.alongA;
-    const its = other.start.y + (other.end.y - other.start.y) * meeting.alongB;
-    return Math.abs(mine - its) <= SAME_HEIGHT_METERS;
+  const positionOf = ({ point: { x, z }, node }: PlannedEnd): Position =>
+    node?.position ?? { x, y: world.terrain.surfaceHeight(x, z), z };
+  const span = { start: positionOf(from), end: positionOf(to) };
+  return world.segments.near(boxAround(span, 0)).filter((other) => {
+    const isAlike = prefab.carries !== "other" && other.prefab.carries === prefab.carries;
+    return isAlike && crossingOf(span, other) !== null;
   });
 }
 
