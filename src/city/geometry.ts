@@ -1,8 +1,11 @@
 /** Geometry on the ground plane: x to the east, z to the north. */
-import type { GroundPoint, Position } from "./game.js";
+import type { GroundPoint, Position, ZoneBlock } from "./game.js";
 
 /** Edge of a zoning cell and of a footprint cell. */
 export const CELL_METERS = 8;
+
+/** How deep zone blocks are. */
+export const BLOCK_COLUMNS = 4;
 
 export interface Line {
   readonly start: GroundPoint;
@@ -165,4 +168,23 @@ export function cornersOf({ position: { x, z }, angleDegrees, prefab }: Footprin
     corner(halfWidth, halfLength),
     corner(halfWidth, -halfLength),
   ];
+}
+
+/** A place in a zone block, so many cells from its stored position along its depth and along its road. */
+export function placeInBlock(
+  { position: { x, z }, angleRadians }: Pick<ZoneBlock, "position" | "angleRadians">,
+  depthCells: number,
+  alongCells: number,
+): GroundPoint {
+  const [depth, along] = [CELL_METERS * depthCells, CELL_METERS * alongCells];
+  const [cos, sin] = [Math.cos(angleRadians), Math.sin(angleRadians)];
+  return { x: x + depth * cos + along * sin, z: z + depth * sin - along * cos };
+}
+
+/** More than twice the squares from edge to edge of any map. */
+const SQUARE_KEY_STEP = 2 ** 20;
+
+/** One number for a square of a grid over the map. */
+export function squareKey(column: number, row: number): number {
+  return column * SQUARE_KEY_STEP + row;
 }

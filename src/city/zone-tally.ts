@@ -3,11 +3,10 @@
  * judge by these numbers, so they live in one place.
  */
 import type { ZoneBlock } from "./game.js";
+import { squareKey } from "./geometry.js";
 import { ZONES, type Zone } from "./terms.js";
 
 const UNZONED = ZONES.indexOf("Unzoned");
-/** More than twice the squares from edge to edge of any map. */
-const GRID_KEY_STEP = 2 ** 20;
 
 export interface ZoneTally {
   /** Cells per zone, Unzoned included, in the order the zones were first met. */
@@ -130,8 +129,4 @@ export function clusterBlocks(blocks: readonly ZoneBlock[], gridSize: number): Z
 /** The square that a coordinate lies in, along one axis. */
 export function squareOf(meters: number, gridSize: number): number {
   return Math.floor((meters + gridSize / 2) / gridSize);
-}
-
-function squareKey(ix: number, iz: number): number {
-  return ix * GRID_KEY_STEP + iz;
 }

@@ -1,5 +1,6 @@
 /** Pixels of a square piece of the map, north up, and the convex shapes that are filled on it. */
 import type { GroundPoint } from "../game.js";
+import { distance } from "../geometry.js";
 
 export interface Frame {
   readonly center: GroundPoint;
@@ -61,7 +62,7 @@ export class Raster {
 
 /** A line of some width; never narrower than a pixel, so that it does not vanish from afar. */
 export function stripe(start: GroundPoint, end: GroundPoint, widthMeters: number): Shape {
-  const length = Math.hypot(end.x - start.x, end.z - start.z) || 1;
+  const length = distance(start, end) || 1;
   const across = {
     x: (-(end.z - start.z) / length) * (widthMeters / 2),
     z: ((end.x - start.x) / length) * (widthMeters / 2),

@@ -1,7 +1,8 @@
 /** What of the city a captured map shows, in the order in which it is painted. */
 import type { Building, City, NetworkPrefab, ZoneBlock } from "../game.js";
-import { boxAround, boxesTouch, CELL_METERS, cornersOf, squareAround } from "../geometry.js";
-import { FLAG, type Layer, ZONES } from "../terms.js";
+import { BLOCK_COLUMNS, boxAround, boxesTouch, cornersOf, placeInBlock, squareAround } from "../geometry.js";
+import { isGrowable, isRuin } from "../state/buildings.js";
+import { type GrowableService, type Layer, ZONES } from "../terms.js";
 import { colorOf, groundColor, scaleColor, type Thing, waterColor } from "./palette.js";
 import { type Frame, Raster, type Shape, stripe } from "./raster.js";
 
@@ -62,8 +63,6 @@ const PLAIN_METERS = 60;
 const HILL_METERS = 60;
 const DEEP_METERS = 20;
 const PIXELS_PER_PIECE = 2048;
-/** The columns of a zone block; its stored position lies this many cells from its first ones, both ways. */
-const COLUMNS = 4;
 
 function* paintGround(
   raster: Raster,
@@ -115,36 +114,19 @@ function zoneWorks(city: City, frame: Frame): Work[] {
 }
 
 /** One shape for a block of one zone, else one for each cell. */
-function zoneFillings({
-  position,
-  angleRadians,
-  rows,
-  cells,
-}: Pick<ZoneBlock, "position" | "angleRadians" | "rows" | "cells">): Filling[] {
-  const [cos, sin] = [Math.cos(angleRadians), Math.sin(angleRadians)];
-  const at = (depth: number, along: number) => ({
-    x: position.x + CELL_METERS * (depth * cos + along * sin),
-    z: position.z + CELL_METERS * (depth * sin - along * cos),
-  });
-  const fill = (
-    thing: Thing | null | undefined,
-    depth: number,
-    along: number,
-    columns: number,
-    lines: number,
-  ) => {
+function zoneFillings(block: Pick<ZoneBlock, "position" | "angleRadians" | "rows" | "cells">): Filling[] {
+  const fill = (zone: number, column: number, row: number, columns: number, rows: number) => {
+    const thing = ZONE_THINGS[zone];
     if (!thing) return [];
-    const [far, end] = [depth + columns, along + lines];
-    return [
-      { shape: [at(depth, along), at(far, along), at(far, end), at(depth, end)], color: colorOf(thing) },
-    ];
+    // The stored position lies behind the last of the columns, and behind four rows.
+    const at = (c: number, r: number) => placeInBlock(block, c - BLOCK_COLUMNS, r - BLOCK_COLUMNS);
+    const [far, end] = [column + columns, row + rows];
+    return [{ shape: [at(column, row), at(far, row), at(far, end), at(column, end)], color: colorOf(thing) }];
   };
-  const [first] = cells;
-  if (cells.every((cell) => cell === first))
-    return fill(ZONE_THINGS[first ?? 0], -COLUMNS, -COLUMNS, COLUMNS, rows);
-  return [...cells].flatMap((cell, i) => {
-    return fill(ZONE_THINGS[cell], (i % COLUMNS) - COLUMNS, Math.floor(i / COLUMNS) - COLUMNS, 1, 1);
-  });
+  const { cells, rows } = block;
+  const [first = 0] = cells;
+  if (cells.every((cell) => cell === first)) return fill(first, 0, 0, BLOCK_COLUMNS, rows);
+  return [...cells].flatMap((cell, i) => fill(cell, i % BLOCK_COLUMNS, Math.floor(i / BLOCK_COLUMNS), 1, 1));
 }
 
 function layerWorks(city: City, frame: Frame, layer: Layer): Work[] {
@@ -198,10 +180,7 @@ function buildingWorks(city: City, frame: Frame, isPlain: boolean): Work[] {
   });
 }
 
-function kindOf({ prefab, flags }: Building): Thing {
-  if ((flags & (FLAG.Abandoned | FLAG.BurnedDown | FLAG.Collapsed)) !== 0) return "ruin";
-  const { service } = prefab;
-  const isGrown =
-    service === "Residential" || service === "Commercial" || service === "Industrial" || service === "Office";
-  return isGrown ? service : "service";
+function kindOf(building: Building): Thing {
+  if (isRuin(building)) return "ruin";
+  return isGrowable(building) ? (building.prefab.service as GrowableService) : "service";
 }

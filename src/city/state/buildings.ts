@@ -21,6 +21,11 @@ export function isActive({ flags }: Building): boolean {
   return (flags & FLAG.Active) !== 0;
 }
 
+/** Nobody lives or works there any more. */
+export function isRuin({ flags }: Building): boolean {
+  return (flags & (FLAG.Abandoned | FLAG.BurnedDown | FLAG.Collapsed)) !== 0;
+}
+
 /** By prefab first: there are few, of thousands of buildings. */
 export function countServices(buildings: readonly Building[]) {
   const counts = tally(buildings, ({ prefab }) => prefab);

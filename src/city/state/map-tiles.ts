@@ -1,11 +1,11 @@
 /** What changed on the map since it was last read: for pages and programs that show all of a large city. */
 import { randomUUID } from "node:crypto";
 import type { Building, City } from "../game.js";
+import { squareKey } from "../geometry.js";
 import { KeptRows, keptPer } from "../kept.js";
 import type { ReadRoute } from "../route.js";
-import { FLAG } from "../terms.js";
 import type { Json } from "../wire/answers.js";
-import { isActive } from "./buildings.js";
+import { isActive, isRuin } from "./buildings.js";
 import { problemText } from "./listing.js";
 
 const TILE_METERS = 256;
@@ -22,9 +22,6 @@ interface Tile {
   /** Unique among tiles: higher the later it changed. */
   revision: number;
 }
-
-/** More than twice the tiles from edge to edge of any map. */
-const TILE_KEY_STEP = 2 ** 10;
 
 /** What was last seen of a city. */
 class Watch {
@@ -54,7 +51,7 @@ class Watch {
 
   #tileAt({ position: { x, z } }: Building): number {
     const [column, row] = [Math.floor(x / TILE_METERS), Math.floor(z / TILE_METERS)];
-    const key = column * TILE_KEY_STEP + row;
+    const key = squareKey(column, row);
     if (!this.#tiles.has(key)) this.#tiles.set(key, { column, row, hash: 0, revision: ++this.#revision });
     return key;
   }
@@ -103,10 +100,6 @@ function buildingRow(building: Building): Json[] {
   const state = isRuin(building) ? "ruin" : isActive(building) ? "active" : "inactive";
   const place = [position.x, position.z, angleDegrees];
   return [id, ...place, prefab.width, prefab.length, prefab.service, state, problemText(problems)];
-}
-
-function isRuin({ flags }: Building): boolean {
-  return (flags & (FLAG.Abandoned | FLAG.BurnedDown | FLAG.Collapsed)) !== 0;
 }
 
 function hashOf(buildings: readonly Building[]): number {

@@ -99,6 +99,21 @@ export function quitJob(world: World, citizen: Citizen): void {
   world.noteJobs(workplace);
 }
 
+export function* residentsOf(world: World, { householdIds }: SimBuilding): Generator<Citizen> {
+  for (const id of householdIds) {
+    for (const memberId of world.households.at(id).memberIds) yield world.citizens.at(memberId);
+  }
+}
+
+export function countResidents(world: World, { householdIds }: SimBuilding): number {
+  return householdIds.reduce((sum, id) => sum + world.households.at(id).memberIds.length, 0);
+}
+
+export function isOfWorkingAge(citizen: Citizen, frame: number): boolean {
+  const age = ageOf(citizen, frame);
+  return age >= AGE.adult && age < AGE.retired;
+}
+
 /** Mean education of some citizens in percent of the best; 0 for none. */
 export function averageEducation(world: World, citizenIds: readonly number[]): number {
   if (citizenIds.length === 0) return 0;

@@ -3,6 +3,7 @@
  * and back together. Crossings without a node are none.
  */
 import FlatQueue from "flatqueue";
+import { lengthOf } from "../../geometry.js";
 import type { SimSegment } from "../state/entities.js";
 import type { World } from "../state/world.js";
 
@@ -14,9 +15,9 @@ const DELAY_FACTOR = 0.15;
 const LONGEST_DELAY = 15;
 
 /** Seconds to drive along a whole segment among the cars that were last counted on it. */
-function secondsAlong({ prefab, start, end, traffic }: SimSegment): number {
-  const meters = Math.hypot(end.x - start.x, end.z - start.z);
-  return (meters / (prefab.speedKmh / 3.6)) * delayAt(traffic.volume / prefab.capacityPerHour);
+function secondsAlong(segment: SimSegment): number {
+  const { prefab, traffic } = segment;
+  return (lengthOf(segment) / (prefab.speedKmh / 3.6)) * delayAt(traffic.volume / prefab.capacityPerHour);
 }
 
 /** How many times as long as on an empty road. @param load volume over capacity */

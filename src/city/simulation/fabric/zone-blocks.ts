@@ -6,6 +6,7 @@
  */
 import type { GroundPoint } from "../../game.js";
 import {
+  BLOCK_COLUMNS,
   type Box,
   boxAround,
   CELL_METERS,
@@ -14,13 +15,14 @@ import {
   type Footprint,
   footprintRadius,
   intoFootprint,
+  lengthOf,
+  placeInBlock,
   squareAround,
 } from "../../geometry.js";
 import { commonZoneOf } from "../../zone-tally.js";
 import type { SimSegment, SimZoneBlock } from "../state/entities.js";
 import { BLOCK_REACH_METERS, type World } from "../state/world.js";
 
-export const BLOCK_COLUMNS = 4;
 const MAX_ROWS = 8;
 /** Cells that merely touch an edge are not covered. */
 const EDGE_TOLERANCE_METERS = 0.1;
@@ -92,14 +94,7 @@ export function occupyNear(world: World, bounds: Box, building: Footprint): void
 
 /** Centre of cell (column, row). */
 export function cellCenter(block: SimZoneBlock, column: number, row: number): GroundPoint {
-  const cos = Math.cos(block.angleRadians);
-  const sin = Math.sin(block.angleRadians);
-  const depth = CELL_METERS * (column - 3.5);
-  const along = CELL_METERS * (row - 3.5);
-  return {
-    x: block.position.x + depth * cos + along * sin,
-    z: block.position.z + depth * sin - along * cos,
-  };
+  return placeInBlock(block, column - 3.5, row - 3.5);
 }
 
 /** Mean of a block's cell centres. */
@@ -185,7 +180,7 @@ function cellsWhere(block: SimZoneBlock, test: (center: GroundPoint) => boolean)
 
 /** Where the game puts the blocks of a straight segment: start left, start right, end left, end right. */
 function planBlocks(start: GroundPoint, end: GroundPoint, widthMeters: number): BlockPlan[] {
-  const length = Math.hypot(end.x - start.x, end.z - start.z);
+  const length = lengthOf({ start, end });
   const d = { x: (end.x - start.x) / length, z: (end.z - start.z) / length };
   const cells = Math.floor(length / CELL_METERS + 0.1);
   const fromStart = cells <= MAX_ROWS ? cells : Math.floor((cells + 1) / 2);

@@ -2,7 +2,7 @@
 import type { BuildingDetails, StatisticsSample } from "../../game.js";
 import { FLAG } from "../../terms.js";
 import { DOWN } from "../fabric/buildings.js";
-import { AGE, ageOf } from "../fabric/citizens.js";
+import { AGE, ageOf, countResidents, isOfWorkingAge } from "../fabric/citizens.js";
 import { isConnectedOutside } from "../fabric/reach.js";
 import { EXPENSE_LINES, INCOME_LINES, sumOf } from "../state/economy.js";
 import type { SimBuilding } from "../state/entities.js";
@@ -35,9 +35,7 @@ export function cityTotals(world: World) {
     totals.freeVisitorPlaces += visitorPlaces - visitors;
   }
   for (const citizen of world.citizens.values()) {
-    if (citizen.workId !== 0) continue;
-    const age = ageOf(citizen, world.frame);
-    if (age >= AGE.adult && age < AGE.retired) totals.unemployed++;
+    if (citizen.workId === 0 && isOfWorkingAge(citizen, world.frame)) totals.unemployed++;
   }
   return totals;
 }
@@ -99,13 +97,12 @@ function shareOfGraduates(world: World): number {
 
 export function detailsOf(world: World, building: SimBuilding): BuildingDetails {
   const { prefab, supply, householdIds, workerIds } = building;
-  const residents = householdIds.reduce((sum, id) => sum + world.households.at(id).memberIds.length, 0);
   const { homes, jobs, visitorPlaces, visitors, goods, garbage, bodies, crime } = building;
   const { health, happiness, landValue, progress, roadId, lastLoad } = building;
   return {
     homes,
     households: householdIds.length,
-    residents,
+    residents: countResidents(world, building),
     jobs,
     workers: workerIds.length,
     visitorPlaces,

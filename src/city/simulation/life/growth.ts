@@ -1,9 +1,10 @@
 /** Growth: zoned lots become building sites, sites become buildings, and buildings rise to better ones. */
+import { BLOCK_COLUMNS } from "../../geometry.js";
 import { FLAG, type SubService, ZONES, type Zone } from "../../terms.js";
 import { growablesFor } from "../catalogue/building-prefabs.js";
 import { createBuilding, setProblem, upgrade } from "../fabric/buildings.js";
-import { AGE, ageOf, averageEducation } from "../fabric/citizens.js";
-import { BLOCK_COLUMNS, cellBit, cellCenter, occupiedCells, usableCells } from "../fabric/zone-blocks.js";
+import { AGE, ageOf, averageEducation, residentsOf } from "../fabric/citizens.js";
+import { cellBit, cellCenter, occupiedCells, usableCells } from "../fabric/zone-blocks.js";
 import { FRAMES_PER_DAY } from "../state/calendar.js";
 import type { SimBuilding, SimZoneBlock } from "../state/entities.js";
 import type { World } from "../state/world.js";
@@ -128,17 +129,13 @@ function isBelowLevel({ prefab, landValue }: SimBuilding, { serviceScore }: Surr
 
 /** In percent of the best; without the children, whose schooling is not over. */
 function adultEducation(world: World, building: SimBuilding): number {
-  let adults = 0;
-  let education = 0;
-  for (const id of building.householdIds) {
-    for (const memberId of world.households.at(id).memberIds) {
-      const citizen = world.citizens.at(memberId);
-      if (ageOf(citizen, world.frame) < AGE.teen) continue;
-      adults++;
-      education += citizen.education;
-    }
-  }
-  return adults === 0 ? 0 : (100 * education) / (3 * adults);
+  const grown = [...residentsOf(world, building)].filter(
+    (citizen) => ageOf(citizen, world.frame) >= AGE.teen,
+  );
+  return averageEducation(
+    world,
+    grown.map(({ id }) => id),
+  );
 }
 
 function firstFreeRow(block: SimZoneBlock, free: number, startRow: number): number {

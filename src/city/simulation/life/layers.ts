@@ -1,6 +1,6 @@
 /** What the city is like from place to place: the data that maps show. Values are 0 to 100. */
 import type { GroundPoint, LayerValues, ServiceCoverage } from "../../game.js";
-import { distance } from "../../geometry.js";
+import { distance, pointAlong, squareKey } from "../../geometry.js";
 import type { Layer } from "../../terms.js";
 import { COVERAGES, type Coverage } from "../catalogue/building-prefabs.js";
 import { DOWN } from "../fabric/buildings.js";
@@ -9,9 +9,7 @@ import type { World } from "../state/world.js";
 import { pollutionAt, roadAt, serviceAt } from "./services.js";
 import { trafficOf } from "./traffic.js";
 
-const CELL_METERS = 64;
-/** More than twice the cells from edge to edge of any map. */
-const CELL_KEY_STEP = 2 ** 12;
+const SQUARE_METERS = 64;
 
 interface Measure {
   readonly isGood: boolean;
@@ -51,16 +49,16 @@ export function layerOf(world: World, layer: Layer): LayerValues {
   const { isGood, of, at } = MEASURES[layer];
   const cells = new Map<number, { center: GroundPoint; sum: number; count: number }>();
   const add = (place: GroundPoint, value: number) => {
-    const column = Math.floor(place.x / CELL_METERS);
-    const row = Math.floor(place.z / CELL_METERS);
-    const key = column * CELL_KEY_STEP + row;
+    const column = Math.floor(place.x / SQUARE_METERS);
+    const row = Math.floor(place.z / SQUARE_METERS);
+    const key = squareKey(column, row);
     const cell = cells.get(key);
     if (cell) {
       cell.sum += value;
       cell.count++;
       return;
     }
-    const center = { x: (column + 0.5) * CELL_METERS, z: (row + 0.5) * CELL_METERS };
+    const center = { x: (column + 0.5) * SQUARE_METERS, z: (row + 0.5) * SQUARE_METERS };
     cells.set(key, { center, sum: value, count: 1 });
   };
   if (layer === "traffic") sampleRoads(world, add);
@@ -68,7 +66,7 @@ export function layerOf(world: World, layer: Layer): LayerValues {
   const values = [...cells.values()].map(({ center, sum, count }) => {
     return { x: center.x, z: center.z, value: at ? at(world, center) : sum / count };
   });
-  return { cellMeters: CELL_METERS, isGood, values };
+  return { cellMeters: SQUARE_METERS, isGood, values };
 }
 
 type AddSample = (place: GroundPoint, value: number) => void;
@@ -85,10 +83,9 @@ function sampleRoads(world: World, add: AddSample): void {
   for (const { id, start, end } of world.segments.values()) {
     const value = trafficOf(world, id)?.densityPercent;
     if (value === undefined) continue;
-    const steps = Math.ceil((2 * distance(start, end)) / CELL_METERS);
+    const steps = Math.ceil((2 * distance(start, end)) / SQUARE_METERS);
     for (let i = 0; i < steps; i++) {
-      const along = (i + 0.5) / steps;
-      add({ x: start.x + (end.x - start.x) * along, z: start.z + (end.z - start.z) * along }, value);
+      add(pointAlong({ start, end }, (i + 0.5) / steps), value);
     }
   }
 }

@@ -1,7 +1,17 @@
 /** A cycle in the life of a residential building: growing older, learning, working, shopping, coming and going. */
 import type { Coverage } from "../catalogue/building-prefabs.js";
 import { gravest, isActive } from "../fabric/buildings.js";
-import { AGE, addCitizen, ageOf, die, moveIn, moveOut, quitJob } from "../fabric/citizens.js";
+import {
+  AGE,
+  addCitizen,
+  ageOf,
+  die,
+  isOfWorkingAge,
+  moveIn,
+  moveOut,
+  quitJob,
+  residentsOf,
+} from "../fabric/citizens.js";
 import { isConnectedOutside } from "../fabric/reach.js";
 import { LONGEST_TRIP_SECONDS } from "../fabric/road-graph.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
@@ -55,14 +65,10 @@ export function updateResidents(
 function idleShare(world: World, home: SimBuilding): number {
   let able = 0;
   let idle = 0;
-  for (const id of home.householdIds) {
-    for (const memberId of world.households.at(id).memberIds) {
-      const citizen = world.citizens.at(memberId);
-      const age = ageOf(citizen, world.frame);
-      if (age < AGE.adult || age >= AGE.retired) continue;
-      able++;
-      if (citizen.workId === 0) idle++;
-    }
+  for (const citizen of residentsOf(world, home)) {
+    if (!isOfWorkingAge(citizen, world.frame)) continue;
+    able++;
+    if (citizen.workId === 0) idle++;
   }
   return able === 0 ? 0 : idle / able;
 }

@@ -2,6 +2,7 @@
 import { CommandRefusedError, type SetTaxRate, type SetTaxRateResult, type TaxRow } from "../../game.js";
 import { LEVELS, SLIDER_SUB_SERVICES } from "../../terms.js";
 import { setProblem } from "../fabric/buildings.js";
+import { countResidents } from "../fabric/citizens.js";
 import { CYCLES_PER_WEEK } from "../state/calendar.js";
 import { type ExpenseLine, type IncomeLine, MAX_TAX_RATE, TAX_CLASSES } from "../state/economy.js";
 import type { SimBuilding } from "../state/entities.js";
@@ -21,9 +22,8 @@ const UNREST_LIMIT = CYCLES_PER_WEEK;
 /** Collects one cycle's tax of a growable. */
 export function payTaxes(world: World, building: SimBuilding): void {
   const { service, subService, level } = building.prefab;
-  let residents = 0;
-  for (const id of building.householdIds) residents += world.households.at(id).memberIds.length;
-  const income = INCOME_PER_RESIDENT * residents + INCOME_PER_WORKER * building.workerIds.length;
+  const income =
+    INCOME_PER_RESIDENT * countResidents(world, building) + INCOME_PER_WORKER * building.workerIds.length;
   const perLevel = 1 + INCOME_PER_LEVEL * (level - 1);
   world.ledger.book(service as IncomeLine, (income * perLevel * world.taxes.rate(subService, level)) / 100);
 }

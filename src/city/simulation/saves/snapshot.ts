@@ -3,6 +3,7 @@
  * which new ones have them: the engine then takes both for one kind, which is several times as fast.
  */
 import type { Position } from "../../game.js";
+import { BLOCK_COLUMNS } from "../../geometry.js";
 import { commonZoneOf } from "../../zone-tally.js";
 import { findBuildingPrefab, ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
 import { findNetworkPrefab } from "../catalogue/network-prefabs.js";
@@ -138,7 +139,7 @@ function loadBlock({ id, segment, at, angle, age, cells: digits }: Snapshot["blo
     id,
     segmentId: segment,
     position: loadPoint(at),
-    rows: cells.length / 4,
+    rows: cells.length / BLOCK_COLUMNS,
     cells,
     angleRadians: angle,
     age,

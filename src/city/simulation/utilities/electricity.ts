@@ -21,8 +21,8 @@ import {
   recordNetworks,
 } from "./distribution.js";
 
-const CELL_METERS = 32;
-const CELLS = (2 * MAP_HALF_METERS) / CELL_METERS;
+const FIELD_CELL_METERS = 32;
+const CELLS = (2 * MAP_HALF_METERS) / FIELD_CELL_METERS;
 /** How far beyond its footprint a building, or around a pole, power spreads. */
 const FIELD_METERS = 24;
 
@@ -135,7 +135,7 @@ class PowerField {
 }
 
 function rowOf(meters: number): number {
-  return Math.min(Math.max(Math.floor((meters + MAP_HALF_METERS) / CELL_METERS), 0), CELLS - 1);
+  return Math.min(Math.max(Math.floor((meters + MAP_HALF_METERS) / FIELD_CELL_METERS), 0), CELLS - 1);
 }
 
 function cellOf({ x, z }: GroundPoint): number {
