@@ -134,32 +134,10 @@ export const FACILITY_SERVICES = [
   "Disaster",
 ] as const satisfies readonly Service[];
 
-/** The twenty taxed sub-services, in the order of the tax table. */
-export const TAXED_SUB_SERVICES: Readonly<Record<GrowableService, readonly SubService[]>> = {
-  Residential: [
-    "ResidentialLow",
-    "ResidentialHigh",
-    "ResidentialLowEco",
-    "ResidentialHighEco",
-    "ResidentialWallToWall",
-  ],
-  Commercial: [
-    "CommercialLow",
-    "CommercialHigh",
-    "CommercialLeisure",
-    "CommercialTourist",
-    "CommercialEco",
-    "CommercialWallToWall",
-  ],
-  Industrial: [
-    "IndustrialGeneric",
-    "IndustrialForestry",
-    "IndustrialFarming",
-    "IndustrialOil",
-    "IndustrialOre",
-  ],
-  Office: ["OfficeGeneric", "OfficeHightech", "OfficeWallToWall", "OfficeFinancial"],
-};
+/** The twenty taxed sub-services, each with its service, in the order of the tax table. */
+export const TAX_CLASSES = GROWABLE_SERVICES.flatMap((service) =>
+  SUB_SERVICES.filter((name) => name.startsWith(service)).map((subService) => ({ service, subService })),
+);
 
 /** The sub-services behind the six tax sliders of the budget panel, in the order of the panel. */
 export const SLIDER_SUB_SERVICES: readonly { service: GrowableService; subService: SubService }[] = [

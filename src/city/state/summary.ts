@@ -1,17 +1,6 @@
 /** The city at a glance: clock, size and demand, what citizens say, tax rates, saves. */
-import type { City } from "../game.js";
 import type { ReadRoute } from "../route.js";
-import {
-  GROWABLE_SERVICES,
-  LEVELS,
-  levelName,
-  SERVICES,
-  type Service,
-  SLIDER_SUB_SERVICES,
-  SUB_SERVICES,
-  type SubService,
-  TAXED_SUB_SERVICES,
-} from "../terms.js";
+import { LEVELS, levelName, SERVICES, SLIDER_SUB_SERVICES, SUB_SERVICES, TAX_CLASSES } from "../terms.js";
 import { NO_LIMIT, paginate, SHORT_LIMIT, timestamp } from "./listing.js";
 
 /** GET /state/summary */
@@ -67,29 +56,25 @@ export const economy: ReadRoute = {
   label: "Read economy state",
   read: ({ city }) => ({
     ok: true,
-    aggregateTaxRates: SLIDER_SUB_SERVICES.map(({ service, subService }) => ({
-      ...names(service, subService),
+    aggregateTaxRates: SLIDER_SUB_SERVICES.map((slider) => ({
+      ...names(slider),
       level: levelName(0),
       levelValue: -1,
       source: "uiTaxSlider",
-      rate: city.taxRate(subService, 1),
+      rate: city.taxRate(slider.subService, 1),
     })),
-    taxRates: GROWABLE_SERVICES.flatMap((service) =>
-      TAXED_SUB_SERVICES[service].flatMap((subService) => levelRows(city, service, subService)),
+    taxRates: TAX_CLASSES.flatMap((taxed) =>
+      LEVELS.map((level) => ({
+        ...names(taxed),
+        level: levelName(level),
+        levelValue: level - 1,
+        rate: city.taxRate(taxed.subService, level),
+      })),
     ),
   }),
 };
 
-function levelRows(city: City, service: Service, subService: SubService) {
-  return LEVELS.map((level) => ({
-    ...names(service, subService),
-    level: levelName(level),
-    levelValue: level - 1,
-    rate: city.taxRate(subService, level),
-  }));
-}
-
-function names(service: Service, subService: SubService) {
+function names({ service, subService }: (typeof TAX_CLASSES)[number]) {
   return {
     service,
     serviceValue: SERVICES.indexOf(service),

@@ -115,10 +115,9 @@ export function isOfWorkingAge(citizen: Citizen, frame: number): boolean {
 }
 
 /** Mean education of some citizens in percent of the best; 0 for none. */
-export function averageEducation(world: World, citizenIds: readonly number[]): number {
-  if (citizenIds.length === 0) return 0;
-  const sum = citizenIds.reduce((total, id) => total + world.citizens.at(id).education, 0);
-  return (100 * sum) / (3 * citizenIds.length);
+export function averageEducation(citizens: readonly Citizen[]): number {
+  if (citizens.length === 0) return 0;
+  return (100 * citizens.reduce((sum, { education }) => sum + education, 0)) / (3 * citizens.length);
 }
 
 function dissolve(world: World, household: Household): void {

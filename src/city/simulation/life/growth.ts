@@ -106,7 +106,7 @@ function deservesNextLevel(world: World, building: SimBuilding, { serviceScore }
     }
     default: {
       const needs = service === "Office" ? OFFICE_NEEDS : INDUSTRY_NEEDS;
-      const education = averageEducation(world, building.workerIds);
+      const education = averageEducation(building.workerIds.map((id) => world.citizens.at(id)));
       return reaches(needs.services, serviceScore) && reaches(needs.education, education);
     }
   }
@@ -129,13 +129,8 @@ function isBelowLevel({ prefab, landValue }: SimBuilding, { serviceScore }: Surr
 
 /** In percent of the best; without the children, whose schooling is not over. */
 function adultEducation(world: World, building: SimBuilding): number {
-  const grown = [...residentsOf(world, building)].filter(
-    (citizen) => ageOf(citizen, world.frame) >= AGE.teen,
-  );
-  return averageEducation(
-    world,
-    grown.map(({ id }) => id),
-  );
+  const residents = [...residentsOf(world, building)];
+  return averageEducation(residents.filter((citizen) => ageOf(citizen, world.frame) >= AGE.teen));
 }
 
 function firstFreeRow(block: SimZoneBlock, free: number, startRow: number): number {

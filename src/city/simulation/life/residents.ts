@@ -63,14 +63,8 @@ export function updateResidents(
 
 /** The share, 0 to 1, of the people of working age here who have no work. */
 function idleShare(world: World, home: SimBuilding): number {
-  let able = 0;
-  let idle = 0;
-  for (const citizen of residentsOf(world, home)) {
-    if (!isOfWorkingAge(citizen, world.frame)) continue;
-    able++;
-    if (citizen.workId === 0) idle++;
-  }
-  return able === 0 ? 0 : idle / able;
+  const able = [...residentsOf(world, home)].filter((citizen) => isOfWorkingAge(citizen, world.frame));
+  return able.filter(({ workId }) => workId === 0).length / Math.max(able.length, 1);
 }
 
 /** Health tends to what doctors, air and water allow; a village does with little of the first. */

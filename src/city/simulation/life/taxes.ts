@@ -1,10 +1,10 @@
 /** Taxes and upkeep: the rates and who sets them, what a building pays and costs, and how its owner bears the rate. */
 import { CommandRefusedError, type SetTaxRate, type SetTaxRateResult, type TaxRow } from "../../game.js";
-import { LEVELS, SLIDER_SUB_SERVICES } from "../../terms.js";
+import { LEVELS, SLIDER_SUB_SERVICES, TAX_CLASSES } from "../../terms.js";
 import { setProblem } from "../fabric/buildings.js";
 import { countResidents } from "../fabric/citizens.js";
 import { CYCLES_PER_WEEK } from "../state/calendar.js";
-import { type ExpenseLine, type IncomeLine, MAX_TAX_RATE, TAX_CLASSES } from "../state/economy.js";
+import { type ExpenseLine, type IncomeLine, MAX_TAX_RATE } from "../state/economy.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { taxTolerance } from "./temper.js";

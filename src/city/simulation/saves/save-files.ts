@@ -14,8 +14,7 @@ import { DEFAULT_SAVE_NAME } from "../../terms.js";
 import type { World } from "../state/world.js";
 import { type Capture, captureInTurns, writeCapture } from "./capture.js";
 import { packCity, SaveFileError, unpackCity } from "./crp.js";
-import { migrate } from "./migration.js";
-import { restoreSnapshot, SNAPSHOT_VERSION } from "./snapshot.js";
+import { migrate, restoreSnapshot, SNAPSHOT_VERSION } from "./snapshot.js";
 
 const EXTENSION = ".crp";
 const MAX_NAME_CHARACTERS = 64;

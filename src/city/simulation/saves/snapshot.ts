@@ -1,6 +1,7 @@
 /**
- * A city from its saved state; what can be worked out from the rest is worked out anew. Records are loaded with their fields in the order in
- * which new ones have them: the engine then takes both for one kind, which is several times as fast.
+ * A city from its saved state, of this version or an older one; what can be worked out from the rest is worked out anew.
+ * Records are loaded with their fields in the order in which new ones have them: the engine then takes both for one kind,
+ * which is several times as fast.
  */
 import type { Position } from "../../game.js";
 import { BLOCK_COLUMNS } from "../../geometry.js";
@@ -9,7 +10,7 @@ import { findBuildingPrefab, ROAD_COVERAGES } from "../catalogue/building-prefab
 import { findNetworkPrefab } from "../catalogue/network-prefabs.js";
 import { blankBuilding } from "../fabric/buildings.js";
 import { attach } from "../fabric/reach.js";
-import { Ledger, TaxTable } from "../state/economy.js";
+import { Ledger, START_MONEY, Statistics, TaxTable } from "../state/economy.js";
 import {
   newTraffic,
   type RoadTraffic,
@@ -22,15 +23,17 @@ import { Random } from "../state/random.js";
 import { World } from "../state/world.js";
 import {
   BUILDING_NUMBERS,
+  base64,
   CITIZEN_NUMBERS,
   type PackedNumbers,
+  pack,
   plainFieldsOf,
   type SavedPoint,
   type Snapshot,
 } from "./capture.js";
 import { findFaults } from "./integrity.js";
 
-/** Rises when the shape of the data changes. Older versions are read (migration.ts), newer ones refused. */
+/** Rises when the shape of the data changes. Older versions are read, newer ones refused. */
 export const SNAPSHOT_VERSION = 3;
 
 /**
@@ -162,7 +165,7 @@ function loadBuilding(
   });
 }
 
-export function unpack<K extends string>(packed: PackedNumbers, fields: readonly K[]): Record<K, number>[] {
+function unpack<K extends string>(packed: PackedNumbers, fields: readonly K[]): Record<K, number>[] {
   const bytes = Buffer.from(packed, "base64");
   const count = bytes.length / (8 * fields.length);
   return Array.from({ length: count }, (_, row) => {
@@ -188,4 +191,50 @@ function known<T>(find: (name: string) => T | undefined, name: string): T {
   const prefab = find(name);
   if (!prefab) throw new Error(`it uses the prefab "${name}", which this version does not have`);
   return prefab;
+}
+
+type BuildingNumbers = Partial<Record<(typeof BUILDING_NUMBERS)[number], number>>;
+
+/** The numbers of a building that came with each version, with what they begin as. */
+const NUMBERS_SINCE: Readonly<Record<2 | 3, BuildingNumbers>> = {
+  2: { happiness: 60 },
+  3: { commute: 0, want: 0, stored: 0, fuel: 1 },
+};
+
+/** Version 2: no traffic, and nothing that follows from it. */
+type Snapshot2 = Omit<Snapshot, "traffic" | "trafficCursor">;
+/** Version 1: three sums instead of a ledger, and nothing of what came since. */
+type Snapshot1 = Omit<Snapshot2, "ledger" | "statistics" | "utilities"> & {
+  readonly ledgerCents: { readonly taxes: number; readonly construction: number; readonly upkeep: number };
+};
+
+/**
+ * Brings what an older version saved to the shape of today, step by step.
+ * @param version that the data was written with
+ */
+export function migrate(data: unknown, version: number): Snapshot {
+  if (version === 1) return fromVersion2(fromVersion1(data as Snapshot1), [2, 3]);
+  return version === 2 ? fromVersion2(data as Snapshot2, [3]) : (data as Snapshot);
+}
+
+/** Money did not count then: a city in debt begins anew with what a new one has. */
+function fromVersion1({ ledgerCents, ...same }: Snapshot1): Snapshot2 {
+  const { taxes, construction, upkeep } = ledgerCents;
+  const startCents = Math.max(START_MONEY * 100 + taxes - construction - upkeep, START_MONEY * 100);
+  return {
+    ...same,
+    ledger: new Ledger(startCents),
+    statistics: new Statistics(),
+    utilities: [],
+  };
+}
+
+/** The roads are empty until the first count. @param since versions whose numbers the buildings lack */
+function fromVersion2(saved: Snapshot2, since: readonly (2 | 3)[]): Snapshot {
+  const added = Object.assign({}, ...since.map((version) => NUMBERS_SINCE[version])) as BuildingNumbers;
+  const known = BUILDING_NUMBERS.filter((name) => !(name in added));
+  const rows = unpack(saved.buildingNumbers, known).map((row) => ({ ...row, ...added }));
+  const readers = BUILDING_NUMBERS.map((name) => (row: BuildingNumbers) => row[name] as number);
+  const buildingNumbers = base64(pack(rows, readers));
+  return { ...saved, traffic: "", trafficCursor: 0, buildingNumbers };
 }

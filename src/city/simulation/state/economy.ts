@@ -1,22 +1,11 @@
-/** Money and taxes: a ledger of what moved the balance, week by week, loans, and the table of tax rates. */
-import {
-  type GrowableService,
-  LEVELS,
-  type Level,
-  type SubService,
-  TAXED_SUB_SERVICES,
-} from "../../terms.js";
+/** Money, taxes and figures: a ledger of what moved the balance, loans, the table of tax rates, and a row of each week. */
+import type { StatisticsSample } from "../../game.js";
+import { LEVELS, type Level, type SubService, TAX_CLASSES } from "../../terms.js";
 
 /** Enough for a first town with every basic service before it pays taxes. The game itself begins with 70,000. */
 export const START_MONEY = 200_000;
 const DEFAULT_TAX_RATE = 9;
 export const MAX_TAX_RATE = 29;
-
-/** The taxed sub-services in table order, each with its service. */
-export const TAX_CLASSES: readonly { readonly service: GrowableService; readonly subService: SubService }[] =
-  (Object.entries(TAXED_SUB_SERVICES) as [GrowableService, readonly SubService[]][]).flatMap(
-    ([service, subServices]) => subServices.map((subService) => ({ service, subService })),
-  );
 
 const CLASS_INDEX = new Map(TAX_CLASSES.map(({ subService }, index) => [subService, index]));
 
@@ -121,4 +110,21 @@ export class Ledger {
 
 export function sumOf(amounts: Amounts, lines: readonly LedgerLine[]): number {
   return lines.reduce((sum, line) => sum + (amounts[line] ?? 0), 0);
+}
+
+/** Ten years. */
+const KEPT_SAMPLES = 522;
+
+/** The course of the city: one row of figures a week. */
+export class Statistics {
+  /** What is counted from event to event in the present week. */
+  week = { births: 0, deaths: 0, arrivals: 0, departures: 0 };
+  /** Oldest first. */
+  readonly samples: StatisticsSample[] = [];
+
+  close(sample: StatisticsSample): void {
+    this.samples.push(sample);
+    if (this.samples.length > KEPT_SAMPLES) this.samples.shift();
+    this.week = new Statistics().week;
+  }
 }

@@ -8,10 +8,9 @@ import { FLAG } from "../../terms.js";
 import { COVERAGES, type Coverage } from "../catalogue/building-prefabs.js";
 import { gameTimeMs } from "./calendar.js";
 import { PlacedPool, Pool, SortedById, SpatialIndex } from "./collections.js";
-import { Ledger, TaxTable } from "./economy.js";
+import { Ledger, Statistics, TaxTable } from "./economy.js";
 import type { Citizen, Household, SimBuilding, SimNode, SimSegment, SimZoneBlock } from "./entities.js";
 import { Random } from "./random.js";
-import { Statistics } from "./statistics.js";
 import { Terrain } from "./terrain.js";
 
 /** Where the game begins to refuse new entities of each kind. */
