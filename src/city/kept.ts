@@ -1,5 +1,4 @@
-/** What answers of the bridge keep from one request to the next. */
-import type { City } from "./game.js";
+/** What is kept for as long as it holds: rows of answers, and what follows from a state that has a revision. */
 import { type Json, JsonText, writeJson } from "./wire/answers.js";
 
 const ROWS_PER_PIECE = 100;
@@ -36,17 +35,17 @@ export class KeptRows<T extends object> {
 }
 
 /** What depends on nothing but what a revision counts the changes of, made once for each. */
-export function keptPer<T>(
-  counter: "networkRevision" | "zoneRevision" | "trafficRevision",
-  make: (city: City) => T,
-): (city: City) => T {
-  const kept = new WeakMap<City, { revision: number; made: T }>();
-  return (city) => {
-    const revision = city[counter];
-    const known = kept.get(city);
+export function keptPer<Counter extends string, Owner extends Readonly<Record<Counter, number>>, T>(
+  counter: Counter,
+  make: (owner: Owner) => T,
+): (owner: Owner) => T {
+  const kept = new WeakMap<Owner, { revision: number; made: T }>();
+  return (owner) => {
+    const revision = owner[counter];
+    const known = kept.get(owner);
     if (known?.revision === revision) return known.made;
-    const made = make(city);
-    kept.set(city, { revision, made });
+    const made = make(owner);
+    kept.set(owner, { revision, made });
     return made;
   };
 }

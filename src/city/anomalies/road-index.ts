@@ -38,7 +38,7 @@ export class RoadIndex {
   }
 }
 
-export const roadsOf = keptPer("networkRevision", (city) => new RoadIndex(city));
+export const roadsOf = keptPer("networkRevision", (city: City) => new RoadIndex(city));
 
 function treeOf(segments: readonly NetSegment[]): Flatbush {
   const tree = new Flatbush(segments.length);

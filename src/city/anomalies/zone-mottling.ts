@@ -44,7 +44,7 @@ interface Mixture {
   readonly describe: (type: string, suspiciousCells: number) => Anomaly;
 }
 
-const mixturesOf = keptPer("zoneRevision", (city): readonly Mixture[] => {
+const mixturesOf = keptPer("zoneRevision", (city: City): readonly Mixture[] => {
   const blocks = city.zoneBlocks();
   const clusters = clusterBlocks(blocks, CLUSTER_METERS);
   return [

@@ -3,6 +3,7 @@ import { roadsOf } from "../anomalies/road-index.js";
 import { findDeadEnds, findRoadPairs, findShortStubs } from "../anomalies/road-network.js";
 import { findTerrainMismatches } from "../anomalies/road-terrain.js";
 import { findMottledZones } from "../anomalies/zone-mottling.js";
+import type { City } from "../game.js";
 import { keptPer } from "../kept.js";
 import type { ReadRoute } from "../route.js";
 import { type Anomaly, countBy, PROBLEM_LIMIT, paginate } from "./listing.js";
@@ -28,7 +29,7 @@ export const roadAnomalies: ReadRoute = {
 };
 
 /** Pairs and terrain cost the most. */
-const lastingFindings = keptPer("networkRevision", (city): readonly Anomaly[] => {
+const lastingFindings = keptPer("networkRevision", (city: City): readonly Anomaly[] => {
   const roads = roadsOf(city);
   return [...findRoadPairs(roads), ...findTerrainMismatches(city, roads)];
 });

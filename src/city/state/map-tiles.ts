@@ -131,7 +131,7 @@ function hashOfText(text: string): number {
 }
 
 /** The same for the same zones, also after a restart: a page may have seen them before. */
-const zoneHash = keptPer("zoneRevision", (city) => {
+const zoneHash = keptPer("zoneRevision", (city: City) => {
   let hash = 0;
   for (const { id, cells } of city.zoneBlocks()) {
     hash = Math.imul(hash ^ id, PRIME);

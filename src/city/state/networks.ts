@@ -1,6 +1,6 @@
 /** Networks, and whether the roads of the town reach the map edge. */
 import { isAgentNamed, isLocalRoad, type RoadIndex, roadsOf } from "../anomalies/road-index.js";
-import type { NetNode, NetSegment } from "../game.js";
+import type { City, NetNode, NetSegment } from "../game.js";
 import { meanOf, middle, position } from "../geometry.js";
 import { KeptRows, keptPer } from "../kept.js";
 import type { ReadRoute } from "../route.js";
@@ -72,7 +72,7 @@ export const externalConnections: ReadRoute = {
   },
 };
 
-const connectionsOf = keptPer("networkRevision", (city) => {
+const connectionsOf = keptPer("networkRevision", (city: City) => {
   const outside = new Set(
     city
       .nodes()

@@ -1,5 +1,5 @@
 /** What drives where. */
-import type { NetSegment, SegmentTraffic } from "../game.js";
+import type { City, NetSegment, SegmentTraffic } from "../game.js";
 import { distance, middle, position } from "../geometry.js";
 import { KeptRows, keptPer } from "../kept.js";
 import type { ReadRoute } from "../route.js";
@@ -42,7 +42,7 @@ interface Road {
 }
 
 /** The densest first. */
-const loadsOf = keptPer("trafficRevision", (city): readonly Road[] =>
+const loadsOf = keptPer("trafficRevision", (city: City): readonly Road[] =>
   city
     .segments()
     .flatMap((segment) => {

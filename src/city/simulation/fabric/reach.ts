@@ -3,6 +3,7 @@
  * water. A pure function of where things are; roads and pipes are kept up to date when either comes or goes.
  */
 import { boxAround, CELL_METERS, distanceToLine, squareAround } from "../../geometry.js";
+import { keptPer } from "../../kept.js";
 import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
 import { DisjointSets } from "../state/collections.js";
 import type { SimBuilding, SimSegment } from "../state/entities.js";
@@ -53,35 +54,22 @@ function roadReach(road: SimSegment, halfExtent: number): number {
   return road.prefab.widthMeters / 2 + halfExtent + DRIVEWAY_METERS;
 }
 
-interface OutsideRoads {
-  readonly revision: number;
-  readonly connected: Uint8Array;
-}
-
-const cache = new WeakMap<World, OutsideRoads>();
-
 /** Whether one can drive from a building to a connection at the map edge. */
 export function isConnectedOutside(world: World, building: SimBuilding): boolean {
   if (building.roadId === 0) return false;
-  return outsideRoads(world).connected[world.segments.at(building.roadId).startNodeId] === 1;
+  return leadOutside(world)[world.segments.at(building.roadId).startNodeId] === 1;
 }
 
-/** Per node id 1 where its roads lead outside; worked out once per change of the network. */
-function outsideRoads(world: World): OutsideRoads {
-  const known = cache.get(world);
-  if (known && known.revision === world.networkRevision) return known;
+/** Per node id 1 where its roads lead outside. */
+const leadOutside = keptPer("networkRevision", (world: World): Uint8Array => {
   const component = components(world, "traffic");
   const leadsOut = new Uint8Array(component.length);
   for (const node of world.nodes.all()) {
     const root = component[node.id] as number;
     if (node.outside && root !== 0) leadsOut[root] = 1;
   }
-  const connected = new Uint8Array(component.length);
-  for (let id = 1; id < component.length; id++) connected[id] = leadsOut[component[id] as number] as number;
-  const roads = { revision: world.networkRevision, connected };
-  cache.set(world, roads);
-  return roads;
-}
+  return Uint8Array.from(component, (root) => leadsOut[root] as number);
+});
 
 const SHORE_METERS = 24;
 const DIRECTIONS = 8;

@@ -4,6 +4,7 @@
  */
 import FlatQueue from "flatqueue";
 import { lengthOf } from "../../geometry.js";
+import { keptPer } from "../../kept.js";
 import type { SimSegment } from "../state/entities.js";
 import type { World } from "../state/world.js";
 
@@ -26,7 +27,6 @@ export function delayAt(load: number): number {
 }
 
 export interface RoadGraph {
-  readonly revision: number;
   /** The roads that leave node n stand at `first[n]` to `first[n + 1] - 1`. */
   readonly first: Int32Array;
   readonly segmentIds: Int32Array;
@@ -35,12 +35,8 @@ export interface RoadGraph {
   readonly seconds: Float64Array;
 }
 
-const graphs = new WeakMap<World, RoadGraph>();
-
-/** The roads of today; worked out once per change of the network. */
-export function roadGraph(world: World): RoadGraph {
-  const known = graphs.get(world);
-  if (known?.revision === world.networkRevision) return known;
+/** The roads of today. */
+export const roadGraph = keptPer("networkRevision", (world: World): RoadGraph => {
   const first = new Int32Array(world.nodes.end + 1);
   const segmentIds: number[] = [];
   const farNodeIds: number[] = [];
@@ -54,17 +50,15 @@ export function roadGraph(world: World): RoadGraph {
     }
   }
   first[world.nodes.end] = segmentIds.length;
-  const graph: RoadGraph = {
-    revision: world.networkRevision,
+  const graph = {
     first,
     segmentIds: Int32Array.from(segmentIds),
     farNodeIds: Int32Array.from(farNodeIds),
     seconds: new Float64Array(world.segments.end),
   };
   timeRoads(world, graph);
-  graphs.set(world, graph);
   return graph;
-}
+});
 
 /** After a count: how long it takes now to drive along each road. */
 export function timeRoads(world: World, graph: RoadGraph = roadGraph(world)): void {

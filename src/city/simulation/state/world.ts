@@ -84,8 +84,7 @@ export class World {
   readonly board = new MessageBoard();
   /** Whoever changes the city finishes it first. */
   capture: CaptureUnderWay | null = null;
-  /** Derived: rises whenever a building is given up, taken again, or becomes rubble. */
-  flagRevision = 0;
+  #flagRevision = 0;
   /** Derived: how often a block was painted, and all traffic counted, since the city was loaded. */
   paintings = 0;
   trafficCounts = 0;
@@ -135,6 +134,11 @@ export class World {
     return this.nodes.revision + this.segments.revision;
   }
 
+  /** Rises whenever a building or a line comes or goes, and when a building is given up, taken again, or becomes rubble. */
+  get powerFieldRevision(): number {
+    return this.buildings.revision + this.networkRevision + this.#flagRevision;
+  }
+
   putBuilding(building: SimBuilding): void {
     this.buildings.put(building);
     for (const list of this.#listsOf(building)) list.add(building);
@@ -179,7 +183,7 @@ export class World {
     const bounds = squareAround(building.position, 0);
     if (isNuisance(building)) this.nuisanceGrid.remove(building.id, bounds);
     building.flags = flags;
-    this.flagRevision++;
+    this.#flagRevision++;
     if (isNuisance(building)) this.nuisanceGrid.insert(building.id, bounds);
   }
 

@@ -5,6 +5,7 @@
  */
 import type { GroundPoint } from "../../game.js";
 import { footprintRadius } from "../../geometry.js";
+import { keptPer } from "../../kept.js";
 import { isAbandoned, setProblem } from "../fabric/buildings.js";
 import { temperature } from "../state/calendar.js";
 import { DisjointSets } from "../state/collections.js";
@@ -64,13 +65,8 @@ export function distributePower(world: World): void {
   });
 }
 
-const fields = new WeakMap<World, { readonly key: string; readonly field: PowerField }>();
-
-/** The field that buildings and poles make together; worked out once for as long as none comes or goes. */
-function powerField(world: World): PowerField {
-  const key = `${world.buildings.revision} ${world.networkRevision} ${world.flagRevision}`;
-  const known = fields.get(world);
-  if (known?.key === key) return known.field;
+/** The field that buildings and poles make together. */
+const powerField = keptPer("powerFieldRevision", (world: World): PowerField => {
   const field = new PowerField();
   for (const building of world.buildings.values()) {
     if (!isAbandoned(building)) field.spread(building.position, footprintRadius(building) + FIELD_METERS);
@@ -81,9 +77,8 @@ function powerField(world: World): PowerField {
     field.spread(segment.end, FIELD_METERS);
     field.join(segment.start, segment.end);
   }
-  fields.set(world, { key, field });
   return field;
-}
+});
 
 /** Output in kW at this moment; 0 for a building that makes none. */
 function powerOutput(world: World, building: SimBuilding): number {
