@@ -14,13 +14,6 @@ const DEFAULT_SEED = 1;
 /** A city whose parent was killed saves and ends in less (process.ts); the next one goes on with what it saved. */
 const LOCK_PATIENCE_MS = 8000;
 
-export type CityBridge = BridgeServer;
-
-export interface CityStart {
-  /** A saved city to go on with, instead of the latest one or a new one. */
-  readonly load?: string | undefined;
-}
-
 type BridgeConfig = Pick<
   Config,
   | "cityPort"
@@ -34,14 +27,15 @@ type BridgeConfig = Pick<
 
 /**
  * Starts the bridge; resolves once it answers. Closing it saves the city.
+ * @param options.load a saved city to go on with, instead of the latest one or a new one
  * @throws SaveFileError when the city cannot be loaded; ConfigError when the settings contradict each other;
  *   DirectoryInUseError when another city saves into the same directory
  */
 export async function startCity(
   config: BridgeConfig,
   log: Logger,
-  { load }: CityStart = {},
-): Promise<CityBridge> {
+  { load }: { readonly load?: string | undefined } = {},
+): Promise<BridgeServer> {
   const options = { port: config.cityPort, allowedOrigins: config.cityAllowedOrigins, log };
   if (config.cityGameUrl !== null) {
     if (load !== undefined) {

@@ -7,7 +7,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import type { Logger } from "../log.js";
 import { serveUntilStopped } from "../service-process.js";
-import type { CityBridge } from "./index.js";
+import type { BridgeServer } from "./server.js";
 
 /** What the city's process says to its parent: once, when it answers or cannot. */
 type Report = { readonly url: string } | { readonly error: string };
@@ -34,7 +34,7 @@ export interface CityProcessOptions {
  * Starts the city in a process of its own; resolves once it answers. It keeps its address through all restarts.
  * @throws Error with the reason, where it cannot start
  */
-export async function startCityProcess(options: CityProcessOptions): Promise<CityBridge> {
+export async function startCityProcess(options: CityProcessOptions): Promise<BridgeServer> {
   const city = new CityProcess(options);
   const url = await city.start();
   return { url, close: () => city.close() };
@@ -129,7 +129,7 @@ class CityProcess {
 }
 
 /** The other end: serves a city until the parent asks for its end or is gone. */
-export async function serveParent(start: () => Promise<CityBridge>, log: Logger): Promise<void> {
+export async function serveParent(start: () => Promise<BridgeServer>, log: Logger): Promise<void> {
   // Whoever stops the parent may send these to its child too, as often as he is impatient: the save must not end by them.
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
   const asked = new Promise<string>((resolve) => {
@@ -137,7 +137,7 @@ export async function serveParent(start: () => Promise<CityBridge>, log: Logger)
     process.once("disconnect", () => resolve("the parent process ended"));
     if (!process.connected) resolve("the parent process ended");
   });
-  const serve = async (add: (service: CityBridge) => void) => {
+  const serve = async (add: (service: BridgeServer) => void) => {
     const city = await start();
     add(city);
     await report({ url: city.url });

@@ -8,8 +8,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import type { CityBridge } from "../../src/city/index.js";
 import { startCityProcess } from "../../src/city/process.js";
+import type { BridgeServer } from "../../src/city/server.js";
 import { createLogger } from "../../src/log.js";
 import { type Answer, BridgeClient, eventually } from "./bridge.js";
 
@@ -19,7 +19,7 @@ const command = [cli, "city", "--for-parent"] as const;
 describe("the city in a process of its own", function () {
   this.timeout(120_000);
   let directory: string;
-  let city: CityBridge | undefined;
+  let city: BridgeServer | undefined;
 
   beforeEach(() => {
     directory = mkdtempSync(join(tmpdir(), "carillon-city-"));

@@ -8,7 +8,7 @@ import type { Layer } from "../terms.js";
 import { FieldError } from "../wire/answers.js";
 import type { Query } from "../wire/requests.js";
 import { PALETTE } from "./palette.js";
-import { encodePng } from "./png.js";
+import { encodePng } from "./raster.js";
 import { paint } from "./scene.js";
 
 /** By the game's names of its views. */
@@ -64,8 +64,7 @@ export async function capture(city: City, query: Query): Promise<Capture> {
       `Nothing is to be seen at ${center.x}, ${center.z}; allowBlank=true sends it all the same`,
     );
   }
-  const png = await encodePng({ width: pixels, height: pixels, pixels: raster.pixels, palette: PALETTE });
-  return { png, mode, distinctColors };
+  return { png: await encodePng(raster, PALETTE), mode, distinctColors };
 }
 
 function countColors(pixels: Uint8Array): number {

@@ -1,5 +1,5 @@
 /** The colours of a captured map, which are those of the page in its light scheme. */
-import type { Rgb } from "./png.js";
+import type { Rgb } from "./raster.js";
 
 const GROUND: Rgb = [238, 240, 233];
 const HILL: Rgb = [176, 160, 128];

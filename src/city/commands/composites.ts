@@ -27,12 +27,13 @@ const KEPT_REPLIES = 200;
 const replies = new WeakMap<City, Map<string, JsonObject>>();
 
 /** A command that is run once per `opId`; refusals and dry runs are not remembered. */
-function composite<Schema extends z.ZodObject>(
+function composite<Shape extends z.core.$ZodLooseShape>(
   path: string,
-  fields: Schema,
   label: (body: Body) => string,
-  act: (city: City, fields: z.output<Schema>) => JsonObject,
+  shape: Shape,
+  act: (city: City, fields: z.output<z.ZodObject<Shape>>) => JsonObject,
 ): CommandRoute {
+  const fields = z.object(shape);
   const run = (city: City, body: Body) => {
     const { opId, dryRun } = body;
     const isRemembered = typeof opId === "string" && opId !== "" && dryRun !== true;
@@ -82,13 +83,11 @@ function onGround({ x, z }: GroundPoint) {
   return { x, z };
 }
 
-const BUILD_GRID_FIELDS = z.object({ ...GRID_FIELDS, origin: point, cols: number(4), rows: number(4) });
-
 /** POST /commands/build-grid: streets around square blocks. */
 export const buildGrid = composite(
   "/commands/build-grid",
-  BUILD_GRID_FIELDS,
   ({ cols, rows }) => `Build grid ${shown(cols, "4")} x ${shown(rows, "4")}`,
+  { ...GRID_FIELDS, origin: point, cols: number(4), rows: number(4) },
   (city, { roadPrefab, cols, ...fields }) => {
     const { dryRun, rows, spacing } = fields;
     const result = city.apply({ type: "build-grid", prefab: roadPrefab, columns: cols, ...fields });
@@ -100,20 +99,18 @@ export const buildGrid = composite(
   },
 );
 
-const CONNECT_FIELDS = z.object({
-  ...COMMON_FIELDS,
-  from: point,
-  toService: text("Road"),
-  maxDistance: number(200),
-  roadPrefab: text("Basic Road"),
-  snapDistance: number(DEFAULT_SNAP_METERS),
-});
-
 /** POST /commands/connect: one segment to the nearest part of a network that the place is not joined to. */
 export const connect = composite(
   "/commands/connect",
-  CONNECT_FIELDS,
   ({ toService }) => `Connect to ${shown(toService, "Road")}`,
+  {
+    ...COMMON_FIELDS,
+    from: point,
+    toService: text("Road"),
+    maxDistance: number(200),
+    roadPrefab: text("Basic Road"),
+    snapDistance: number(DEFAULT_SNAP_METERS),
+  },
   (city, { roadPrefab, ...fields }) => {
     const { dryRun } = fields;
     const result = city.apply({ type: "connect", prefab: roadPrefab, ...fields });
@@ -137,25 +134,24 @@ export const connect = composite(
 );
 
 const place = z.object({ x: number(0), y: number(0), z: number(0) }, "must be a service or a place");
-const NEIGHBORHOOD_FIELDS = z.object({
-  ...GRID_FIELDS,
-  center: point,
-  radiusOrCols: number(4),
-  cols: optionalNumber,
-  rows: optionalNumber,
-  connectTo: z.union([z.string(), place], "must be a service or a place").nullable().default(null),
-  connectMaxDistance: number(400),
-  zoneMix: z.record(z.string(), number(0), "must be an object of zones and their weights"),
-  commercialPlacement: z.enum(PLACEMENTS, `must be ${PLACEMENTS.join(", ")}`).default("perimeter"),
-  preserveOccupied: flag(true),
-  zoneRadius: optionalNumber,
-});
 
 /** POST /commands/build-neighborhood: a grid, the way to the town, and zones. */
 export const buildNeighborhood = composite(
   "/commands/build-neighborhood",
-  NEIGHBORHOOD_FIELDS,
   () => "Build neighborhood",
+  {
+    ...GRID_FIELDS,
+    center: point,
+    radiusOrCols: number(4),
+    cols: optionalNumber,
+    rows: optionalNumber,
+    connectTo: z.union([z.string(), place], "must be a service or a place").nullable().default(null),
+    connectMaxDistance: number(400),
+    zoneMix: z.record(z.string(), number(0), "must be an object of zones and their weights"),
+    commercialPlacement: z.enum(PLACEMENTS, `must be ${PLACEMENTS.join(", ")}`).default("perimeter"),
+    preserveOccupied: flag(true),
+    zoneRadius: optionalNumber,
+  },
   (city, fields) => {
     const { roadPrefab, connectTo, dryRun, spacing, preserveOccupied } = fields;
     const cols = fields.cols ?? fields.radiusOrCols;
@@ -191,23 +187,21 @@ export const buildNeighborhood = composite(
   },
 );
 
-const BULLDOZE_AREA_FIELDS = z.object({
-  dryRun: flag(false),
-  opId: text(""),
-  center: point,
-  radius: number(0),
-  entityTypes: z
-    .array(z.enum(CLEARABLE, `must be ${CLEARABLE.join(" or ")}`), "must be a list")
-    .default([...CLEARABLE]),
-  service: text(""),
-  keepNodes: flag(false),
-});
-
 /** POST /commands/bulldoze-area: buildings and segments within a circle, which has no size by default. */
 export const bulldozeArea = composite(
   "/commands/bulldoze-area",
-  BULLDOZE_AREA_FIELDS,
   () => "Bulldoze area",
+  {
+    dryRun: flag(false),
+    opId: text(""),
+    center: point,
+    radius: number(0),
+    entityTypes: z
+      .array(z.enum(CLEARABLE, `must be ${CLEARABLE.join(" or ")}`), "must be a list")
+      .default([...CLEARABLE]),
+    service: text(""),
+    keepNodes: flag(false),
+  },
   (city, fields) => {
     const { dryRun, center, radius } = fields;
     const { buildingIds, segmentIds } = city.apply({ type: "bulldoze-area", ...fields });

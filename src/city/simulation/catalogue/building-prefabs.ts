@@ -322,7 +322,7 @@ export const BUILDING_PREFABS: readonly SimBuildingPrefab[] = [
   BLOCKED_PREFAB,
   ...GROWN_PREFABS,
   ...SPECIALISED.map(([name, subService, width, length]) =>
-    growable({ ...INDUSTRY, subService }, name, name, 1, width, length),
+    growable({ ...INDUSTRY, subService }, { name, displayName: name, level: 1, width, length }),
   ),
 ];
 
@@ -363,7 +363,8 @@ function familyPrefabs(family: GrowableFamily): SimBuildingPrefab[] {
   const displayNames = listOf(family.displayNames);
   const make = (name: string) => {
     const [level, width, length] = [Number(name[1]), Number(name[3]), Number(name[5])];
-    return growable(family, name, displayNames[level - 1] as string, level as Level, width, length);
+    const displayName = displayNames[level - 1] as string;
+    return growable(family, { name, displayName, level: level as Level, width, length });
   };
   const known = listOf(family.known).map(make);
   const named = new Set(known.map(lotKey));
@@ -375,23 +376,9 @@ function familyPrefabs(family: GrowableFamily): SimBuildingPrefab[] {
 
 function growable(
   { service, subService, homes = [], jobs = [], visitors = [], highDensity }: GrowableFamily,
-  name: string,
-  displayName: string,
-  level: Level,
-  width: number,
-  length: number,
+  { name, displayName, ...size }: Pick<BuildingPrefab, "name" | "displayName" | "level" | "width" | "length">,
 ): SimBuildingPrefab {
-  const kind = {
-    name,
-    displayName,
-    service,
-    subService,
-    level,
-    width,
-    length,
-    blocked: false,
-    helper: false,
-  };
+  const kind = { name, displayName, service, subService, ...size, blocked: false, helper: false };
   const places = { homes, jobs, visitors, highDensity };
   return { ...kind, growable: places, civic: null, cost: 0, upkeepPerWeek: 0 };
 }

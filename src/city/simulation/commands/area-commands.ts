@@ -3,7 +3,7 @@ import { CommandRefusedError, type MapArea, type UnlockArea, type UnlockAreaResu
 import { requireFunds } from "../life/finance.js";
 import { announce } from "../life/messages.js";
 import type { World } from "../state/world.js";
-import { requireWithin } from "./requirements.js";
+import { requireWholeWithin } from "./requirements.js";
 
 const TILES = 5;
 const TILE_METERS = 1920;
@@ -20,10 +20,8 @@ export function unlockArea(world: World, command: UnlockArea): UnlockAreaResult 
   const { dryRun, ignoreMaxAreaCount } = command;
   const tileX = command.tileX ?? tileOf(command.x);
   const tileZ = command.tileZ ?? tileOf(command.z);
-  for (const [name, tile] of Object.entries({ tileX, tileZ })) {
-    requireWithin(name, tile, 0, TILES - 1);
-    if (!Number.isInteger(tile)) throw refusal(`${name} must be a whole number, not ${tile}`);
-  }
+  requireWholeWithin("tileX", tileX, 0, TILES - 1);
+  requireWholeWithin("tileZ", tileZ, 0, TILES - 1);
   const index = tileZ * TILES + tileX;
   const area = areaAt(world, index);
   if (area.owned) throw refusal(`Area ${tileX}, ${tileZ} is owned already`);

@@ -31,7 +31,13 @@ import {
   planNetwork,
   tellPlan,
 } from "./network-plan.js";
-import { requireOnMap, requirePrefab, requireSnapDistance, requireWithin } from "./requirements.js";
+import {
+  requireOnMap,
+  requirePrefab,
+  requireSnapDistance,
+  requireWholeWithin,
+  requireWithin,
+} from "./requirements.js";
 import { MAX_PAINT_RADIUS_METERS, requireZone, setZone } from "./zone-commands.js";
 
 const MAX_GRID_BLOCKS = 400;
@@ -204,12 +210,8 @@ function planGrid(world: World, shape: GridShape, prefab: SimNetworkPrefab, grid
 function requireGrid(shape: GridShape, maxBlocks: number): SimNetworkPrefab {
   const prefab = requirePrefab(findNetworkPrefab, "network", shape.prefab);
   const { columns, rows, spacing, rotationDegrees, snapDistance } = shape;
-  for (const [name, count] of Object.entries({ cols: columns, rows })) {
-    requireWithin(name, count, 1, maxBlocks);
-    if (!Number.isInteger(count)) {
-      throw new CommandRefusedError("bad-value", `${name} must be a whole number, not ${count}`);
-    }
-  }
+  requireWholeWithin("cols", columns, 1, maxBlocks);
+  requireWholeWithin("rows", rows, 1, maxBlocks);
   requireWithin("cols * rows", columns * rows, 1, maxBlocks);
   requireWithin("spacing", spacing, SPACING_METERS.least, SPACING_METERS.most);
   requireSnapDistance(snapDistance);

@@ -45,6 +45,12 @@ export function requireWithin(name: string, value: number, least: number, most: 
   throw new CommandRefusedError("bad-value", `${name} must be ${least} to ${most}, not ${value}`);
 }
 
+export function requireWholeWithin(name: string, value: number, least: number, most: number): void {
+  requireWithin(name, value, least, most);
+  if (Number.isInteger(value)) return;
+  throw new CommandRefusedError("bad-value", `${name} must be a whole number, not ${value}`);
+}
+
 export function requireSnapDistance(meters: number): void {
   requireWithin("snapDistance", meters, 0, MAX_SNAP_METERS);
 }

@@ -176,7 +176,7 @@ export function fileNameFor(name: string): string {
 
 /** @throws CommandRefusedError */
 function checkSaveName(saveName: string): void {
-  if (isAutomaticName(saveName)) {
+  if (AUTOMATIC_NAME.test(saveName)) {
     const message = `The save name "${saveName}" is one of those that automatic saves have`;
     throw new CommandRefusedError("bad-save-name", message);
   }
@@ -230,15 +230,11 @@ function emptyWhenMissing(error: NodeJS.ErrnoException): string[] {
 
 const KEPT_PER_CITY = 5;
 const CITY_ID_BYTES = 6;
+/** The automatic save of some city. */
 const AUTOMATIC_NAME = /^AutoSave [0-9a-f]{12} \d+$/i;
 
 export function newCityId(): string {
   return randomBytes(CITY_ID_BYTES).toString("hex");
-}
-
-/** Whether a save of that name could be the automatic save of some city. */
-function isAutomaticName(name: string): boolean {
-  return AUTOMATIC_NAME.test(name);
 }
 
 /** @param saves newest first */
