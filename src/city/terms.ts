@@ -139,15 +139,31 @@ export const TAX_CLASSES = GROWABLE_SERVICES.flatMap((service) =>
   SUB_SERVICES.filter((name) => name.startsWith(service)).map((subService) => ({ service, subService })),
 );
 
-/** The sub-services behind the six tax sliders of the budget panel, in the order of the panel. */
-export const SLIDER_SUB_SERVICES: readonly { service: GrowableService; subService: SubService }[] = [
-  { service: "Residential", subService: "ResidentialLow" },
-  { service: "Residential", subService: "ResidentialHigh" },
-  { service: "Commercial", subService: "CommercialLow" },
-  { service: "Commercial", subService: "CommercialHigh" },
-  { service: "Industrial", subService: "IndustrialGeneric" },
-  { service: "Office", subService: "OfficeGeneric" },
-];
+/** What grows on each zone; each has a tax slider in the budget panel, in this order. */
+export const ZONE_GROWTH: Readonly<Partial<Record<Zone, (typeof TAX_CLASSES)[number]>>> = {
+  ResidentialLow: { service: "Residential", subService: "ResidentialLow" },
+  ResidentialHigh: { service: "Residential", subService: "ResidentialHigh" },
+  CommercialLow: { service: "Commercial", subService: "CommercialLow" },
+  CommercialHigh: { service: "Commercial", subService: "CommercialHigh" },
+  Industrial: { service: "Industrial", subService: "IndustrialGeneric" },
+  Office: { service: "Office", subService: "OfficeGeneric" },
+};
+export const SLIDER_SUB_SERVICES = Object.values(ZONE_GROWTH);
+
+/** The zone that grows such a building; Unzoned when none does. */
+export function zoneOf({
+  service,
+  subService,
+}: {
+  readonly service: Service;
+  readonly subService: SubService;
+}): Zone {
+  return (
+    ZONES.find((zone) => ZONE_GROWTH[zone]?.subService === subService) ??
+    ZONES.find((zone) => ZONE_GROWTH[zone]?.service === service) ??
+    "Unzoned"
+  );
+}
 
 /** A building's level, 1 to 5; 0 where levels do not apply (the game's `None`). */
 export type Level = 0 | 1 | 2 | 3 | 4 | 5;

@@ -15,11 +15,11 @@ import {
   type Service,
   ZONES,
   type Zone,
+  zoneOf,
 } from "../../terms.js";
 import { areUniform, clusterBlocks, isMixed, isPatchy, tallyCells } from "../../zone-tally.js";
 import { BUILDING_PREFABS } from "../catalogue/building-prefabs.js";
 import { BlockGrid } from "../fabric/block-grid.js";
-import { zoneOf } from "../fabric/buildings.js";
 import { blockCentroid, setCells } from "../fabric/zone-blocks.js";
 import type { SimZoneBlock } from "../state/entities.js";
 import { BLOCK_REACH_METERS, type World } from "../state/world.js";

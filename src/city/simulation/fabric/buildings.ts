@@ -1,7 +1,7 @@
 /** Buildings: how they come into being, what they hold, whether they work, what troubles them, and how they go. */
 import type { GroundPoint, Position } from "../../game.js";
 import { footprintRadius, squareAround } from "../../geometry.js";
-import { FLAG, PROBLEMS_1, PROBLEMS_2, type ProblemName, type Severity, type Zone } from "../../terms.js";
+import { FLAG, PROBLEMS_1, PROBLEMS_2, type ProblemName, type Severity } from "../../terms.js";
 import type { SimBuildingPrefab } from "../catalogue/building-prefabs.js";
 import { NO_PROBLEMS, type SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
@@ -133,22 +133,6 @@ export function isWorking(building: SimBuilding): boolean {
 function acceptsMore({ prefab, flags, stored }: SimBuilding): boolean {
   const storage = prefab.civic?.storage;
   return storage === undefined || (stored < storage && (flags & FLAG.Downgrading) === 0);
-}
-
-/** The zone that grows such a building; Unzoned when none does. */
-export function zoneOf(prefab: { readonly service: string; readonly subService: string }): Zone {
-  switch (prefab.service) {
-    case "Residential":
-      return prefab.subService === "ResidentialHigh" ? "ResidentialHigh" : "ResidentialLow";
-    case "Commercial":
-      return prefab.subService === "CommercialHigh" ? "CommercialHigh" : "CommercialLow";
-    case "Industrial":
-      return "Industrial";
-    case "Office":
-      return "Office";
-    default:
-      return "Unzoned";
-  }
 }
 
 /** The name of the road a building opens to, or a stand-in. */

@@ -1,6 +1,6 @@
 /** Decline: what goes wrong with a building, when people give it up, and how it falls down. */
-import { FLAG, type ProblemName, ZONES } from "../../terms.js";
-import { clearProblems, empty, gravest, removeBuilding, setProblem, zoneOf } from "../fabric/buildings.js";
+import { FLAG, type ProblemName, ZONES, zoneOf } from "../../terms.js";
+import { clearProblems, empty, gravest, removeBuilding, setProblem } from "../fabric/buildings.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { powerNeed } from "../utilities/electricity.js";

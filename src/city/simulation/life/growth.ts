@@ -1,14 +1,14 @@
 /** Growth: zoned lots become building sites, sites become buildings, and buildings rise to better ones. */
 import { BLOCK_COLUMNS } from "../../geometry.js";
-import { FLAG, type SubService, ZONES, type Zone } from "../../terms.js";
+import { FLAG, type GrowableService, ZONE_GROWTH, ZONES, type Zone } from "../../terms.js";
 import { growablesFor } from "../catalogue/building-prefabs.js";
 import { createBuilding, setProblem, upgrade } from "../fabric/buildings.js";
 import { AGE, ageOf, averageEducation, residentsOf } from "../fabric/citizens.js";
 import { cellBit, cellCenter, occupiedCells, usableCells } from "../fabric/zone-blocks.js";
 import { FRAMES_PER_DAY } from "../state/calendar.js";
-import type { SimBuilding, SimZoneBlock } from "../state/entities.js";
+import type { Citizen, SimBuilding, SimZoneBlock } from "../state/entities.js";
 import type { World } from "../state/world.js";
-import { satisfyDemand } from "./demand.js";
+import { demandBarOf, satisfyDemand } from "./demand.js";
 import type { Surroundings } from "./services.js";
 
 const CONSTRUCTION_FRAMES = 3 * FRAMES_PER_DAY;
@@ -16,24 +16,27 @@ const MAX_LOT_CELLS = 4;
 /** Points of progress in a good cycle, of 100 for a level. */
 const PROGRESS_PER_CYCLE = 1;
 
-/** What grows on each zone and which bar drives it. */
-const ZONE_GROWTH: Partial<
-  Record<Zone, { readonly subService: SubService; readonly bar: "residential" | "commercial" | "workplace" }>
-> = {
-  ResidentialLow: { subService: "ResidentialLow", bar: "residential" },
-  ResidentialHigh: { subService: "ResidentialHigh", bar: "residential" },
-  CommercialLow: { subService: "CommercialLow", bar: "commercial" },
-  CommercialHigh: { subService: "CommercialHigh", bar: "commercial" },
-  Industrial: { subService: "IndustrialGeneric", bar: "workplace" },
-  Office: { subService: "OfficeGeneric", bar: "workplace" },
-};
-
 /** What a building needs around it for the next level, by its present level. */
-const RESIDENTIAL_NEEDS = { landValue: [0, 6, 21, 41, 61], education: [0, 15, 30, 45, 60] };
-const COMMERCIAL_NEEDS = { landValue: [0, 21, 41], customersPercent: [0, 20, 30] };
-const INDUSTRY_NEEDS = { services: [0, 30, 60], education: [0, 20, 35], complaintMargin: [0, 10, 20] };
-const OFFICE_NEEDS = { services: [0, 45, 90], education: [0, 20, 40], complaintMargin: [0, 15, 30] };
-const LAND_VALUE_COMPLAINT_MARGIN = 10;
+interface Needs {
+  readonly landValue?: readonly number[];
+  readonly services?: readonly number[];
+  /** Mean of the people who live or work there, in percent of the best. */
+  readonly education?: readonly number[];
+  readonly customersPercent?: readonly number[];
+  /** How far the first of these may fall below what the present level needed before people complain. */
+  readonly complaintMargin: readonly number[];
+}
+
+const NEEDS: Readonly<Record<GrowableService, Needs>> = {
+  Residential: {
+    landValue: [0, 6, 21, 41, 61],
+    education: [0, 15, 30, 45, 60],
+    complaintMargin: [0, 10, 10, 10, 10],
+  },
+  Commercial: { landValue: [0, 21, 41], customersPercent: [0, 20, 30], complaintMargin: [0, 10, 10] },
+  Industrial: { services: [0, 30, 60], education: [0, 20, 35], complaintMargin: [0, 10, 20] },
+  Office: { services: [0, 45, 90], education: [0, 20, 40], complaintMargin: [0, 15, 30] },
+};
 
 interface Lot {
   readonly row: number;
@@ -49,7 +52,7 @@ export function growOnBlock(world: World, block: SimZoneBlock): void {
   if (row < 0) return;
   const zone = block.cells[row * BLOCK_COLUMNS] as number;
   const growth = ZONE_GROWTH[ZONES[zone] as Zone];
-  if (!growth || !world.random.percent(world.demand[growth.bar])) return;
+  if (!growth || !world.random.percent(world.demand[demandBarOf(growth.service)])) return;
   const lot = largestLot(block, free, row, 2 + world.random.below(MAX_LOT_CELLS - 1));
   const fitting = growablesFor(growth.subService, 1, lot.width, lot.length);
   const prefab = fitting[world.random.below(fitting.length)];
@@ -74,9 +77,10 @@ export function continueConstruction(world: World, building: SimBuilding): void 
  */
 export function updateLevel(world: World, building: SimBuilding, around: Surroundings): boolean {
   const { level, service, subService, width, length } = building.prefab;
-  const complaint = service === "Industrial" || service === "Office" ? "TooFewServices" : "LandValueLow";
-  setProblem(building, complaint, isBelowLevel(building, around), world.frame);
-  const gain = deservesNextLevel(world, building, around) ? PROGRESS_PER_CYCLE : -1;
+  const needs = NEEDS[service as GrowableService];
+  const complaint = needs.services ? "TooFewServices" : "LandValueLow";
+  setProblem(building, complaint, isBelowLevel(building, needs, around), world.frame);
+  const gain = deservesNextLevel(world, building, needs, around) ? PROGRESS_PER_CYCLE : -1;
   building.progress = Math.max(0, building.progress + gain);
   if (building.progress < 100) return false;
   building.progress = 0;
@@ -86,51 +90,34 @@ export function updateLevel(world: World, building: SimBuilding, around: Surroun
   return true;
 }
 
-function deservesNextLevel(world: World, building: SimBuilding, { serviceScore }: Surroundings): boolean {
-  const { level, service } = building.prefab;
-  const reaches = (needs: readonly number[], value: number) =>
-    value >= (needs[level] ?? Number.POSITIVE_INFINITY);
-  if (building.problems.names.length > 0) return false;
-  switch (service) {
-    case "Residential":
-      return (
-        reaches(RESIDENTIAL_NEEDS.landValue, building.landValue) &&
-        reaches(RESIDENTIAL_NEEDS.education, adultEducation(world, building))
-      );
-    case "Commercial": {
-      const customers = (100 * building.visitors) / Math.max(building.visitorPlaces, 1);
-      return (
-        reaches(COMMERCIAL_NEEDS.landValue, building.landValue) &&
-        reaches(COMMERCIAL_NEEDS.customersPercent, customers)
-      );
-    }
-    default: {
-      const needs = service === "Office" ? OFFICE_NEEDS : INDUSTRY_NEEDS;
-      const education = averageEducation(building.workerIds.map((id) => world.citizens.at(id)));
-      return reaches(needs.services, serviceScore) && reaches(needs.education, education);
-    }
-  }
+function deservesNextLevel(
+  world: World,
+  building: SimBuilding,
+  needs: Needs,
+  { serviceScore }: Surroundings,
+): boolean {
+  const reaches = (needed: readonly number[] | undefined, value: () => number) =>
+    needed === undefined || value() >= (needed[building.prefab.level] ?? Number.POSITIVE_INFINITY);
+  return (
+    building.problems.names.length === 0 &&
+    reaches(needs.landValue, () => building.landValue) &&
+    reaches(needs.services, () => serviceScore) &&
+    reaches(needs.education, () => averageEducation(pupilsOf(world, building))) &&
+    reaches(needs.customersPercent, () => (100 * building.visitors) / Math.max(building.visitorPlaces, 1))
+  );
 }
 
-function isBelowLevel({ prefab, landValue }: SimBuilding, { serviceScore }: Surroundings): boolean {
+function isBelowLevel({ prefab, landValue }: SimBuilding, needs: Needs, around: Surroundings): boolean {
   const reached = prefab.level - 1;
-  if (reached < 1) return false;
-  switch (prefab.service) {
-    case "Residential":
-      return landValue < (RESIDENTIAL_NEEDS.landValue[reached] ?? 0) - LAND_VALUE_COMPLAINT_MARGIN;
-    case "Commercial":
-      return landValue < (COMMERCIAL_NEEDS.landValue[reached] ?? 0) - LAND_VALUE_COMPLAINT_MARGIN;
-    default: {
-      const needs = prefab.service === "Office" ? OFFICE_NEEDS : INDUSTRY_NEEDS;
-      return serviceScore < (needs.services[reached] ?? 0) - (needs.complaintMargin[reached] ?? 0);
-    }
-  }
+  const value = needs.services ? around.serviceScore : landValue;
+  const needed = (needs.services ?? needs.landValue)?.[reached] ?? 0;
+  return reached >= 1 && value < needed - (needs.complaintMargin[reached] ?? 0);
 }
 
-/** In percent of the best; without the children, whose schooling is not over. */
-function adultEducation(world: World, building: SimBuilding): number {
-  const residents = [...residentsOf(world, building)];
-  return averageEducation(residents.filter((citizen) => ageOf(citizen, world.frame) >= AGE.teen));
+/** Who works there, or who lives there without the children, whose schooling is not over. */
+function pupilsOf(world: World, building: SimBuilding): Citizen[] {
+  if (building.homes === 0) return building.workerIds.map((id) => world.citizens.at(id));
+  return [...residentsOf(world, building)].filter((citizen) => ageOf(citizen, world.frame) >= AGE.teen);
 }
 
 function firstFreeRow(block: SimZoneBlock, free: number, startRow: number): number {

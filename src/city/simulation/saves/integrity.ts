@@ -1,6 +1,6 @@
 /** The invariants of a city. A sound city has no faults; a save with faults is refused. */
 import { BLOCK_COLUMNS } from "../../geometry.js";
-import { zoneOf } from "../fabric/buildings.js";
+import { zoneOf } from "../../terms.js";
 import type { World } from "../state/world.js";
 
 const CITY_ID = /^[0-9a-f]{12}$/;
