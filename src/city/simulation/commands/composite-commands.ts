@@ -22,14 +22,13 @@ import type { SimNode } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { type Grid, gridAround, gridFrom, zonesOfBlocks } from "./grid.js";
 import {
-  buildPlan,
+  carryOut,
   nearestNode,
   type PlannedEnd,
   type PlannedLink,
   placeOf,
   planEnd,
   planNetwork,
-  tellPlan,
 } from "./network-plan.js";
 import {
   requireOnMap,
@@ -50,9 +49,8 @@ export function buildGrid(world: World, command: BuildGrid): BuildGridResult {
   const grid = gridFrom(command.origin, command);
   const { ends, links } = planGrid(world, command, prefab, grid);
   const plan = planNetwork(world, ends, links, "The grid");
-  const build = command.dryRun ? null : () => buildPlan(world, plan, command.name);
   const { bounds, blockCenters } = grid;
-  return { ...tellPlan(world, plan, build), bounds, blockCenters };
+  return { ...carryOut(world, plan, command), bounds, blockCenters };
 }
 
 /** Everything is checked before anything is built: streets, the way to the town, and zones. */
@@ -66,8 +64,7 @@ export function buildNeighborhood(world: World, command: BuildNeighborhood): Bui
   const way = command.connectTo === null ? null : planWay(world, command, prefab, ends);
   const wanted = way?.link ? [...links, way.link] : links;
   const plan = planNetwork(world, ends, wanted, "The neighborhood");
-  const build = command.dryRun ? null : () => buildPlan(world, plan, command.name);
-  const built = tellPlan(world, plan, build);
+  const built = carryOut(world, plan, command);
   const { bounds, blockCenters } = grid;
   const connection = way && tellWay(way, way.link ? built.segmentIds.slice(-1) : []);
   return {
@@ -98,8 +95,7 @@ export function buildConnection(world: World, command: Connect): ConnectResult {
   const from = planEnd(world, prefab, command.from, command.snapDistance);
   const way = wayFrom(world, prefab, from, command.toService, command.maxDistance);
   const plan = planNetwork(world, way.link ? [from] : [], way.link ? [way.link] : [], "The connection");
-  const build = command.dryRun ? null : () => buildPlan(world, plan, command.name);
-  const built = tellPlan(world, plan, build);
+  const built = carryOut(world, plan, command);
   return { ...built, ...tellWay(way, built.segmentIds) };
 }
 

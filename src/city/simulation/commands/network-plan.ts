@@ -106,16 +106,17 @@ export function buildPlan(world: World, { ends, links, cost }: NetworkPlan, name
   return segments.map(({ id }) => id);
 }
 
-/** Tells of a plan, carried out or not. */
-export function tellPlan(
+/** Carries a plan out, unless it is only tried, and tells of it. */
+export function carryOut(
   world: World,
-  { ends, links, skippedSegments, cost }: NetworkPlan,
-  build: (() => readonly number[]) | null,
+  plan: NetworkPlan,
+  { dryRun, name }: { readonly dryRun: boolean; readonly name: string },
 ): BuiltNetwork {
+  const { ends, links, skippedSegments, cost } = plan;
   const reusedNodes = ends.filter(({ reused }) => reused).length;
   const crossed = links.flatMap((link) => crossedBy(world, link).map(({ id }) => id));
-  const segmentIds = build?.() ?? [];
-  const idsOf = (some: readonly PlannedEnd[]) => (build ? some.map(({ node }) => node?.id ?? 0) : []);
+  const segmentIds = dryRun ? [] : buildPlan(world, plan, name);
+  const idsOf = (some: readonly PlannedEnd[]) => (dryRun ? [] : some.map(({ node }) => node?.id ?? 0));
   return {
     nodeIds: idsOf(ends),
     createdNodeIds: idsOf(ends.filter(({ reused }) => !reused)),

@@ -4,7 +4,7 @@ import { FLAG } from "../../terms.js";
 import { DOWN } from "../fabric/buildings.js";
 import { AGE, ageOf, countResidents, isOfWorkingAge } from "../fabric/citizens.js";
 import { isConnectedOutside } from "../fabric/reach.js";
-import { EXPENSE_LINES, INCOME_LINES, sumOf } from "../state/economy.js";
+import { flowsOf } from "../state/economy.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 
@@ -44,7 +44,6 @@ export function cityTotals(world: World) {
 export function sampleCity(world: World): StatisticsSample {
   const { homes, jobs, openJobs, unemployed } = cityTotals(world);
   const { demand, ledger, statistics } = world;
-  const lastWeek = ledger.history.at(-1)?.amounts ?? {};
   return {
     gameTimeMs: world.clock.gameTimeMs,
     citizens: world.citizens.size,
@@ -60,8 +59,7 @@ export function sampleCity(world: World): StatisticsSample {
     graduates: shareOfGraduates(world),
     ...statistics.week,
     balance: ledger.balanceCents / 100,
-    income: sumOf(lastWeek, INCOME_LINES) / 100,
-    expenses: sumOf(lastWeek, EXPENSE_LINES) / 100,
+    ...flowsOf(ledger.history.at(-1)?.amounts ?? {}),
   };
 }
 

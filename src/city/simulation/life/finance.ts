@@ -10,7 +10,7 @@ import {
   type TakeLoanResult,
 } from "../../game.js";
 import { gameTimeMs } from "../state/calendar.js";
-import { EXPENSE_LINES, type ExpenseLine, INCOME_LINES, type IncomeLine, sumOf } from "../state/economy.js";
+import { EXPENSE_LINES, type ExpenseLine, flowsOf, INCOME_LINES, type IncomeLine } from "../state/economy.js";
 import type { World } from "../state/world.js";
 import { sampleCity } from "./census.js";
 import { announce } from "./messages.js";
@@ -95,11 +95,8 @@ export function budgetOf({ ledger, unlimitedMoney }: World): Budget {
     expenses: EXPENSE_LINES.map(line),
     loans: ledger.loans,
     loanOffers: LOAN_OFFERS,
-    history: ledger.history.map(({ frame, balanceCents, amounts }) => ({
-      gameTimeMs: gameTimeMs(frame),
-      balance: balanceCents / 100,
-      income: sumOf(amounts, INCOME_LINES) / 100,
-      expenses: sumOf(amounts, EXPENSE_LINES) / 100,
-    })),
+    history: ledger.history.map(({ frame, balanceCents, amounts }) => {
+      return { gameTimeMs: gameTimeMs(frame), balance: balanceCents / 100, ...flowsOf(amounts) };
+    }),
   };
 }

@@ -108,7 +108,12 @@ export class Ledger {
   }
 }
 
-export function sumOf(amounts: Amounts, lines: readonly LedgerLine[]): number {
+/** What came in and what went out, in money. */
+export function flowsOf(amounts: Amounts): { readonly income: number; readonly expenses: number } {
+  return { income: sumOf(amounts, INCOME_LINES) / 100, expenses: sumOf(amounts, EXPENSE_LINES) / 100 };
+}
+
+function sumOf(amounts: Amounts, lines: readonly LedgerLine[]): number {
   return lines.reduce((sum, line) => sum + (amounts[line] ?? 0), 0);
 }
 
