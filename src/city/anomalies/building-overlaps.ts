@@ -29,7 +29,6 @@ function roadUnder(building: Building, roads: RoadIndex): NetSegment | undefined
   const inside = intoFootprint(building);
   return roads
     .near(squareAround(building.position, Math.hypot(halfWidth, halfLength)))
-    .map((index) => roads.segments[index] as NetSegment)
     .find(({ start, end }) => {
       return touchesRectangle({ start: inside(start), end: inside(end) }, halfWidth, halfLength);
     });

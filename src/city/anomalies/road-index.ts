@@ -23,12 +23,16 @@ export class RoadIndex {
     return this.#attached.get(nodeId) ?? [];
   }
 
-  /** Positions in `segments`, ascending, of those whose bounds touch the box. */
-  near({ minX, minZ, maxX, maxZ }: Box, passes?: (index: number) => boolean): number[] {
+  /**
+   * Those whose bounds touch the box, by id.
+   * @param passes told the position in `segments`
+   */
+  near({ minX, minZ, maxX, maxZ }: Box, passes?: (index: number) => boolean): NetSegment[] {
     // Flatbush refuses to be empty.
     if (this.segments.length === 0) return [];
     this.#tree ??= treeOf(this.segments);
-    return this.#tree.search(minX, minZ, maxX, maxZ, passes).sort((a, b) => a - b);
+    const found = this.#tree.search(minX, minZ, maxX, maxZ, passes).sort((a, b) => a - b);
+    return found.map((index) => this.segments[index] as NetSegment);
   }
 
   #attach(nodeId: number, segment: NetSegment): void {

@@ -66,8 +66,7 @@ function nearestForeignRoad(roads: RoadIndex, node: NetNode, reach: number) {
 
 function nearestWithin(roads: RoadIndex, node: NetNode, radius: number) {
   let nearest: { nearestSegmentId: number; distance: number } | null = null;
-  for (const index of roads.near(squareAround(node.position, radius))) {
-    const segment = roads.segments[index] as NetSegment;
+  for (const segment of roads.near(squareAround(node.position, radius))) {
     if (segment.startNodeId === node.id || segment.endNodeId === node.id) continue;
     const distance = distanceToLine(node.position, segment);
     if (distance > radius || (nearest && distance >= nearest.distance)) continue;
@@ -85,9 +84,7 @@ const MIN_OVERLAP_METERS = 18;
 export function findRoadPairs(roads: RoadIndex): Anomaly[] {
   return roads.segments.flatMap((a, i) => {
     const candidates = roads.near(boxAround(a, PAIR_REACH_METERS), (index) => index > i);
-    return candidates
-      .map((index) => judgePair(a, roads.segments[index] as NetSegment))
-      .filter((anomaly) => anomaly !== null);
+    return candidates.map((b) => judgePair(a, b)).filter((anomaly) => anomaly !== null);
   });
 }
 

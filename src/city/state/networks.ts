@@ -54,7 +54,7 @@ export const externalConnections: ReadRoute = {
     const { outside, components } = connectionsOf(city);
     const { page, rows } = paginate(components, query, SHORT_LIMIT);
     const local = components.filter(({ isLocalRoadComponent }) => isLocalRoadComponent);
-    const cityComponent = largestComponent(components);
+    const [cityComponent] = components.toSorted((a, b) => townScore(b) - townScore(a));
     return {
       ok: true,
       ...page,
@@ -132,13 +132,9 @@ function reach(first: NetSegment, roads: RoadIndex, visited: Set<number>): NetSe
   return found;
 }
 
-/** The town: most of all what was built through the bridge. The first of equals wins. */
-function largestComponent(components: readonly Component[]): Component | undefined {
-  const score = (component: Component) => 4 * component.agentNamedSegments + component.nonHighwaySegments;
-  return components.reduce<Component | undefined>(
-    (best, component) => (best && score(best) >= score(component) ? best : component),
-    undefined,
-  );
+/** How much of a town it is: most of all what was built through the bridge. */
+function townScore({ agentNamedSegments, nonHighwaySegments }: Component): number {
+  return 4 * agentNamedSegments + nonHighwaySegments;
 }
 
 function endsOf({ startNodeId, endNodeId }: NetSegment): [number, number] {

@@ -28,13 +28,7 @@ const HEATING_BELOW_DEGREES = 12;
 
 /** Decides who has water and who can drain. */
 export function distributeWater(world: World): void {
-  const pipes = pipesOf(
-    world,
-    "water",
-    ({ waterPipeIds }) => waterPipeIds,
-    ["waterM3", "sewageM3"],
-    waterNeed,
-  );
+  const pipes = pipesOf(world, "water", ["waterM3", "sewageM3"], waterNeed);
   const water = distribute(world, pipes, "waterM3", "water");
   const sewage = distribute(world, pipes, "sewageM3", "sewage");
   complainOfMissingPipes(world, pipes, "WaterNotConnected", [water, sewage]);
@@ -44,7 +38,7 @@ export function distributeWater(world: World): void {
 export function distributeHeat(world: World): void {
   const degrees = Math.max(HEATING_BELOW_DEGREES - temperature(world.frame), 0);
   const need = (building: SimBuilding) => heatNeed(building, degrees);
-  const pipes = pipesOf(world, "heat", ({ heatPipeIds }) => heatPipeIds, ["heatKw"], need);
+  const pipes = pipesOf(world, "heat", ["heatKw"], need);
   for (const building of world.buildings.values()) {
     if (building.heatPipeIds.length === 0) building.supply.heat = true;
   }
@@ -97,7 +91,6 @@ type Output = "waterM3" | "sewageM3" | "heatKw";
 function pipesOf(
   world: World,
   carries: Pipes["carries"],
-  pipeIds: Pipes["pipeIds"],
   outputs: readonly Output[],
   needOf: (building: SimBuilding) => number,
 ): Pipes {
@@ -111,6 +104,8 @@ function pipesOf(
     const need = needOf(building);
     if (need > 0) consumers.push({ building, need });
   }
+  const pipeIds = ({ waterPipeIds, heatPipeIds }: SimBuilding) =>
+    carries === "water" ? waterPipeIds : heatPipeIds;
   return { carries, network: components(world, carries), plants, consumers, ruins, pipeIds };
 }
 
