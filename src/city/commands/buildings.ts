@@ -11,7 +11,6 @@ const PLACE_FIELDS = z.object({
   angleDegrees: number(0),
 });
 
-/** POST /commands/place-building */
 export const placeBuilding: CommandRoute = {
   path: "/commands/place-building",
   fields: PLACE_FIELDS,

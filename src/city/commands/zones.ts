@@ -32,7 +32,6 @@ export const setZone: CommandRoute = {
 
 const REPAIR_FIELDS = z.object({ dryRun: flag(false) });
 
-/** POST /commands/repair-zones-to-growables */
 export const repairZonesToGrowables: CommandRoute = {
   path: "/commands/repair-zones-to-growables",
   fields: REPAIR_FIELDS,
@@ -55,7 +54,6 @@ const REPAIR_CLUSTER_FIELDS = z.object({
   minUnzonedCells: number(6),
 });
 
-/** POST /commands/repair-zone-clusters */
 export const repairZoneClusters: CommandRoute = {
   path: "/commands/repair-zone-clusters",
   fields: REPAIR_CLUSTER_FIELDS,

@@ -34,7 +34,6 @@ const lastingFindings = keptPer("networkRevision", (city: City): readonly Anomal
   return [...findRoadPairs(roads), ...findTerrainMismatches(city, roads)];
 });
 
-/** GET /state/building-anomalies */
 export const buildingAnomalies: ReadRoute = {
   path: "/state/building-anomalies",
   label: "Inspect building placement",
@@ -45,7 +44,6 @@ export const buildingAnomalies: ReadRoute = {
   },
 };
 
-/** GET /state/zone-anomalies */
 export const zoneAnomalies: ReadRoute = {
   path: "/state/zone-anomalies",
   label: "Inspect zoning anomalies",

@@ -6,7 +6,6 @@ import { KeptRows, keptPer } from "../kept.js";
 import type { ReadRoute } from "../route.js";
 import { countBy, ENTITY_LIMIT, paginate, problemText, SHORT_LIMIT } from "./listing.js";
 
-/** GET /state/networks */
 export const networks: ReadRoute = {
   path: "/state/networks",
   label: "Read networks",

@@ -3,7 +3,6 @@ import type { ReadRoute } from "../route.js";
 import { levelName } from "../terms.js";
 import { NO_LIMIT, paginate } from "./listing.js";
 
-/** GET /prefabs/roads */
 export const roadPrefabs: ReadRoute = {
   path: "/prefabs/roads",
   label: "List road prefabs",
@@ -14,7 +13,6 @@ export const roadPrefabs: ReadRoute = {
   },
 };
 
-/** GET /prefabs/networks */
 export const networkPrefabs: ReadRoute = {
   path: "/prefabs/networks",
   label: "List network prefabs",

@@ -3,7 +3,6 @@ import type { ReadRoute } from "../route.js";
 import { LEVELS, levelName, SERVICES, SLIDER_SUB_SERVICES, SUB_SERVICES, TAX_CLASSES } from "../terms.js";
 import { NO_LIMIT, paginate, SHORT_LIMIT, timestamp } from "./listing.js";
 
-/** GET /state/summary */
 export const summary: ReadRoute = {
   path: "/state/summary",
   label: "Read city summary",
@@ -21,7 +20,6 @@ export const summary: ReadRoute = {
   },
 };
 
-/** GET /state/demand */
 export const demand: ReadRoute = {
   path: "/state/demand",
   label: "Read zone demand",

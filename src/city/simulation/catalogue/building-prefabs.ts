@@ -66,12 +66,12 @@ export interface Civic {
 }
 
 /** Width along the road and length away from it, in cells. */
-type Footprint = `${number}x${number}`;
+type Size = `${number}x${number}`;
 
 type Role = Civic & Partial<Pick<SimBuildingPrefab, "subService" | "level" | "helper" | "blocked">>;
 
 /** The name, with ` = ` and the display name where that is another; the footprint; cost and weekly upkeep; its role. */
-type CivicRow = readonly [names: string, footprint: Footprint, cost: number, upkeep: number, role: Role];
+type CivicRow = readonly [names: string, footprint: Size, cost: number, upkeep: number, role: Role];
 
 /** Stands at the water, without a road. */
 const SHORE = { shore: true, roadless: true };
@@ -325,6 +325,11 @@ export const BUILDING_PREFABS: readonly SimBuildingPrefab[] = [
     growable({ ...INDUSTRY, subService }, { name, displayName: name, level: 1, width, length }),
   ),
 ];
+
+/** The longest side of any. */
+export const LARGEST_FOOTPRINT_CELLS = Math.max(
+  ...BUILDING_PREFABS.flatMap(({ width, length }) => [width, length]),
+);
 
 const BY_NAME = new Map(BUILDING_PREFABS.map((prefab) => [prefab.name, prefab]));
 

@@ -73,11 +73,11 @@ export function buildNeighborhood(world: World, command: BuildNeighborhood): Bui
     blockCenters,
     connection,
     zoneRadius,
-    blocks: paint(world, command, grid, zoneRadius),
+    blocks: zoneGrid(world, command, grid, zoneRadius),
   };
 }
 
-function paint(world: World, command: BuildNeighborhood, grid: Grid, radius: number): ZonedBlock[] {
+function zoneGrid(world: World, command: BuildNeighborhood, grid: Grid, radius: number): ZonedBlock[] {
   const { dryRun, preserveOccupied, columns } = command;
   const zones = zonesOfBlocks(command);
   return grid.blockCenters.map((center, index) => {

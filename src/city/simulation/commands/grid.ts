@@ -54,9 +54,9 @@ function cellsOf(columns: number, rows: number): [number, number][] {
   return Array.from({ length: columns * rows }, (_, i) => [i % columns, Math.floor(i / columns)]);
 }
 
-type Place = "corner" | "edge" | "interior";
+type Part = "corner" | "edge" | "interior";
 
-const PLACEMENT_ORDER: Readonly<Record<Placement, readonly Place[]>> = {
+const PLACEMENT_ORDER: Readonly<Record<Placement, readonly Part[]>> = {
   perimeter: ["edge", "corner", "interior"],
   core: ["interior", "edge", "corner"],
   corners: ["corner", "edge", "interior"],
@@ -68,8 +68,8 @@ export function zonesOfBlocks({ columns, rows, zoneMix, placement }: BuildNeighb
   const sum = Object.values(zoneMix).reduce((all, weight) => all + weight, 0);
   const zones = Array.from({ length: columns * rows }, () => background?.[0] ?? "");
   const cells = cellsOf(columns, rows);
-  const free = PLACEMENT_ORDER[placement].flatMap((place) =>
-    [...cells.keys()].filter((i) => placeOf(cells[i] as [number, number], columns, rows) === place),
+  const free = PLACEMENT_ORDER[placement].flatMap((part) =>
+    [...cells.keys()].filter((i) => partOf(cells[i] as [number, number], columns, rows) === part),
   );
   for (const [zone, weight] of lighter) {
     for (const index of free.splice(0, Math.round((weight / sum) * zones.length))) zones[index] = zone;
@@ -77,7 +77,7 @@ export function zonesOfBlocks({ columns, rows, zoneMix, placement }: BuildNeighb
   return zones;
 }
 
-function placeOf([column, row]: [number, number], columns: number, rows: number): Place {
+function partOf([column, row]: [number, number], columns: number, rows: number): Part {
   const ends = Number(column === 0 || column === columns - 1) + Number(row === 0 || row === rows - 1);
   return ends === 2 ? "corner" : ends === 1 ? "edge" : "interior";
 }

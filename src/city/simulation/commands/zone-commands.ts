@@ -18,7 +18,7 @@ import {
   zoneOf,
 } from "../../terms.js";
 import { areUniform, clusterBlocks, isMixed, isPatchy, tallyCells } from "../../zone-tally.js";
-import { BUILDING_PREFABS } from "../catalogue/building-prefabs.js";
+import { BUILDING_PREFABS, LARGEST_FOOTPRINT_CELLS } from "../catalogue/building-prefabs.js";
 import { BlockGrid } from "../fabric/block-grid.js";
 import { blockCentroid, setCells } from "../fabric/zone-blocks.js";
 import type { SimZoneBlock } from "../state/entities.js";
@@ -28,7 +28,6 @@ import { requireOnMap } from "./requirements.js";
 export const MAX_PAINT_RADIUS_METERS = 256;
 /** Beyond half the longer side of a building. */
 const BLOCK_NEIGHBOURHOOD_METERS = 38;
-const LARGEST_FOOTPRINT_CELLS = 16;
 const LARGEST_GROWABLE_CELLS = Math.max(
   ...BUILDING_PREFABS.filter(({ growable }) => growable).flatMap(({ width, length }) => [width, length]),
 );

@@ -4,6 +4,7 @@
  */
 import { boxAround, CELL_METERS, distanceToLine, squareAround } from "../../geometry.js";
 import { keptPer } from "../../kept.js";
+import { LARGEST_FOOTPRINT_CELLS } from "../catalogue/building-prefabs.js";
 import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
 import { DisjointSets } from "../state/collections.js";
 import type { SimBuilding, SimSegment } from "../state/entities.js";
@@ -15,7 +16,6 @@ const PIPE_REACH_METERS = 100;
 /** How far the footprint's edge may be from the edge of its road. */
 const DRIVEWAY_METERS = 16;
 const WIDEST_ROAD_METERS = 32;
-const LARGEST_FOOTPRINT_CELLS = 16;
 
 /** Works out a building's road and pipes. */
 export function attach(world: World, building: SimBuilding): void {

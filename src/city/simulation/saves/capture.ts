@@ -211,23 +211,21 @@ function* writeNumbers(values: Float64Array): Generator<string> {
 }
 
 /** What is saved as it is. */
-export function plainFieldsOf(state: PlainFields): PlainFields {
-  const { frame, paused, selectedSpeed, buildIndex, milestone, wares, blockedAssetEnabled } = state;
-  const { trafficCursor } = state;
-  return { frame, paused, selectedSpeed, buildIndex, milestone, wares, blockedAssetEnabled, trafficCursor };
-}
+const PLAIN_FIELDS = [
+  "frame",
+  "paused",
+  "selectedSpeed",
+  "buildIndex",
+  "milestone",
+  "wares",
+  "blockedAssetEnabled",
+  "trafficCursor",
+] as const satisfies readonly (keyof World)[];
+type PlainFields = Pick<World, (typeof PLAIN_FIELDS)[number]>;
 
-type PlainFields = Pick<
-  World,
-  | "frame"
-  | "paused"
-  | "selectedSpeed"
-  | "buildIndex"
-  | "milestone"
-  | "wares"
-  | "blockedAssetEnabled"
-  | "trafficCursor"
->;
+export function plainFieldsOf(state: PlainFields): PlainFields {
+  return Object.fromEntries(PLAIN_FIELDS.map((name) => [name, state[name]])) as unknown as PlainFields;
+}
 
 function saveLedger({ startCents, totals, week, history, loans }: Ledger) {
   return structuredClone({ startCents, totals, week, history, loans });

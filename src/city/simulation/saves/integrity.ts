@@ -1,6 +1,7 @@
 /** The invariants of a city. A sound city has no faults; a save with faults is refused. */
 import { BLOCK_COLUMNS } from "../../geometry.js";
-import { zoneOf } from "../../terms.js";
+import { ZONES, zoneOf } from "../../terms.js";
+import { MAX_SEGMENTS_PER_NODE } from "../fabric/network.js";
 import type { World } from "../state/world.js";
 
 const CITY_ID = /^[0-9a-f]{12}$/;
@@ -32,7 +33,7 @@ function* networkFaults(world: World): Generator<string> {
     }
   }
   for (const { id, segmentIds } of world.nodes.all()) {
-    if (segmentIds.length > 8) yield `node ${id} has ${segmentIds.length} segments`;
+    if (segmentIds.length > MAX_SEGMENTS_PER_NODE) yield `node ${id} has ${segmentIds.length} segments`;
     for (const segmentId of segmentIds) {
       const segment = world.segments.get(segmentId);
       if (segment?.startNodeId !== id && segment?.endNodeId !== id) {
@@ -55,7 +56,7 @@ function* blockFaults(world: World): Generator<string> {
   for (const { id, rows, cells } of world.blocks.all()) {
     const whole = Number.isInteger(rows) && rows >= 1 && rows <= 8 && cells.length === rows * BLOCK_COLUMNS;
     if (!whole) yield `block ${id} has ${cells.length} cells`;
-    if (cells.some((cell) => cell > 7)) yield `block ${id} holds an unknown zone`;
+    if (cells.some((cell) => cell >= ZONES.length)) yield `block ${id} holds an unknown zone`;
   }
 }
 

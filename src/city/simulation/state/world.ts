@@ -3,7 +3,7 @@
  * only holds the records and the indexes that find them.
  */
 import type { ClockState, Message, UtilityNetwork } from "../../game.js";
-import { boxAround, footprintRadius, squareAround } from "../../geometry.js";
+import { BLOCK_COLUMNS, boxAround, CELL_METERS, footprintRadius, squareAround } from "../../geometry.js";
 import { FLAG } from "../../terms.js";
 import { COVERAGES, type Coverage } from "../catalogue/building-prefabs.js";
 import { gameTimeMs } from "./calendar.js";
@@ -26,7 +26,7 @@ const LIMITS = {
 const KEPT_MESSAGES = 100;
 
 /** A zone block's cells all lie within this distance of its stored position. */
-export const BLOCK_REACH_METERS = 8 * Math.hypot(4, 4);
+export const BLOCK_REACH_METERS = CELL_METERS * Math.hypot(BLOCK_COLUMNS, BLOCK_COLUMNS);
 
 /** The recent messages of citizens and city, and the silence after each kind so that nothing is said too often. */
 class MessageBoard {
