@@ -60,6 +60,13 @@ export function lengthOf({ start, end }: Line): number {
   return distance(start, end);
 }
 
+/** Of the angle between two directions. */
+export function cosineBetween(a: Line, b: Line): number {
+  const x = (a.end.x - a.start.x) * (b.end.x - b.start.x);
+  const z = (a.end.z - a.start.z) * (b.end.z - b.start.z);
+  return (x + z) / (lengthOf(a) * lengthOf(b));
+}
+
 /** From a point to the nearest point of a line. */
 export function distanceToLine(point: GroundPoint, { start, end }: Line): number {
   const dx = end.x - start.x;
@@ -179,6 +186,11 @@ export function placeInBlock(
   const [depth, along] = [CELL_METERS * depthCells, CELL_METERS * alongCells];
   const [cos, sin] = [Math.cos(angleRadians), Math.sin(angleRadians)];
   return { x: x + depth * cos + along * sin, z: z + depth * sin - along * cos };
+}
+
+/** The square that a coordinate lies in, along one axis. */
+export function squareOf(meters: number, gridSize: number): number {
+  return Math.floor((meters + gridSize / 2) / gridSize);
 }
 
 /** More than twice the squares from edge to edge of any map. */

@@ -3,7 +3,7 @@
  * judge by these numbers, so they live in one place.
  */
 import type { ZoneBlock } from "./game.js";
-import { squareKey } from "./geometry.js";
+import { squareKey, squareOf } from "./geometry.js";
 import { ZONES, type Zone } from "./terms.js";
 
 const UNZONED = ZONES.indexOf("Unzoned");
@@ -124,9 +124,4 @@ export function clusterBlocks(blocks: readonly ZoneBlock[], gridSize: number): Z
     else clusters.set(key, { ix, iz, blocks: [block] });
   }
   return [...clusters.values()];
-}
-
-/** The square that a coordinate lies in, along one axis. */
-export function squareOf(meters: number, gridSize: number): number {
-  return Math.floor((meters + gridSize / 2) / gridSize);
 }

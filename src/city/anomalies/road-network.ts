@@ -2,6 +2,7 @@
 import type { City, NetNode, NetSegment } from "../game.js";
 import {
   boxAround,
+  cosineBetween,
   crossingOf,
   distanceToLine,
   lengthOf,
@@ -117,11 +118,10 @@ function overlap(a: NetSegment, b: NetSegment): Anomaly | null {
     distanceToLine(b.end, a),
   );
   if (distance > PAIR_REACH_METERS) return null;
+  if (Math.abs(cosineBetween(a, b)) < SAME_DIRECTION_COSINE) return null;
   const length = lengthOf(a);
   const ux = (a.end.x - a.start.x) / length;
   const uz = (a.end.z - a.start.z) / length;
-  const cosine = ((b.end.x - b.start.x) * ux + (b.end.z - b.start.z) * uz) / lengthOf(b);
-  if (Math.abs(cosine) < SAME_DIRECTION_COSINE) return null;
   const along = [b.start, b.end].map(({ x, z }) => (x - a.start.x) * ux + (z - a.start.z) * uz);
   const overlapLength = Math.min(length, Math.max(...along)) - Math.max(0, Math.min(...along));
   if (overlapLength < MIN_OVERLAP_METERS) return null;

@@ -7,7 +7,7 @@ import {
   type SetZone,
   type SetZoneResult,
 } from "../../game.js";
-import { distance, squareAround } from "../../geometry.js";
+import { CELL_METERS, distance, squareAround } from "../../geometry.js";
 import {
   FACILITY_SERVICES,
   GROWABLE_SERVICES,
@@ -19,8 +19,8 @@ import {
 } from "../../terms.js";
 import { areUniform, clusterBlocks, isMixed, isPatchy, tallyCells } from "../../zone-tally.js";
 import { BUILDING_PREFABS, LARGEST_FOOTPRINT_CELLS } from "../catalogue/building-prefabs.js";
-import { BlockGrid } from "../fabric/block-grid.js";
 import { blockCentroid, setCells } from "../fabric/zone-blocks.js";
+import { SquareGrid } from "../state/collections.js";
 import type { SimZoneBlock } from "../state/entities.js";
 import { BLOCK_REACH_METERS, type World } from "../state/world.js";
 import { requireOnMap } from "./requirements.js";
@@ -31,7 +31,6 @@ const BLOCK_NEIGHBOURHOOD_METERS = 38;
 const LARGEST_GROWABLE_CELLS = Math.max(
   ...BUILDING_PREFABS.filter(({ growable }) => growable).flatMap(({ width, length }) => [width, length]),
 );
-const LARGEST_GROWABLE = { width: LARGEST_GROWABLE_CELLS, length: LARGEST_GROWABLE_CELLS };
 /** Two growables whose squared distances differ by less than this claim a block equally. */
 const AMBIGUOUS_SQUARE_METERS = 100;
 const MIN_GRID_METERS = 24;
@@ -132,13 +131,13 @@ const AMBIGUOUS = -2;
  * that is not nearer, of another zone, and about as near as the best makes the block ambiguous.
  */
 function expectedZones(world: World): (block: SimZoneBlock) => ExpectedZone {
-  const grid = new BlockGrid(world.blocks.all(), reachOf(LARGEST_GROWABLE));
+  const grid = new SquareGrid(world.blocks.all(), reachOf(LARGEST_GROWABLE_CELLS));
   const count = world.blocks.size;
   const zones = new Int8Array(count).fill(NOBODY);
   const nearest = new Float64Array(count).fill(Number.POSITIVE_INFINITY);
   for (const { prefab, position } of world.buildings.all()) {
     if (!prefab.growable) continue;
-    const [own, reach] = [ZONES.indexOf(zoneOf(prefab)), reachOf(prefab) ** 2];
+    const [own, reach] = [ZONES.indexOf(zoneOf(prefab)), reachOf(prefab.width, prefab.length) ** 2];
     grid.visitAround(position, (at, squared) => {
       if (squared > reach || zones[at] === AMBIGUOUS) return;
       if (squared < (nearest[at] as number)) {
@@ -157,20 +156,19 @@ function expectedZones(world: World): (block: SimZoneBlock) => ExpectedZone {
 }
 
 function isProtected(world: World, block: SimZoneBlock): boolean {
-  const farthest = reachOf({ width: LARGEST_FOOTPRINT_CELLS, length: LARGEST_FOOTPRINT_CELLS });
   return world.buildings
-    .near(squareAround(block.position, farthest))
+    .near(squareAround(block.position, reachOf(LARGEST_FOOTPRINT_CELLS)))
     .some(
       ({ prefab, position }) =>
         PROTECTED_SERVICES.has(prefab.service) &&
         !prefab.helper &&
-        distance(position, block.position) <= reachOf(prefab),
+        distance(position, block.position) <= reachOf(prefab.width, prefab.length),
     );
 }
 
 /** A building counts for the blocks whose stored position lies so near. */
-function reachOf({ width, length }: { readonly width: number; readonly length: number }): number {
-  return Math.max(width, length) * 4 + BLOCK_NEIGHBOURHOOD_METERS;
+function reachOf(...sidesInCells: readonly number[]): number {
+  return (Math.max(...sidesInCells) / 2) * CELL_METERS + BLOCK_NEIGHBOURHOOD_METERS;
 }
 
 /** @returns how many cells that may be painted are, or would be, changed */

@@ -1,6 +1,6 @@
 /** Nodes and segments: how they come into being, share nodes, and go. */
 import { CommandRefusedError, type GroundPoint, type Position, type Problems } from "../../game.js";
-import { distance, squareAround } from "../../geometry.js";
+import { cosineBetween, distance, middle, squareAround } from "../../geometry.js";
 import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
 import { NO_PROBLEMS, newTraffic, type SimNode, type SimSegment } from "../state/entities.js";
 import { pick } from "../state/random.js";
@@ -94,18 +94,19 @@ export function createSegments(world: World, plans: readonly SegmentPlan[]): Sim
   return segments;
 }
 
-function addSegment(world: World, { prefab, start, end, name }: SegmentPlan): SimSegment {
+function addSegment(world: World, plan: SegmentPlan): SimSegment {
+  const { prefab, start, end, name } = plan;
   const id = world.segments.nextId();
   const segment: SimSegment = {
     id,
     prefab,
-    name: name || (prefab.service === "Road" ? continuedStreetName(world, id, start, end) : ""),
+    name: name || (prefab.service === "Road" ? continuedStreetName(world, id, plan) : ""),
     namedByBuilder: name !== "",
     startNodeId: start.id,
     endNodeId: end.id,
     start: start.position,
     end: end.position,
-    problems: isUnderWater(world, prefab, start.position, end.position) ? FLOODED_ROAD : NO_PROBLEMS,
+    problems: isUnderWater(world, plan) ? FLOODED_ROAD : NO_PROBLEMS,
     blockIds: [],
     traffic: newTraffic(),
   };
@@ -146,27 +147,20 @@ export function removeNode(world: World, node: SimNode): void {
 }
 
 /** A road on the ground whose middle is in the river. */
-function isUnderWater(world: World, prefab: SimNetworkPrefab, start: GroundPoint, end: GroundPoint): boolean {
-  if (prefab.carries !== "traffic" || prefab.elevation !== "ground") return false;
-  return world.terrain.isWater((start.x + end.x) / 2, (start.z + end.z) / 2);
+function isUnderWater(world: World, { prefab, start, end }: SegmentPlan): boolean {
+  const { x, z } = middle({ start: start.position, end: end.position });
+  return prefab.carries === "traffic" && prefab.elevation === "ground" && world.terrain.isWater(x, z);
 }
 
-function continuedStreetName(world: World, id: number, start: SimNode, end: SimNode): string {
+function continuedStreetName(world: World, id: number, { start, end }: SegmentPlan): string {
+  const line = { start: start.position, end: end.position };
   for (const node of [start, end]) {
     for (const neighbourId of node.segmentIds) {
       const neighbour = world.segments.at(neighbourId);
       const isStreet = neighbour.prefab.service === "Road" && !neighbour.namedByBuilder;
-      if (isStreet && sameDirection(neighbour, start.position, end.position)) return neighbour.name;
+      const cosine = Math.abs(cosineBetween(neighbour, line));
+      if (isStreet && cosine >= STREET_CONTINUES_COSINE) return neighbour.name;
     }
   }
   return `${pick(STREET_NAMES, world.seed + 13, id, 0)} ${pick(STREET_KINDS, world.seed + 14, id, 0)}`;
-}
-
-function sameDirection(segment: SimSegment, start: GroundPoint, end: GroundPoint): boolean {
-  const ax = segment.end.x - segment.start.x;
-  const az = segment.end.z - segment.start.z;
-  const bx = end.x - start.x;
-  const bz = end.z - start.z;
-  const cosine = (ax * bx + az * bz) / (Math.hypot(ax, az) * Math.hypot(bx, bz));
-  return Math.abs(cosine) >= STREET_CONTINUES_COSINE;
 }

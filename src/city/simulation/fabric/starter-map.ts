@@ -32,8 +32,8 @@ function stopsBetween(from: number, to: number): number[] {
 /** On the ground where it is dry; a bridge at the level of the plain from bank to bank. */
 function layCarriageway(world: World, stops: readonly number[], z: number): void {
   const { terrain } = world;
-  const road = prefabNamed("Highway");
-  const bridge = prefabNamed("Highway Bridge");
+  const road = findNetworkPrefab("Highway") as SimNetworkPrefab;
+  const bridge = findNetworkPrefab("Highway Bridge") as SimNetworkPrefab;
   const deck = terrain.groundHeight(JUNCTIONS[0].x, z);
   const isWet = (x: number) => [-PIECE_METERS, 0, PIECE_METERS].some((dx) => terrain.isWater(x + dx, z));
   const nodes = stops.map((x) => {
@@ -46,10 +46,4 @@ function layCarriageway(world: World, stops: readonly number[], z: number): void
     return { prefab: wet ? bridge : road, start, end, name: "" };
   });
   createSegments(world, pieces);
-}
-
-function prefabNamed(name: string): SimNetworkPrefab {
-  const prefab = findNetworkPrefab(name);
-  if (!prefab) throw new Error(`the catalogue lacks ${name}`);
-  return prefab;
 }

@@ -177,11 +177,8 @@ function openingsFrom(ways: Ways): Reached[] {
 
 /** Takes one of the places that have an opening, mostly the nearest. */
 function seekJob(world: World, citizen: Citizen, openings: readonly Reached[]): void {
-  for (const { place } of openings) {
-    if (!hasOpening(place) || !world.random.percent(TAKING_PERCENT)) continue;
-    takeJob(world, citizen, place);
-    return;
-  }
+  const taken = openings.find(({ place }) => hasOpening(place) && world.random.percent(TAKING_PERCENT));
+  if (taken) takeJob(world, citizen, taken.place);
 }
 
 interface Reached {
