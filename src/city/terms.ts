@@ -158,12 +158,16 @@ export function zoneOf({
   readonly service: Service;
   readonly subService: SubService;
 }): Zone {
-  return (
-    ZONES.find((zone) => ZONE_GROWTH[zone]?.subService === subService) ??
-    ZONES.find((zone) => ZONE_GROWTH[zone]?.service === service) ??
-    "Unzoned"
-  );
+  return ZONE_BY_TERM.get(subService) ?? ZONE_BY_TERM.get(service) ?? "Unzoned";
 }
+
+/** By sub-service, and by service the first of its zones. */
+const ZONE_BY_TERM = new Map<Service | SubService, Zone>(
+  ZONES.toReversed().flatMap((zone) => {
+    const growth = ZONE_GROWTH[zone];
+    return growth ? [[growth.service, zone] as const, [growth.subService, zone] as const] : [];
+  }),
+);
 
 /** A building's level, 1 to 5; 0 where levels do not apply (the game's `None`). */
 export type Level = 0 | 1 | 2 | 3 | 4 | 5;

@@ -99,12 +99,6 @@ export function quitJob(world: World, citizen: Citizen): void {
   world.noteJobs(workplace);
 }
 
-export function* residentsOf(world: World, { householdIds }: SimBuilding): Generator<Citizen> {
-  for (const id of householdIds) {
-    for (const memberId of world.households.at(id).memberIds) yield world.citizens.at(memberId);
-  }
-}
-
 export function countResidents(world: World, { householdIds }: SimBuilding): number {
   return householdIds.reduce((sum, id) => sum + world.households.at(id).memberIds.length, 0);
 }
@@ -115,9 +109,10 @@ export function isOfWorkingAge(citizen: Citizen, frame: number): boolean {
 }
 
 /** Mean education of some citizens in percent of the best; 0 for none. */
-export function averageEducation(citizens: readonly Citizen[]): number {
-  if (citizens.length === 0) return 0;
-  return (100 * citizens.reduce((sum, { education }) => sum + education, 0)) / (3 * citizens.length);
+export function averageEducation(world: World, citizenIds: readonly number[]): number {
+  if (citizenIds.length === 0) return 0;
+  const sum = citizenIds.reduce((total, id) => total + world.citizens.at(id).education, 0);
+  return (100 * sum) / (3 * citizenIds.length);
 }
 
 function dissolve(world: World, household: Household): void {

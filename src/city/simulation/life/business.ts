@@ -21,8 +21,8 @@ export function updateBusiness(world: World, business: SimBuilding): void {
   const filled = business.workerIds.length;
   setProblem(business, "NoWorkers", settled && filled * 4 < business.jobs, frame);
   const needed = EDUCATION_NEEDED[business.prefab.level] ?? 0;
-  const education = averageEducation(business.workerIds.map((id) => world.citizens.at(id)));
-  setProblem(business, "NoEducatedWorkers", settled && filled > 0 && education < needed, frame);
+  const isUneducated = settled && filled > 0 && averageEducation(world, business.workerIds) < needed;
+  setProblem(business, "NoEducatedWorkers", isUneducated, frame);
   if (business.prefab.service === "Commercial") sellWares(world, business, settled);
   if (business.prefab.service === "Industrial") makeWares(world, business);
 }

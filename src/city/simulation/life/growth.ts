@@ -3,10 +3,10 @@ import { BLOCK_COLUMNS } from "../../geometry.js";
 import { FLAG, type GrowableService, ZONE_GROWTH, ZONES, type Zone } from "../../terms.js";
 import { growablesFor } from "../catalogue/building-prefabs.js";
 import { createBuilding, setProblem, upgrade } from "../fabric/buildings.js";
-import { AGE, ageOf, averageEducation, residentsOf } from "../fabric/citizens.js";
+import { AGE, ageOf, averageEducation } from "../fabric/citizens.js";
 import { cellBit, cellCenter, occupiedCells, usableCells } from "../fabric/zone-blocks.js";
 import { FRAMES_PER_DAY } from "../state/calendar.js";
-import type { Citizen, SimBuilding, SimZoneBlock } from "../state/entities.js";
+import type { SimBuilding, SimZoneBlock } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { demandBarOf, satisfyDemand } from "./demand.js";
 import type { Surroundings } from "./services.js";
@@ -102,7 +102,7 @@ function deservesNextLevel(
     building.problems.names.length === 0 &&
     reaches(needs.landValue, () => building.landValue) &&
     reaches(needs.services, () => serviceScore) &&
-    reaches(needs.education, () => averageEducation(pupilsOf(world, building))) &&
+    reaches(needs.education, () => educationAt(world, building)) &&
     reaches(needs.customersPercent, () => (100 * building.visitors) / Math.max(building.visitorPlaces, 1))
   );
 }
@@ -114,10 +114,20 @@ function isBelowLevel({ prefab, landValue }: SimBuilding, needs: Needs, around: 
   return reached >= 1 && value < needed - (needs.complaintMargin[reached] ?? 0);
 }
 
-/** Who works there, or who lives there without the children, whose schooling is not over. */
-function pupilsOf(world: World, building: SimBuilding): Citizen[] {
-  if (building.homes === 0) return building.workerIds.map((id) => world.citizens.at(id));
-  return [...residentsOf(world, building)].filter((citizen) => ageOf(citizen, world.frame) >= AGE.teen);
+/** In percent of the best: of who works there, or who lives there without the children, whose schooling is not over. */
+function educationAt(world: World, building: SimBuilding): number {
+  if (building.homes === 0) return averageEducation(world, building.workerIds);
+  let adults = 0;
+  let education = 0;
+  for (const id of building.householdIds) {
+    for (const memberId of world.households.at(id).memberIds) {
+      const citizen = world.citizens.at(memberId);
+      if (ageOf(citizen, world.frame) < AGE.teen) continue;
+      adults++;
+      education += citizen.education;
+    }
+  }
+  return adults === 0 ? 0 : (100 * education) / (3 * adults);
 }
 
 function firstFreeRow(block: SimZoneBlock, free: number, startRow: number): number {

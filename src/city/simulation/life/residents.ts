@@ -1,17 +1,7 @@
 /** A cycle in the life of a residential building: growing older, learning, working, shopping, coming and going. */
 import type { Coverage } from "../catalogue/building-prefabs.js";
 import { gravest, isActive } from "../fabric/buildings.js";
-import {
-  AGE,
-  addCitizen,
-  ageOf,
-  die,
-  isOfWorkingAge,
-  moveIn,
-  moveOut,
-  quitJob,
-  residentsOf,
-} from "../fabric/citizens.js";
+import { AGE, addCitizen, ageOf, die, isOfWorkingAge, moveIn, moveOut, quitJob } from "../fabric/citizens.js";
 import { isConnectedOutside } from "../fabric/reach.js";
 import { LONGEST_TRIP_SECONDS } from "../fabric/road-graph.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
@@ -63,8 +53,17 @@ export function updateResidents(
 
 /** The share, 0 to 1, of the people of working age here who have no work. */
 function idleShare(world: World, home: SimBuilding): number {
-  const able = [...residentsOf(world, home)].filter((citizen) => isOfWorkingAge(citizen, world.frame));
-  return able.filter(({ workId }) => workId === 0).length / Math.max(able.length, 1);
+  let able = 0;
+  let idle = 0;
+  for (const id of home.householdIds) {
+    for (const memberId of world.households.at(id).memberIds) {
+      const citizen = world.citizens.at(memberId);
+      if (!isOfWorkingAge(citizen, world.frame)) continue;
+      able++;
+      if (citizen.workId === 0) idle++;
+    }
+  }
+  return able === 0 ? 0 : idle / able;
 }
 
 /** Health tends to what doctors, air and water allow; a village does with little of the first. */

@@ -7,7 +7,7 @@
 import type { SegmentTraffic } from "../../game.js";
 import { ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
 import { isActive, isWorking } from "../fabric/buildings.js";
-import { isOfWorkingAge, quitJob, residentsOf, takeJob } from "../fabric/citizens.js";
+import { isOfWorkingAge, quitJob, takeJob } from "../fabric/citizens.js";
 import { delayAt, type RoadGraph, RoadTree, roadGraph, rootsOn, timeRoads } from "../fabric/road-graph.js";
 import { FRAMES_PER_CYCLE } from "../state/calendar.js";
 import type { Citizen, SimBuilding, SimSegment } from "../state/entities.js";
@@ -138,8 +138,7 @@ function commute(ways: Ways, homes: readonly SimBuilding[], drive: (workplace: S
   for (const home of homes) {
     let seconds = 0;
     let workers = 0;
-    for (const citizen of residentsOf(world, home)) {
-      if (!isOfWorkingAge(citizen, world.frame)) continue;
+    for (const citizen of ableIn(world, home)) {
       if (citizen.workId !== 0) {
         const isTooFar = secondsTo(ways, world.buildings.at(citizen.workId)) > LONGEST_COMMUTE_SECONDS;
         if (isTooFar) quitJob(world, citizen);
@@ -231,6 +230,15 @@ function hasOpening(workplace: SimBuilding): boolean {
 
 function sells(place: SimBuilding): boolean {
   return place.prefab.service === "Commercial" && isActive(place) && place.goods > 0;
+}
+
+function* ableIn(world: World, home: SimBuilding): Generator<Citizen> {
+  for (const id of home.householdIds) {
+    for (const memberId of world.households.at(id).memberIds) {
+      const citizen = world.citizens.at(memberId);
+      if (isOfWorkingAge(citizen, world.frame)) yield citizen;
+    }
+  }
 }
 
 function homesOn(world: World, road: SimSegment): SimBuilding[] {

@@ -104,8 +104,8 @@ function pipesOf(
     const need = needOf(building);
     if (need > 0) consumers.push({ building, need });
   }
-  const pipeIds = ({ waterPipeIds, heatPipeIds }: SimBuilding) =>
-    carries === "water" ? waterPipeIds : heatPipeIds;
+  const pipeIds: Pipes["pipeIds"] =
+    carries === "water" ? ({ waterPipeIds }) => waterPipeIds : ({ heatPipeIds }) => heatPipeIds;
   return { carries, network: components(world, carries), plants, consumers, ruins, pipeIds };
 }
 
