@@ -32,14 +32,8 @@ const SIZE_METERS = { fallback: 1000, least: 50, most: 20_000 };
 const PIXELS = { fallback: 1024, least: 16, most: 1024 };
 const PIECE_MS = 8;
 
-export interface Capture {
-  readonly png: Buffer;
-  readonly mode: string;
-  readonly distinctColors: number;
-}
-
 /** @throws FieldError for an unknown mode, or a picture of one colour where `allowBlank` is not set */
-export async function capture(city: City, query: Query): Promise<Capture> {
+export async function capture(city: City, query: Query) {
   const mode = query.text("mode") || "None";
   const layer = Object.hasOwn(MODES, mode) ? MODES[mode] : undefined;
   if (layer === undefined) {

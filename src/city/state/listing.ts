@@ -4,13 +4,6 @@ import { PROBLEMS_1 } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
 import type { Query } from "../wire/requests.js";
 
-export interface Page {
-  readonly [key: string]: number;
-  readonly total: number;
-  readonly returned: number;
-  readonly limit: number;
-}
-
 export interface LimitRule {
   readonly fallback: number;
   readonly max: number;
@@ -31,7 +24,7 @@ export interface Anomaly extends JsonObject {
  * The rows that a request gets, and the numbers that go with them; the total counts past the limit. `offset` rows are
  * passed over; a negative one passes over none.
  */
-export function paginate<T>(items: readonly T[], query: Query, rule: LimitRule): { page: Page; rows: T[] } {
+export function paginate<T>(items: readonly T[], query: Query, rule: LimitRule) {
   const limit = Math.min(Math.max(query.integer("limit", rule.fallback), 0), rule.max);
   const offset = Math.max(query.integer("offset", 0), 0);
   const rows = items.slice(offset, offset + limit);
