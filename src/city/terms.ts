@@ -151,14 +151,8 @@ export const ZONE_GROWTH: Readonly<Partial<Record<Zone, (typeof TAX_CLASSES)[num
 export const SLIDER_SUB_SERVICES = Object.values(ZONE_GROWTH);
 
 /** The zone that grows such a building; Unzoned when none does. */
-export function zoneOf({
-  service,
-  subService,
-}: {
-  readonly service: Service;
-  readonly subService: SubService;
-}): Zone {
-  return ZONE_BY_TERM.get(subService) ?? ZONE_BY_TERM.get(service) ?? "Unzoned";
+export function zoneOf(prefab: { readonly service: Service; readonly subService: SubService }): Zone {
+  return ZONE_BY_TERM.get(prefab.subService) ?? ZONE_BY_TERM.get(prefab.service) ?? "Unzoned";
 }
 
 /** By sub-service, and by service the first of its zones. */
