@@ -19,8 +19,6 @@ struct LoadedModel {
       : model(std::move(resident)), vocabulary(std::move(tokens)), max_context_tokens(context_tokens) {
     const auto loaded = model.acquire(control);
     placement = loaded->placement();
-    parameter_count = loaded->parameter_count();
-    vocabulary_size = loaded->config().vocab_size;
     unused_tensors = loaded->unused_tensors();
     masks.emplace(vocabulary, placement.device);
   }
@@ -30,7 +28,6 @@ struct LoadedModel {
   std::optional<MaskCache> masks;
   int64_t max_context_tokens;
   Placement placement;
-  int64_t parameter_count, vocabulary_size;
   std::vector<std::string> unused_tensors;
 };
 
@@ -100,8 +97,6 @@ Napi::Value info_of(Napi::Env env, const LoadedModel& loaded) {
   auto info = Napi::Object::New(env);
   info.Set("device", loaded.placement.device.str());
   info.Set("dtype", dtype_name(loaded.placement.dtype));
-  info.Set("parameterCount", static_cast<double>(loaded.parameter_count));
-  info.Set("vocabularySize", static_cast<double>(loaded.vocabulary_size));
   info.Set("unusedTensors", text_array(env, loaded.unused_tensors));
   return info;
 }

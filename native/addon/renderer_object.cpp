@@ -228,7 +228,6 @@ Napi::Value info_of(Napi::Env env, const RendererInfo& info) {
   object.Set("framesPerCode", static_cast<double>(info.frames_per_code));
   object.Set("codebookSize", static_cast<double>(info.codebook_size));
   object.Set("maxFrames", static_cast<double>(info.max_frames));
-  object.Set("parameterCount", static_cast<double>(info.parameter_count));
   object.Set("unusedTensors", text_array(env, info.unused_tensors));
   return object;
 }

@@ -26,7 +26,6 @@ inline const RendererInfo kTinyInfo{.placement = {},
                                     .codebook_size = 64000,
                                     .max_frames = kTinySilence,
                                     .timbre_frames = kTinyTimbreFrames,
-                                    .parameter_count = 0,
                                     .unused_tensors = {}};
 
 inline Renderer::Directories write_checkpoints(const TinySize& size = {}) {

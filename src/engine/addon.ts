@@ -84,7 +84,6 @@ export interface RendererInfo {
   codebookSize: number;
   /** The longest song the checkpoint's silence table covers. */
   maxFrames: number;
-  parameterCount: number;
   /** Tensors that the checkpoints hold and nothing reads, as "directory: name". */
   unusedTensors: string[];
 }
@@ -272,8 +271,6 @@ export interface LanguageResult {
 export interface LanguageModelInfo {
   device: string;
   dtype: "float32" | "bfloat16";
-  parameterCount: number;
-  vocabularySize: number;
   /** Tensors that the checkpoint holds and nothing reads. */
   unusedTensors: string[];
 }

@@ -203,12 +203,6 @@ std::vector<std::string> Checkpoint::unused() const {
   return names;
 }
 
-int64_t Checkpoint::parameter_count() const {
-  int64_t count = 0;
-  for (const auto& [name, entry] : state_->entries)
-    count += c10::multiply_integers(entry.file->shape(entry.stored_name));
-  return count;
-}
 
 Weights Weights::sub(const std::string& name) const { return Weights(state_, placement_, prefix_ + name + "."); }
 

@@ -43,8 +43,6 @@ class Checkpoint {
 
   /// Names that no Weights handed out yet, sorted: what a loader did not expect. `rotary_emb.inv_freq` is left out.
   std::vector<std::string> unused() const;
-  /// Elements of all tensors.
-  int64_t parameter_count() const;
 
  private:
   friend class Weights;

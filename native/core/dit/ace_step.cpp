@@ -26,7 +26,6 @@ AceStep AceStep::load(const std::string& directory, const DitConfig& config, con
           .null_condition = weights.get("null_condition_emb", {1, 1, config.encoder_hidden_size}),
           .silence =
               read_silence_latent(checkpoint, config.audio_acoustic_hidden_dim).to(placement.device, placement.dtype),
-          .parameter_count = checkpoint.parameter_count(),
           .unused_tensors = checkpoint.unused(),
           .decoder_weights = weights.sub("decoder")};
 }

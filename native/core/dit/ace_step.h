@@ -23,7 +23,6 @@ struct AceStep {
   AudioDetokenizer detokenizer;
   at::Tensor null_condition;                // [1, 1, E]
   at::Tensor silence;                       // [1, frames, C], the model's dtype and device
-  int64_t parameter_count;                  // of the whole checkpoint
   std::vector<std::string> unused_tensors;  // Checkpoint::unused
   Weights decoder_weights;                  // what `dit` was loaded from: the base that adapters start from
 

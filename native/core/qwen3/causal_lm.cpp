@@ -126,9 +126,6 @@ CausalLm CausalLm::load(const std::string& directory, const Placement& placement
   return model;
 }
 
-int64_t CausalLm::parameter_count() const {
-  return stack_.parameter_count() + (head_.data.is_same(stack_.embeddings.data) ? 0 : head_.outputs() * head_.depth());
-}
 
 KvCache CausalLm::make_cache(int64_t rows, int64_t max_tokens) const {
   if (rows < 1 || max_tokens < 1 || max_tokens > config().max_position_embeddings) {

@@ -48,7 +48,6 @@ class CausalLm {
 
   const Qwen3Config& config() const { return stack_.config; }
   const Placement& placement() const { return placement_; }
-  int64_t parameter_count() const;
   const std::vector<std::string>& unused_tensors() const { return unused_tensors_; }  // Checkpoint::unused
 
   /// Throws kBadArgument for no rows or more tokens than max_position_embeddings.

@@ -23,15 +23,6 @@ Qwen3Stack Qwen3Stack::load(const Weights& weights, const Qwen3Config& config, c
   return stack;
 }
 
-int64_t Qwen3Stack::parameter_count() const {
-  const int64_t hidden = config.hidden_size;
-  const int64_t q_rows = config.num_attention_heads * config.head_dim,
-                kv_rows = config.num_key_value_heads * config.head_dim;
-  const int64_t biases = config.attention_bias ? q_rows + 2 * kv_rows + hidden : 0;
-  const int64_t layer = hidden * (2 * q_rows + 2 * kv_rows) + biases + 3 * hidden * config.intermediate_size +
-                        2 * hidden + 2 * config.head_dim;
-  return config.vocab_size * hidden + config.num_hidden_layers * layer + hidden;
-}
 
 at::Tensor Qwen3Stack::embed(const at::Tensor& ids) const {
   const at::Tensor index = ids.to(at::kLong);

@@ -18,7 +18,6 @@ struct Qwen3Stack {
   nn::RmsNorm norm;
 
   static Qwen3Stack load(const Weights& weights, const Qwen3Config& config, const Control& control);
-  int64_t parameter_count() const;
 
   /// ids [B, T] int64 -> [B, T, H]. Throws kBadArgument for an id outside the vocabulary.
   at::Tensor embed(const at::Tensor& ids) const;

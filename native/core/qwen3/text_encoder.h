@@ -19,7 +19,6 @@ class TextEncoder {
 
   const Qwen3Config& config() const { return stack_.config; }
   const Placement& placement() const { return placement_; }
-  int64_t parameter_count() const { return stack_.parameter_count(); }
   const std::vector<std::string>& unused_tensors() const { return unused_tensors_; }  // Checkpoint::unused
 
   /// ids [B, T] (int64, any device) -> last hidden states after the final norm, [B, T, H]. Causal, no padding mask:

@@ -83,7 +83,6 @@ struct RendererInfo {
   int64_t codebook_size;                    // audio codes are 0 .. codebook_size - 1
   int64_t max_frames;                       // the longest song the silence table covers
   int64_t timbre_frames;                    // latent frames that are heard of a reference
-  int64_t parameter_count;                  // of all models together
   std::vector<std::string> unused_tensors;  // what the checkpoints hold beyond what was expected: "directory: name"
 };
 

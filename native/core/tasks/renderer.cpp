@@ -72,7 +72,6 @@ Renderer::Renderer(const Directories& directories, const Placement& placement, c
            .codebook_size = model->tokenizer.codebook_size(),
            .max_frames = model->max_frames(),
            .timbre_frames = model->config.timbre_fix_frame,
-           .parameter_count = model->parameter_count + text_encoder->parameter_count() + vae->parameter_count(),
            .unused_tensors = {}};
   const auto add_unused = [&](const std::string& directory, const std::vector<std::string>& names) {
     for (const auto& name : names) info_.unused_tensors.push_back(directory + ": " + name);

@@ -105,9 +105,6 @@ int64_t Convolution::output_length(int64_t length) const {
   return (length + 2 * shape_.padding - shape_.dilation * (shape_.kernel - 1) - 1) / shape_.stride + 1;
 }
 
-int64_t Convolution::parameter_count() const {
-  return shape_.in * shape_.out * shape_.kernel + (shape_.bias ? shape_.out : 0);
-}
 
 at::Tensor Convolution::with_libtorch(const Signal& x, const at::Tensor& bias) const {
   if (shape_.transposed) return at::conv_transpose1d(x.data, weight_, bias, shape_.stride, shape_.padding);

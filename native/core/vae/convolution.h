@@ -73,7 +73,6 @@ class Convolution {
 
   int64_t output_length(int64_t input_length) const;
   int64_t stride() const { return shape_.stride; }
-  int64_t parameter_count() const;
 
  private:
   bool time_major() const { return !weight_.defined(); }

@@ -190,19 +190,6 @@ at::Tensor Oobleck::end_in_stretches(const Signal& x, SignalPool& pool) const {
   return at::cat(parts, 2);
 }
 
-int64_t Oobleck::parameter_count() const {
-  const auto of_snake = [](const Snake& snake) { return 2 * snake.frequency.numel(); };
-  int64_t count = first.parameter_count() + of_snake(last_snake) + last.parameter_count();
-  for (const OobleckBlock& block : blocks) {
-    count += of_snake(block.snake) + block.resample.parameter_count();
-    for (const ResidualUnit& unit : block.units) {
-      count +=
-          of_snake(unit.snake1) + of_snake(unit.snake2) + unit.conv1.parameter_count() + unit.conv2.parameter_count();
-    }
-  }
-  return count;
-}
-
 int64_t tile_overlap_frames(const VaeConfig& config) {
   constexpr double kEndReach = 3;     // samples of a convolution of kernel 7
   constexpr double kUnitsReach = 39;  // of three of them with dilations 1, 3 and 9

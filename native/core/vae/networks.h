@@ -51,7 +51,6 @@ struct Oobleck {
   /// latents [B, C, T] -> audio float32 [B, audio_channels, samples]. Time-major: B = 1.
   at::Tensor decode(const at::Tensor& latents, SignalPool& pool) const;
 
-  int64_t parameter_count() const;
 
  private:
   Signal enter(const at::Tensor& x, SignalPool& pool) const;

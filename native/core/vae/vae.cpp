@@ -54,9 +54,6 @@ Vae Vae::load(const std::string& directory, const Placement& placement, const Co
 
 const VaeConfig& Vae::config() const { return networks_->config; }
 const Placement& Vae::placement() const { return networks_->placement; }
-int64_t Vae::parameter_count() const {
-  return networks_->encoder.parameter_count() + networks_->decoder.parameter_count();
-}
 
 const std::vector<std::string>& Vae::unused_tensors() const { return networks_->unused_tensors; }
 

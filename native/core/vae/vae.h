@@ -26,7 +26,6 @@ class Vae {
 
   const VaeConfig& config() const;
   const Placement& placement() const;
-  int64_t parameter_count() const;
   const std::vector<std::string>& unused_tensors() const;  // Checkpoint::unused
 
   /// Hears an item from its first sample on, part after part: interleaved, [samples, audio_channels] float32 on the CPU,

@@ -141,7 +141,6 @@ TEST("renderer: what leaves the device between stages changes no sample") {
     Renderer renderer = load(directories, {.model = model, .text_encoder_and_vae = false});
     EXPECT(first_song(renderer, job).equal(expected));
     EXPECT(first_song(renderer, job).equal(expected));
-    EXPECT_EQ(renderer.info().parameter_count, resident.info().parameter_count);
   }
 }
 
