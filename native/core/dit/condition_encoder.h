@@ -5,9 +5,7 @@
 
 #include "core/checkpoint/checkpoint.h"
 #include "core/checkpoint/config.h"
-#include "core/nn/encoder_layer.h"
-#include "core/nn/linear.h"
-#include "core/nn/rms_norm.h"
+#include "core/nn/attention.h"
 
 namespace carillon {
 

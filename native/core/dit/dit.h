@@ -9,9 +9,6 @@
 #include "core/checkpoint/config.h"
 #include "core/dit/embedding.h"
 #include "core/nn/attention.h"
-#include "core/nn/encoder_layer.h"
-#include "core/nn/rms_norm.h"
-#include "core/nn/rotary.h"
 #include "core/runtime/control.h"
 
 namespace carillon {

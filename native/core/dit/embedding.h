@@ -3,7 +3,7 @@
 
 #include "core/checkpoint/checkpoint.h"
 #include "core/checkpoint/config.h"
-#include "core/nn/linear.h"
+#include "core/nn/layers.h"
 
 namespace carillon {
 

@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/nn/rms_norm.h"
-#include "core/nn/rotary.h"
+#include "core/nn/layers.h"
 #include "core/runtime/device.h"
 
 /// Before a function with a plain loop: compiled once per instruction set, and the loader picks the best.

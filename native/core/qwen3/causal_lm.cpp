@@ -8,6 +8,7 @@
 
 #include "core/checkpoint/checkpoint.h"
 #include "core/runtime/error.h"
+#include "kernels/linear.h"
 
 namespace carillon {
 
@@ -192,7 +193,7 @@ at::Tensor CausalLm::logits(const at::Tensor& hidden, int64_t first, int64_t cou
     fail(ErrorCode::kBadArgument, "the head has " + std::to_string(config().vocab_size) + " rows, not " +
                                       std::to_string(first) + " .. " + std::to_string(first + count - 1));
   }
-  return nn::linear(hidden, head_.rows(first, count), {}).to(at::kFloat);
+  return kernels::linear(hidden, head_.rows(first, count), {}).to(at::kFloat);
 }
 
 }  // namespace carillon

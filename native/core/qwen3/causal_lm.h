@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/checkpoint/config.h"
-#include "core/nn/rotary.h"
+#include "core/nn/layers.h"
 #include "core/qwen3/stack.h"
 #include "core/runtime/control.h"
 #include "core/runtime/placement.h"

@@ -5,7 +5,7 @@
 
 #include "core/checkpoint/checkpoint.h"
 #include "core/checkpoint/config.h"
-#include "core/nn/encoder_layer.h"
+#include "core/nn/attention.h"
 #include "core/runtime/control.h"
 
 namespace carillon {

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <string_view>
 
-#include "core/nn/linear.h"
 #include "core/runtime/error.h"
 #include "core/training/random_draws.h"
+#include "kernels/linear.h"
 
 namespace carillon {
 
@@ -48,8 +48,8 @@ TrainedLora::TrainedLora(const LoraDesign& design, const at::Tensor& weight, at:
       dropout_rate(design.dropout) {}
 
 at::Tensor TrainedLora::apply(const at::Tensor& x, const at::Tensor&, const at::Generator& dropout) const {
-  const at::Tensor inner = nn::linear(dropped(x, dropout_rate, dropout), a.to(x.scalar_type()), {});
-  return nn::linear(inner, b.to(x.scalar_type()), {}) * scale;
+  const at::Tensor inner = kernels::linear(dropped(x, dropout_rate, dropout), a.to(x.scalar_type()), {});
+  return kernels::linear(inner, b.to(x.scalar_type()), {}) * scale;
 }
 
 at::Tensor TrainedLokr::Factor::value() const { return whole.defined() ? whole : at::matmul(a, b); }
@@ -96,7 +96,7 @@ at::Tensor TrainedLokr::apply(const at::Tensor& x, const at::Tensor& weight, con
   const at::Tensor changed = base + lokr_delta(scaled_w1(), w2.value(), scale);
   // The difference is small beside the weight: rounding to the type of x comes after it is taken.
   const at::Tensor difference = dora_weight(changed, dora_scale, kLokrNormEpsilon) - base;
-  return nn::linear(x, difference.to(x.scalar_type()), {});
+  return kernels::linear(x, difference.to(x.scalar_type()), {});
 }
 
 /// x kron(w1, w2)^T without the product: x as [b, d] for each position is multiplied by w2 from one side and by w1
@@ -109,9 +109,9 @@ at::Tensor TrainedLokr::apply_factors(const at::Tensor& x) const {
   const auto typed = [&](const at::Tensor& matrix) { return matrix.to(x.scalar_type()); };
   at::Tensor rows = x.reshape(sizes);
   if (w2.whole.defined()) {
-    rows = nn::linear(rows, typed(w2.whole), {});
+    rows = kernels::linear(rows, typed(w2.whole), {});
   } else {
-    rows = nn::linear(nn::linear(rows, typed(w2.b), {}), typed(w2.a), {});
+    rows = kernels::linear(kernels::linear(rows, typed(w2.b), {}), typed(w2.a), {});
   }
   return at::matmul(typed(scaled_w1() * scale), rows).flatten(-2);
 }

@@ -3,10 +3,6 @@
 #include <cmath>
 
 #include "core/nn/attention.h"
-#include "core/nn/encoder_layer.h"
-#include "core/nn/linear.h"
-#include "core/nn/rms_norm.h"
-#include "core/nn/rotary.h"
 #include "test/checkpoint_files.h"
 #include "test/test.h"
 

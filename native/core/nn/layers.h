@@ -1,0 +1,78 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/checkpoint/checkpoint.h"
+#include "kernels/matrix.h"
+
+namespace carillon::nn {
+
+/// What is added to some outputs of a Linear while an adapter of theirs is trained.
+struct Branch {
+  int64_t first_row = 0, rows = 0;
+  std::function<at::Tensor(const at::Tensor&)> delta;  // x [..., in] -> [..., rows]
+};
+
+/// A dense projection: x [..., in] -> [..., out].
+struct Linear {
+  kernels::Matrix weight;             // [out, in]
+  at::Tensor bias;                    // [out], undefined for none
+  std::vector<Branch> branches = {};  // empty but in training
+
+  /// Reads `weight` [out, in] and, where `has_bias`, `bias` [out].
+  static Linear load(const Weights& weights, int64_t in, int64_t out, bool has_bias);
+
+  /// Several projections of one input as one: the rows of `names[i]` (`rows[i]` of them) follow one another.
+  /// An adapter of projection i assigns to `weight.rows(rows before i, rows[i])`.
+  static Linear load_fused(const Weights& weights, const std::vector<std::string>& names, int64_t in,
+                           const std::vector<int64_t>& rows, bool has_bias);
+
+  at::Tensor operator()(const at::Tensor& x) const;
+};
+
+/// down(silu(gate(x)) * up(x)). Weights: {gate,up,down}_proj, no bias.
+struct SwiGlu {
+  Linear gate_up;  // rows: gate [I], up [I]
+  Linear down;
+
+  static SwiGlu load(const Weights& weights, int64_t hidden_size, int64_t intermediate_size);
+
+  /// x [..., H] -> [..., H].
+  at::Tensor operator()(const at::Tensor& x) const;
+};
+
+/// x [..., C] scaled to unit root mean square over the last dimension, times weight (broadcast, last dimension C).
+/// Statistics and scaling are float32, the result is cast to x's dtype and only then multiplied by the weight,
+/// as transformers does: the order matters for parity in bfloat16.
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
+
+struct RmsNorm {
+  at::Tensor weight;  // [C]
+  double eps = 0;
+
+  /// Reads `weight` [size].
+  static RmsNorm load(const Weights& weights, int64_t size, double eps);
+
+  at::Tensor operator()(const at::Tensor& x) const { return rms_norm(x, weight, eps); }
+};
+
+/// Rotary position tables, rotate-half form: angle p * theta^(-2j/D), j < D/2. Computed in float32, then cast.
+struct Rotary {
+  at::Tensor cos;  // [positions, D/2]
+  at::Tensor sin;  // [positions, D/2]
+
+  static Rotary make(int64_t positions, int64_t head_dim, double theta, const Placement& placement);
+
+  /// The tables of positions first .. first + count - 1 (views).
+  Rotary slice(int64_t first, int64_t count) const;
+  /// The tables of the given positions: int64 [n, t] -> [n, t, D/2], on the tables' device.
+  Rotary at(const at::Tensor& positions) const;
+};
+
+/// Rotates x [B, S, heads, D] by its positions: tables [S, D/2], or [B, S, D/2] with positions per row.
+at::Tensor apply_rotary(const at::Tensor& x, const Rotary& rotary);
+
+}  // namespace carillon::nn
