@@ -8,8 +8,6 @@
 #include "addon/call.h"
 #include "addon/exports.h"
 #include "core/runtime/device.h"
-#include "core/runtime/placement.h"
-#include "kernels/cpu.h"
 
 namespace carillon::addon {
 namespace {
@@ -21,7 +19,7 @@ Napi::Value runtime_info(const Napi::CallbackInfo& info) {
   const auto env = info.Env();
   auto result = Napi::Object::New(env);
   result.Set("libtorchVersion", libtorch_version());
-  result.Set("cpuDtype", kernels::has_avx512() ? "bfloat16" : "float32");
+  result.Set("cpuDtype", dtype_name(choose_placement("cpu", "auto").dtype));
   auto devices = Napi::Array::New(env);
   for (const auto& device : list_devices()) {
     auto entry = Napi::Object::New(env);

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "core/diffusion/sampler.h"
+#include "core/diffusion/denoise.h"
 #include "core/dit/ace_step.h"
 #include "test/checkpoint_files.h"
 #include "test/test.h"

@@ -1,7 +1,7 @@
 /**
  * The parameters that say how a song is rendered, in groups that go whole from the request to the core: the only place
  * where a name, an alias, a default or a range of theirs stands. The core's side is `Denoise`, `Guidance`
- * (native/core/diffusion/sampler.h) and `Edit` (native/core/tasks/render_job.h), read by native/addon/renderer_object.cpp,
+ * (native/core/diffusion/denoise.h) and `Edit` (native/core/tasks/render_job.h), read by native/addon/renderer_object.cpp,
  * which refuses a group that lacks a parameter or holds one that it does not know.
  */
 import { z } from "zod";

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/runtime/placement.h"
+#include "core/runtime/device.h"
 #include "kernels/matrix.h"
 
 namespace carillon {

@@ -9,7 +9,7 @@
 #include "core/dit/condition_encoder.h"
 #include "core/dit/dit.h"
 #include "core/runtime/control.h"
-#include "core/runtime/placement.h"
+#include "core/runtime/device.h"
 
 namespace carillon {
 

@@ -6,8 +6,8 @@
 
 #include <utility>
 
+#include "core/runtime/cuda_graph.h"
 #include "core/runtime/device.h"
-#include "core/runtime/graph.h"
 
 namespace carillon {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/lm/generate.h"
 #include "core/lm/vocabulary.h"
 #include "core/qwen3/causal_lm.h"
-#include "core/runtime/graph.h"
+#include "core/runtime/cuda_graph.h"
 
 namespace carillon {
 

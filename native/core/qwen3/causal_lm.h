@@ -9,7 +9,7 @@
 #include "core/nn/layers.h"
 #include "core/qwen3/stack.h"
 #include "core/runtime/control.h"
-#include "core/runtime/placement.h"
+#include "core/runtime/device.h"
 
 namespace carillon {
 

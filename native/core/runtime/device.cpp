@@ -20,6 +20,7 @@
 #include <set>
 
 #include "core/runtime/error.h"
+#include "kernels/cpu.h"
 
 namespace carillon {
 namespace {
@@ -51,8 +52,6 @@ void settle_kernels() {
   });
 }
 
-}  // namespace
-
 at::Device choose_device(const std::string& device) {
   const bool is_auto = device == "auto" || device.empty();
   if (device == "cpu" || (is_auto && !at::hasCUDA())) return at::kCPU;
@@ -72,6 +71,34 @@ at::Device choose_device(const std::string& device) {
   settle_kernels();
   return at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(index));
 }
+
+}  // namespace
+
+Placement choose_placement(const std::string& device, const std::string& dtype, const std::string& quantization) {
+  Placement placement;
+  placement.device = choose_device(device);
+  if (dtype == "float32") {
+    placement.dtype = at::kFloat;
+  } else if (dtype == "bfloat16") {
+    placement.dtype = at::kBFloat16;
+  } else if (dtype == "auto" || dtype.empty()) {
+    placement.dtype = placement.device.is_cuda() || kernels::has_avx512() ? at::kBFloat16 : at::kFloat;
+  } else {
+    fail(ErrorCode::kBadArgument, "unknown dtype '" + dtype + "': use auto, float32 or bfloat16");
+  }
+  if (quantization == "int8") {
+    placement.weights = WeightForm::kInt8;
+  } else if (quantization == "int4") {
+    placement.weights = WeightForm::kInt4;
+  } else if (quantization == "none") {
+    placement.weights = WeightForm::kStored;
+  } else {
+    fail(ErrorCode::kBadArgument, "unknown quantization '" + quantization + "': use none, int8 or int4");
+  }
+  return placement;
+}
+
+const char* dtype_name(at::ScalarType dtype) { return dtype == at::kBFloat16 ? "bfloat16" : "float32"; }
 
 void use_own_stream(const at::Device& device, bool is_urgent) {
   thread_local std::set<c10::DeviceIndex> provided;

@@ -1,6 +1,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
+#include <c10/core/ScalarType.h>
 
 #include <cstdint>
 #include <string>
@@ -8,16 +9,34 @@
 
 namespace carillon {
 
-/// Resolves auto, cpu, cuda or cuda:N; auto is the first GPU where there is one. The first time that it is a GPU, it
-/// settles how kernels are chosen there. Throws kBadArgument for a device that is not there.
-at::Device choose_device(const std::string& device);
+/// How the weights of projections are kept: in the placement's type; as they are stored where they are multiplied as
+/// fast like that; or in codes of 8 or 4 bits (kernels/matrix.h).
+enum class WeightForm { kDense, kStored, kInt8, kInt4 };
+
+/// Where a model lives and the type its weights and activations have.
+/// Schedules, sampler state, normalisation statistics and FSQ stay float32 whatever the type.
+struct Placement {
+  at::Device device = at::kCPU;
+  at::ScalarType dtype = at::kFloat;
+  WeightForm weights = WeightForm::kDense;
+};
+
+/// `device`: cpu, cuda, cuda:N or auto, the first GPU where there is one. The first time that it is a GPU, this settles
+/// how kernels are chosen there. `dtype`: float32, bfloat16 or auto, which is bfloat16 on GPUs and on CPUs that our
+/// kernels for it run on (kernels/cpu.h). `quantization`: none (kStored), int8 or int4. Throws kBadArgument for a
+/// device that is not there and for unknown names.
+Placement choose_placement(const std::string& device, const std::string& dtype,
+                           const std::string& quantization = "none");
+
+/// The wire name of a placement's dtype: float32 or bfloat16.
+const char* dtype_name(at::ScalarType dtype);
 
 /// Gives the calling thread a stream of its own on a GPU, so that what other threads launch there is not waited for.
 /// Urgent work goes ahead of theirs. Once per thread and device; nothing on a CPU.
 void use_own_stream(const at::Device& device, bool is_urgent);
 
-/// A tensor of the host's on `device`; one that is there already as it is. To a GPU it goes through two pinned buffers of
-/// the thread, one being filled while the other travels, so that nobody waits for what the GPU does just then.
+/// A tensor of the host's on `device`; one that is there already as it is. To a GPU it goes through two pinned buffers
+/// of the thread, one being filled while the other travels, so that nobody waits for what the GPU does just then.
 at::Tensor upload(const at::Tensor& host, const at::Device& device);
 
 struct DeviceInfo {

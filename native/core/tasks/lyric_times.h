@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/diffusion/sampler.h"
+#include "core/diffusion/denoise.h"
 #include "core/dit/ace_step.h"
 #include "core/runtime/control.h"
 #include "core/tasks/render_job.h"

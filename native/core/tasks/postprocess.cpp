@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/diffusion/sampler.h"
+#include "core/diffusion/denoise.h"
 #include "core/runtime/error.h"
 
 namespace carillon {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "core/diffusion/denoise.h"
 #include "core/diffusion/flow_matching.h"
-#include "core/diffusion/sampler.h"
-#include "core/runtime/placement.h"
+#include "core/runtime/device.h"
 
 namespace carillon {
 

@@ -7,7 +7,7 @@
 #include "core/dit/ace_step.h"
 #include "core/qwen3/text_encoder.h"
 #include "core/runtime/control.h"
-#include "core/runtime/placement.h"
+#include "core/runtime/device.h"
 #include "core/runtime/resident.h"
 #include "core/tasks/recordings.h"
 #include "core/tasks/render_job.h"

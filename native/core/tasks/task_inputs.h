@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/diffusion/sampler.h"
+#include "core/diffusion/denoise.h"
 #include "core/dit/ace_step.h"
 #include "core/qwen3/text_encoder.h"
 #include "core/tasks/recordings.h"

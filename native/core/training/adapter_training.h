@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/runtime/control.h"
-#include "core/runtime/placement.h"
+#include "core/runtime/device.h"
 
 namespace carillon {
 

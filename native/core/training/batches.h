@@ -5,7 +5,7 @@
 
 #include "core/diffusion/flow_matching.h"
 #include "core/dit/dit.h"
-#include "core/runtime/placement.h"
+#include "core/runtime/device.h"
 #include "core/training/random_draws.h"
 #include "core/training/training_sample.h"
 

@@ -8,7 +8,7 @@
 
 #include "core/checkpoint/config.h"
 #include "core/runtime/control.h"
-#include "core/runtime/placement.h"
+#include "core/runtime/device.h"
 #include "core/vae/convolution.h"
 
 namespace carillon {

@@ -28,9 +28,9 @@ Error error_of(const Body& body) {
 at::Tensor ones() { return at::ones({8, 8}).to(kDevice); }
 
 TEST("device: cuDNN attends to nothing once a GPU was chosen") {
-  EXPECT(choose_device("auto") == kDevice);
+  EXPECT(choose_placement("auto", "auto").device == kDevice);
   EXPECT(!at::globalContext().userEnabledCuDNNSDP());
-  EXPECT_THROWS(choose_device("cuda:1"), "there are only 1");
+  EXPECT_THROWS(choose_placement("cuda:1", "auto"), "there are only 1");
 }
 
 TEST("device: a thread with a stream of its own launches nothing on the shared one") {

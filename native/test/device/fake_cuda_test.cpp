@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "core/runtime/graph.h"
+#include "core/runtime/cuda_graph.h"
 #include "test/device/meter.h"
 #include "test/test.h"
 

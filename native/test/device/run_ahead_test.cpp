@@ -4,7 +4,7 @@
 #include <ATen/ATen.h>
 
 #include "core/lm/generate.h"
-#include "core/runtime/placement.h"
+#include "core/runtime/device.h"
 #include "test/device/byte_vocabulary.h"
 #include "test/device/meter.h"
 #include "test/test.h"

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <limits>
 
-#include "core/diffusion/sampler.h"
+#include "core/diffusion/denoise.h"
 #include "core/runtime/error.h"
 #include "test/tiny_ace_step.h"
 

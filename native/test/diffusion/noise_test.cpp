@@ -1,6 +1,6 @@
 #include <ATen/ATen.h>
 
-#include "core/diffusion/sampler.h"
+#include "core/diffusion/denoise.h"
 #include "test/test.h"
 
 using namespace carillon;

@@ -6,7 +6,7 @@
 
 #include "core/checkpoint/json.h"
 #include "core/checkpoint/safetensors.h"
-#include "core/runtime/placement.h"
+#include "core/runtime/device.h"
 
 namespace carillon::parity {
 

@@ -1,4 +1,4 @@
-#include "core/runtime/placement.h"
+#include "core/runtime/device.h"
 
 #include "test/test.h"
 

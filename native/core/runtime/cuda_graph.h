@@ -12,9 +12,9 @@ class Graph {
  public:
   virtual ~Graph() = default;
 
-  /// Notes what `work` launches on `device`; none of it is done. What it calls must have run before, and must neither wait
-  /// for the device nor copy from or to the host. Null where this libtorch or device captures no graphs,
-  /// or the memory of one is not there.
+  /// Notes what `work` launches on `device`; none of it is done. What it calls must have run before, and must neither
+  /// wait for the device nor copy from or to the host. Null where this libtorch or device captures no graphs, or the
+  /// memory of one is not there.
   static std::unique_ptr<Graph> capture(const at::Device& device, const std::function<void()>& work);
 
   /// Does it once, on the calling thread's stream.

@@ -1,4 +1,4 @@
-#include "core/runtime/graph.h"
+#include "core/runtime/cuda_graph.h"
 
 #include <ATen/DynamicLibrary.h>
 #include <c10/core/Allocator.h>

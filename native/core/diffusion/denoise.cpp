@@ -1,4 +1,4 @@
-#include "core/diffusion/sampler.h"
+#include "core/diffusion/denoise.h"
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
@@ -8,9 +8,9 @@
 #include <memory>
 
 #include "core/diffusion/guidance.h"
+#include "core/runtime/cuda_graph.h"
 #include "core/runtime/device.h"
 #include "core/runtime/error.h"
-#include "core/runtime/graph.h"
 
 namespace carillon {
 

@@ -1,8 +1,8 @@
 // Goldens of guidance and of the whole denoising loop.
 #include <ATen/ATen.h>
 
+#include "core/diffusion/denoise.h"
 #include "core/diffusion/guidance.h"
-#include "core/diffusion/sampler.h"
 #include "core/runtime/error.h"
 #include "core/tasks/task_inputs.h"
 #include "test/parity/case.h"
