@@ -15,7 +15,7 @@
 namespace carillon {
 
 NoiseStreams::NoiseStreams(const std::vector<uint64_t>& seeds) {
-  if (seeds.empty()) fail(ErrorCode::kBadArgument, "a batch needs at least one seed");
+  require(!seeds.empty(), "a batch needs at least one seed");
   for (const uint64_t seed : seeds) streams_.push_back(at::detail::createCPUGenerator(seed));
 }
 
@@ -134,9 +134,8 @@ Sampler::Sampler(const Dit& dit, const DenoiseJob& job, NoiseStreams& noise)
       frames_(job.conditions.context.size(1)),
       device_(job.conditions.context.device()),
       schedule_(schedule_of(job.denoise, dit.is_turbo())) {
-  if (job.denoise.cover_strength < 1.0 && !job.conditions_after_cover) {
-    fail(ErrorCode::kBadArgument, "a cover strength below 1 needs the conditions that follow");
-  }
+  require(job.denoise.cover_strength >= 1.0 || job.conditions_after_cover,
+          "a cover strength below 1 needs the conditions that follow");
   initial_noise_ = noise_.next(frames_, dit_.latent_channels(), device_);
   state_ = initial_noise_;
   if (job.denoise.cover_noise_strength > 0.0) start_from_cover();

@@ -67,13 +67,11 @@ Schedule turbo_table(double shift) {
 
 Schedule custom_schedule(const std::vector<double>& timesteps) {
   Schedule schedule = without_trailing_zeros(timesteps);
-  if (schedule.empty()) fail(ErrorCode::kBadArgument, "timesteps must hold at least one value above 0");
+  require(!schedule.empty(), "timesteps must hold at least one value above 0");
   double previous = std::nextafter(1.0, 2.0);
   for (const double time : schedule) {
-    if (!(time > 0.0 && time < previous)) {
-      fail(ErrorCode::kBadArgument,
-           "timesteps must descend strictly from at most 1 to 0; " + std::to_string(time) + " breaks this");
-    }
+    require(time > 0.0 && time < previous,
+            "timesteps must descend strictly from at most 1 to 0; " + std::to_string(time) + " breaks this");
     previous = time;
   }
   return schedule;

@@ -10,17 +10,12 @@
 #include "core/lm/program.h"
 #include "core/lm/run_ahead.h"
 #include "core/lm/sampler.h"
-#include "core/lm/vocabulary.h"
 #include "core/runtime/device.h"
 #include "core/runtime/error.h"
 
 namespace carillon {
 
 namespace {
-
-void require(bool condition, const std::string& message) {
-  if (!condition) fail(ErrorCode::kBadArgument, message);
-}
 
 void check_ids(const std::vector<int32_t>& ids, const Vocabulary& vocabulary, const char* what) {
   for (const int32_t id : ids) {

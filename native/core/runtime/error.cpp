@@ -89,4 +89,8 @@ Error current_error() {
 
 void fail(ErrorCode code, const std::string& message) { throw Error(code, message); }
 
+void require(bool holds, const std::string& message) {
+  if (!holds) fail(ErrorCode::kBadArgument, message);
+}
+
 }  // namespace carillon

@@ -63,10 +63,6 @@ at::Tensor window_mask(const FrameRange& range, int64_t frames, at::Device devic
 
 namespace {
 
-void require(bool condition, const std::string& message) {
-  if (!condition) fail(ErrorCode::kBadArgument, message);
-}
-
 /// Seconds as a person writes them.
 std::string text_of(double seconds) {
   char text[32];

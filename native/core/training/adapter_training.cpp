@@ -12,11 +12,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "core/checkpoint/checkpoint.h"
 #include "core/checkpoint/config.h"
@@ -311,10 +306,6 @@ std::string TrainingRun::config_json() const {
                       {"timestep_sampling", json_string(sampling[static_cast<int>(options_.timestep_sampling)])},
                       {"trim_condition", json_bool(options_.trim_condition)},
                       {"condition_dropout", json_number(law_.condition_dropout)}});
-}
-
-void require(bool holds, const std::string& message) {
-  if (!holds) fail(ErrorCode::kBadArgument, message);
 }
 
 void check(const TrainingOptions& options) {
