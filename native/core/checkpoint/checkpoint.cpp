@@ -17,7 +17,6 @@
 #include "core/checkpoint/json.h"
 #include "core/checkpoint/safetensors.h"
 #include "core/checkpoint/torch_file.h"
-#include "core/runtime/device.h"
 #include "core/runtime/error.h"
 #include "kernels/linear.h"
 
@@ -40,8 +39,7 @@ std::string canonical_prefix(const std::string& part, const std::string& name) {
   return name == "null_condition_emb" || name == "silence_latent" ? "" : "encoder.";
 }
 
-}  // namespace
-
+/// The original ACE-Step name of tensor `name` stored in sub-folder `part` of a diffusers directory.
 std::string canonical_name_from_diffusers(const std::string& part, const std::string& name) {
   static constexpr std::pair<std::string_view, std::string_view> kProjections[] = {
       {".to_q.", ".q_proj."},     {".to_k.", ".k_proj."},   {".to_v.", ".v_proj."},
@@ -53,10 +51,13 @@ std::string canonical_name_from_diffusers(const std::string& part, const std::st
   return canonical;
 }
 
+/// The name without one leading `model.`: published language models are saved with and without it.
 std::string canonical_name(const std::string& name) {
   constexpr std::string_view kPrefix = "model.";
   return name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
 }
+
+}  // namespace
 
 struct Checkpoint::State {
   struct Entry {
@@ -203,7 +204,6 @@ std::vector<std::string> Checkpoint::unused() const {
   return names;
 }
 
-
 Weights Weights::sub(const std::string& name) const { return Weights(state_, placement_, prefix_ + name + "."); }
 
 Weights Weights::as(at::ScalarType dtype) const { return Weights(state_, {placement_.device, dtype}, prefix_); }
@@ -240,16 +240,7 @@ kernels::Matrix Weights::matrix(const std::string& name, int64_t outputs, int64_
   return dense();
 }
 
-kernels::Matrix Weights::matrix_rows(const std::vector<std::string>& names, const std::vector<int64_t>& outputs,
-                                     int64_t depth) const {
-  std::vector<kernels::Matrix> parts;
-  for (size_t i = 0; i < names.size(); ++i) parts.push_back(matrix(names[i], outputs[i], depth));
-  return kernels::concatenate(parts);
-}
-
-bool Weights::has(const std::string& name) const {
-  return state_->entries.count(prefix_ + name) != 0;
-}
+bool Weights::has(const std::string& name) const { return state_->entries.count(prefix_ + name) != 0; }
 
 Weights::Place Weights::place(const std::string& name) const {
   const auto entry = state_->entries.find(prefix_ + name);
@@ -285,18 +276,6 @@ void Weights::check_shape(const std::string& name, at::IntArrayRef found, at::In
 
 at::Tensor Weights::get(const std::string& name, at::IntArrayRef shape, std::optional<at::ScalarType> dtype) const {
   return upload(stored(name, shape).to(dtype.value_or(placement_.dtype)), placement_.device);
-}
-
-at::Tensor Weights::get_rows(const std::vector<std::string>& names, const std::vector<int64_t>& rows,
-                             at::IntArrayRef row_shape) const {
-  std::vector<int64_t> shape = {0};
-  shape.insert(shape.end(), row_shape.begin(), row_shape.end());
-  std::vector<at::Tensor> parts;
-  for (size_t i = 0; i < names.size(); ++i) {
-    shape[0] = rows[i];
-    parts.push_back(upload(stored(names[i], shape).to(placement_.dtype), placement_.device));
-  }
-  return at::cat(parts);
 }
 
 std::vector<int64_t> Weights::shape(const std::string& name) const { return stored(name).sizes().vec(); }

@@ -18,12 +18,6 @@ class Weights;
 inline constexpr const char* kDiffusersParts[] = {"transformer", "condition_encoder", "audio_tokenizer",
                                                   "audio_token_detokenizer"};
 
-/// The original ACE-Step name of tensor `name` stored in sub-folder `part` of a diffusers directory.
-std::string canonical_name_from_diffusers(const std::string& part, const std::string& name);
-
-/// The name without one leading `model.`: published language models are saved with and without it.
-std::string canonical_name(const std::string& name);
-
 /// The tensors of one checkpoint directory behind canonical names: those of the original ACE-Step layout
 /// (`decoder.layers.0.self_attn.q_proj.weight`), language models without the leading `model.`.
 ///
@@ -70,20 +64,11 @@ class Weights {
   /// The weight [outputs, depth] of a projection in the placement's form. One that stays as it is stored is a view on the
   /// mapped file, or has the codes of a GGUF file.
   kernels::Matrix matrix(const std::string& name, int64_t outputs, int64_t depth) const;
-  /// Several of them, their rows following one another: owned, so its rows may be assigned.
-  kernels::Matrix matrix_rows(const std::vector<std::string>& names, const std::vector<int64_t>& outputs,
-                              int64_t depth) const;
-
-  /// Several tensors concatenated along dimension 0 (fused projections); `rows[i]` rows of `names[i]`, each row of
-  /// shape `row_shape`. The result is owned, contiguous and writable; row ranges keep the order of `names`.
-  at::Tensor get_rows(const std::vector<std::string>& names, const std::vector<int64_t>& rows,
-                      at::IntArrayRef row_shape) const;
 
   /// The shape as stored, for the few tensors whose sizes the config does not give.
   std::vector<int64_t> shape(const std::string& name) const;
 
   const Placement& placement() const { return placement_; }
-  const std::string& prefix() const { return prefix_; }  // "" or ending in '.'
 
  private:
   friend class Checkpoint;
@@ -104,7 +89,7 @@ class Weights {
 
   std::shared_ptr<Checkpoint::State> state_;
   Placement placement_;
-  std::string prefix_;
+  std::string prefix_;  // "" or ending in '.'
 };
 
 /// The VAE latent of silence, [1, T, C] float32 on the CPU, T frames from the start of a song. It is position

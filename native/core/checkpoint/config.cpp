@@ -113,7 +113,6 @@ void read_dit(const ConfigFile& file, DitConfig& out) {
   out.patch_size = file.positive("patch_size", 2);
   out.is_turbo = json.get_bool("is_turbo", false);
   out.is_lego_sft = json.get_bool("is_lego_sft", false);
-  out.model_version = json.get_string("model_version", "");
   out.timestep_mu = json.get_double("timestep_mu", -0.4);
   out.timestep_sigma = json.get_double("timestep_sigma", 1.0);
   out.rms_norm_eps = json.get_double("rms_norm_eps", 1e-6);
@@ -134,8 +133,7 @@ void read_fsq(const ConfigFile& file, DitConfig& out) {
       json.has("fsq_input_levels") ? json.get_ints("fsq_input_levels") : std::vector<int64_t>{8, 8, 8, 5, 5, 5};
   file.require(!out.fsq_input_levels.empty(), "fsq_input_levels is empty");
   for (const int64_t level : out.fsq_input_levels) file.require(level > 1, "fsq_input_levels has a level below 2");
-  out.fsq_input_num_quantizers = json.get_int("fsq_input_num_quantizers", 1);
-  file.require(out.fsq_input_num_quantizers == 1,
+  file.require(json.get_int("fsq_input_num_quantizers", 1) == 1,
                "fsq_input_num_quantizers is not 1: residual quantizers are not supported");
 }
 

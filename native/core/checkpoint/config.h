@@ -28,10 +28,9 @@ struct DitConfig {
   int64_t audio_acoustic_hidden_dim;  // latent channels
   int64_t patch_size;
   bool is_turbo;
-  bool is_lego_sft;           // its captions are written in parts: the song, the stem, the mask
-  std::string model_version;  // informational
-  double timestep_mu;         // the logit-normal law of flow times in training: mean
-  double timestep_sigma;      // and standard deviation
+  bool is_lego_sft;       // its captions are written in parts: the song, the stem, the mask
+  double timestep_mu;     // the logit-normal law of flow times in training: mean
+  double timestep_sigma;  // and standard deviation
   /// Heads of cross-attention that follow the lyrics as they are sung, by layer (`lyric_alignment_layers_config`); none
   /// where nobody has found some.
   std::vector<AttentionHead> lyric_heads;
@@ -53,7 +52,6 @@ struct DitConfig {
   int64_t pool_window_size;                    // latent frames of one audio code
   int64_t fsq_dim;
   std::vector<int64_t> fsq_input_levels;
-  int64_t fsq_input_num_quantizers;
 
   // shared
   double rms_norm_eps;
@@ -84,8 +82,8 @@ struct VaeConfig {
   std::vector<int64_t> downsampling_ratios;
   std::vector<int64_t> channel_multiples;
 
-  /// carillon-nano's: the first latent channels are log amplitudes of semitones from E1 on, which oscillators play beside
-  /// what the decoder makes. Empty where the file has no `oscillators`: published autoencoders have none.
+  /// carillon-nano's: the first latent channels are log amplitudes of semitones from E1 on, which oscillators play
+  /// beside what the decoder makes. Empty where the file has no `oscillators`: published autoencoders have none.
   struct Oscillators {
     std::vector<double> mean, deviation;  // of a channel's log amplitude
   };

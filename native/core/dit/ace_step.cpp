@@ -2,8 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <string>
-
 #include "core/runtime/error.h"
 
 namespace carillon {

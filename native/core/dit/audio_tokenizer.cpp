@@ -43,9 +43,6 @@ at::Tensor Fsq::values(const at::Tensor& indices) const {
 }
 
 AudioTokenizer AudioTokenizer::load(const Weights& model, const DitConfig& config) {
-  if (config.fsq_input_num_quantizers != 1) {
-    fail(ErrorCode::kBadCheckpoint, "the audio tokenizer has more than one quantiser; only one is known");
-  }
   const int64_t width = config.encoder_hidden_size;
   const Weights weights = model.as(at::kFloat);
   const Weights pooler = weights.sub("attention_pooler"), quantizer = weights.sub("quantizer");

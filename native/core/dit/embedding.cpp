@@ -8,6 +8,8 @@ namespace carillon {
 
 namespace {
 
+constexpr int64_t kModulations = 6;
+
 /// [B, T, C] -> [B, ceil(T / patch), patch * C]: row k holds frames k * patch, k * patch + 1, ...
 at::Tensor patches(const at::Tensor& x, int64_t patch) {
   const int64_t tokens = (x.size(1) + patch - 1) / patch, missing = tokens * patch - x.size(1);
@@ -41,10 +43,6 @@ PatchOutput PatchOutput::load(const Weights& weights, const DitConfig& config) {
 at::Tensor PatchOutput::operator()(const at::Tensor& x, int64_t frames) const {
   const at::Tensor rows = projection(x);
   return rows.reshape({x.size(0), x.size(1) * patch_size, -1}).narrow(1, 0, frames);
-}
-
-namespace {
-constexpr int64_t kModulations = 6;
 }
 
 at::Tensor sinusoid(const at::Tensor& times, int64_t width) {

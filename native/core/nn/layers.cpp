@@ -12,12 +12,13 @@ Linear Linear::load(const Weights& weights, int64_t in, int64_t out, bool has_bi
 
 Linear Linear::load_fused(const Weights& weights, const std::vector<std::string>& names, int64_t in,
                           const std::vector<int64_t>& rows, bool has_bias) {
-  std::vector<std::string> weight_names, bias_names;
-  for (const auto& name : names) {
-    weight_names.push_back(name + ".weight");
-    bias_names.push_back(name + ".bias");
+  std::vector<kernels::Matrix> parts;
+  std::vector<at::Tensor> biases;
+  for (size_t i = 0; i < names.size(); ++i) {
+    parts.push_back(weights.matrix(names[i] + ".weight", rows[i], in));
+    if (has_bias) biases.push_back(weights.get(names[i] + ".bias", {rows[i]}));
   }
-  return {weights.matrix_rows(weight_names, rows, in), has_bias ? weights.get_rows(bias_names, rows, {}) : at::Tensor()};
+  return {kernels::concatenate(parts), has_bias ? at::cat(biases) : at::Tensor()};
 }
 
 at::Tensor Linear::operator()(const at::Tensor& x) const {

@@ -25,8 +25,8 @@ struct Linear {
   /// Reads `weight` [out, in] and, where `has_bias`, `bias` [out].
   static Linear load(const Weights& weights, int64_t in, int64_t out, bool has_bias);
 
-  /// Several projections of one input as one: the rows of `names[i]` (`rows[i]` of them) follow one another.
-  /// An adapter of projection i assigns to `weight.rows(rows before i, rows[i])`.
+  /// Several projections of one input as one: the rows of `names[i]` (`rows[i]` of them) follow one another, in memory
+  /// of their own. An adapter of projection i assigns to `weight.rows(rows before i, rows[i])`.
   static Linear load_fused(const Weights& weights, const std::vector<std::string>& names, int64_t in,
                            const std::vector<int64_t>& rows, bool has_bias);
 

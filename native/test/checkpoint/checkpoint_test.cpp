@@ -53,23 +53,10 @@ TEST("checkpoint: a tensor is handed out in the asked dtype, without a copy wher
   const auto checkpoint = Checkpoint::open(directory);
   const Weights layer = checkpoint.weights(kBfloat16).sub("layers").sub("0");
   EXPECT(layer.has("w") && !layer.has("v"));
-  EXPECT_EQ(layer.prefix(), std::string("layers.0."));
   EXPECT(at::equal(layer.get("w", {2, 3}), stored));
   EXPECT_EQ(layer.get("w", {2, 3}).data_ptr(), layer.get("w", {2, 3}).data_ptr());
   EXPECT(at::equal(layer.get("w", {2, 3}, at::kFloat), stored.to(at::kFloat)));
   EXPECT(checkpoint.weights(kFloat32).sub("layers.0").get("w", {2, 3}).scalar_type() == at::kFloat);
-}
-
-TEST("checkpoint: fused rows follow the order of the names and may be written") {
-  const std::string directory = test::fixture_directory();
-  test::write_safetensors(directory + "/model.safetensors",
-                          {{"q", at::full({2, 3}, 1.0)}, {"k", at::full({1, 3}, 2.0)}});
-  const Weights weights = Checkpoint::open(directory).weights(kFloat32);
-  const at::Tensor rows = weights.get_rows({"q", "k"}, {2, 1}, {3});
-  EXPECT(at::equal(rows, at::tensor({1, 1, 1, 1, 1, 1, 2, 2, 2}, at::kFloat).view({3, 3})));
-  rows.add_(1);
-  EXPECT_EQ(weights.get("q", {2, 3}).max().item<double>(), 1.0);
-  EXPECT_THROWS(weights.get_rows({"q", "k"}, {2, 2}, {3}), "'k' has shape [1, 3], expected [2, 3]");
 }
 
 TEST("checkpoint: a missing tensor and a wrong shape name directory, tensor and both shapes") {

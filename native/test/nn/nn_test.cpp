@@ -76,13 +76,18 @@ TEST("nn: linear multiplies by the transposed weight and adds the bias where the
 }
 
 TEST("nn: a fused projection is its parts side by side, and a part can be changed in place") {
-  const auto weights = weights_of({{"a.weight", at::randn({4, 3})}, {"b.weight", at::randn({2, 3})}});
-  const auto fused = nn::Linear::load_fused(weights, {"a", "b"}, 3, {4, 2}, false);
-  const auto a = nn::Linear::load(weights.sub("a"), 3, 4, false), b = nn::Linear::load(weights.sub("b"), 3, 2, false);
+  const auto weights = weights_of({{"a.weight", at::randn({4, 3})},
+                                   {"a.bias", at::randn({4})},
+                                   {"b.weight", at::randn({2, 3})},
+                                   {"b.bias", at::randn({2})}});
+  const auto fused = nn::Linear::load_fused(weights, {"a", "b"}, 3, {4, 2}, true);
+  const auto a = nn::Linear::load(weights.sub("a"), 3, 4, true), b = nn::Linear::load(weights.sub("b"), 3, 2, true);
   const at::Tensor x = at::randn({5, 3});
   EXPECT(distance(fused(x), at::cat({a(x), b(x)}, -1)) < 1e-6);
   fused.weight.rows(4, 2).data.zero_();
-  EXPECT(distance(fused(x), at::cat({a(x), at::zeros({5, 2})}, -1)) < 1e-6);
+  EXPECT(distance(fused(x), at::cat({a(x), b.bias.expand({5, 2})}, -1)) < 1e-6);
+  EXPECT(distance(b(x), b.bias.expand({5, 2})) > 1e-3);
+  EXPECT_THROWS(nn::Linear::load_fused(weights, {"a", "b"}, 3, {4, 3}, true), "'b.weight' has shape [2, 3]");
 }
 
 TEST("nn: rms norm follows its formula; in bfloat16 it rounds before the weight") {
