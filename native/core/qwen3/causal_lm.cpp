@@ -4,9 +4,7 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 
 #include <set>
-#include <vector>
 
-#include "core/checkpoint/checkpoint.h"
 #include "core/runtime/error.h"
 #include "kernels/linear.h"
 
@@ -126,7 +124,6 @@ CausalLm CausalLm::load(const std::string& directory, const Placement& placement
   model.rotary_ = nn::Rotary::make(config.max_position_embeddings, config.head_dim, config.rope_theta, placement);
   return model;
 }
-
 
 KvCache CausalLm::make_cache(int64_t rows, int64_t max_tokens) const {
   if (rows < 1 || max_tokens < 1 || max_tokens > config().max_position_embeddings) {

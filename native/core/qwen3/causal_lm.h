@@ -5,17 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "core/checkpoint/config.h"
-#include "core/nn/layers.h"
-#include "core/qwen3/stack.h"
-#include "core/runtime/control.h"
-#include "core/runtime/device.h"
+#include "core/qwen3/qwen3.h"
 
 namespace carillon {
 
 /// Keys and values of every layer for a fixed number of rows (sequences), each with its own length.
-/// Allocated once: [layers, 2, rows, kv_heads, max_tokens, head_dim]; on a GPU the heads of a token are neighbours, as its
-/// kernel for rows that lie one after another takes them. A row is written in place and never moved.
+/// Allocated once: [layers, 2, rows, kv_heads, max_tokens, head_dim]; on a GPU the heads of a token are neighbours, as
+/// its kernel for rows that lie one after another takes them. A row is written in place and never moved.
 class KvCache {
  public:
   KvCache(const Qwen3Config& config, const Placement& placement, int64_t rows, int64_t max_tokens);
@@ -62,8 +58,8 @@ class CausalLm {
   at::Tensor feed_all(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, KvCache& cache) const;
 
   /// Feeds one id to every row of the cache, all told on the device and in shapes that never change: ids [rows] (int64,
-  /// known to be in the vocabulary), and where each goes, positions [rows] (int64, below max_tokens). Returns the hidden
-  /// states after the final norm, [rows, H]. Who calls this extends the rows.
+  /// known to be in the vocabulary), and where each goes, positions [rows] (int64, below max_tokens). Returns the
+  /// hidden states after the final norm, [rows, H]. Who calls this extends the rows.
   at::Tensor step(const at::Tensor& ids, const at::Tensor& positions, KvCache& cache) const;
 
   /// hidden [..., H] -> float32 logits of the whole vocabulary, [..., V].

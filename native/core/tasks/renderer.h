@@ -5,7 +5,7 @@
 
 #include "core/adapters/adapter_file.h"
 #include "core/dit/ace_step.h"
-#include "core/qwen3/text_encoder.h"
+#include "core/qwen3/qwen3.h"
 #include "core/runtime/control.h"
 #include "core/runtime/device.h"
 #include "core/runtime/resident.h"

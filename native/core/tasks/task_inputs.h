@@ -7,7 +7,7 @@
 
 #include "core/diffusion/denoise.h"
 #include "core/dit/ace_step.h"
-#include "core/qwen3/text_encoder.h"
+#include "core/qwen3/qwen3.h"
 #include "core/tasks/recordings.h"
 #include "core/tasks/render_job.h"
 

@@ -2,7 +2,7 @@
 #include <ATen/ATen.h>
 
 #include "core/qwen3/causal_lm.h"
-#include "core/qwen3/text_encoder.h"
+#include "core/qwen3/qwen3.h"
 #include "test/parity/case.h"
 
 namespace carillon::parity {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/qwen3/causal_lm.h"
-#include "core/qwen3/text_encoder.h"
+#include "core/qwen3/qwen3.h"
 #include "core/runtime/error.h"
 #include "test/tiny_qwen3.h"
 

@@ -1,8 +1,8 @@
-#include "core/qwen3/stack.h"
+#include "core/qwen3/qwen3.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 
-#include "core/runtime/device.h"
 #include "core/runtime/error.h"
 
 namespace carillon {
@@ -23,7 +23,6 @@ Qwen3Stack Qwen3Stack::load(const Weights& weights, const Qwen3Config& config, c
   return stack;
 }
 
-
 at::Tensor Qwen3Stack::embed(const at::Tensor& ids) const {
   const at::Tensor index = ids.to(at::kLong);
   if (index.numel() > 0) {
@@ -36,12 +35,29 @@ at::Tensor Qwen3Stack::embed(const at::Tensor& ids) const {
   return embeddings.gather(upload(index, embeddings.data.device()), norm.weight.scalar_type());
 }
 
-at::Tensor Qwen3Stack::encode(const at::Tensor& ids) const {
-  at::Tensor x = embed(ids);
-  const auto rotary =
-      nn::Rotary::make(ids.size(1), config.head_dim, config.rope_theta, {x.device(), x.scalar_type()});
-  for (const auto& layer : layers) x = layer(x, rotary, {.causal = true});
-  return norm(x);
+TextEncoder TextEncoder::load(const std::string& directory, const Placement& placement, const Control& control) {
+  TextEncoder encoder;
+  const Checkpoint checkpoint = Checkpoint::open(directory);
+  checkpoint.require_memory(placement);
+  encoder.stack_ = Qwen3Stack::load(checkpoint.weights(placement), Qwen3Config::read(directory), control);
+  encoder.unused_tensors_ = checkpoint.unused();
+  return encoder;
+}
+
+at::Tensor TextEncoder::encode(const at::Tensor& ids) const {
+  const at::AutoDispatchBelowADInplaceOrView inference;  // never differentiated; the results are ordinary tensors
+  const Qwen3Config& config = stack_.config;
+  require(ids.dim() == 2 && ids.size(1) > 0 && ids.size(1) <= config.max_position_embeddings,
+          "token ids must be [B, T] with T in 1 .. " + std::to_string(config.max_position_embeddings));
+  at::Tensor x = stack_.embed(ids);
+  const auto rotary = nn::Rotary::make(ids.size(1), config.head_dim, config.rope_theta, {x.device(), x.scalar_type()});
+  for (const auto& layer : stack_.layers) x = layer(x, rotary, {.causal = true});
+  return stack_.norm(x);
+}
+
+at::Tensor TextEncoder::embed(const at::Tensor& ids) const {
+  const at::AutoDispatchBelowADInplaceOrView inference;
+  return stack_.embed(ids);
 }
 
 }  // namespace carillon

@@ -4,12 +4,26 @@
 #include <string>
 #include <vector>
 
+#include "core/checkpoint/checkpoint.h"
 #include "core/checkpoint/config.h"
-#include "core/qwen3/stack.h"
+#include "core/nn/attention.h"
 #include "core/runtime/control.h"
 #include "core/runtime/device.h"
 
 namespace carillon {
+
+/// The weights of a Qwen3 transformer.
+struct Qwen3Stack {
+  Qwen3Config config;
+  kernels::Matrix embeddings;  // [V, H]
+  std::vector<nn::EncoderLayer> layers;
+  nn::RmsNorm norm;
+
+  static Qwen3Stack load(const Weights& weights, const Qwen3Config& config, const Control& control);
+
+  /// ids [B, T] int64 -> [B, T, H]. Throws kBadArgument for an id outside the vocabulary.
+  at::Tensor embed(const at::Tensor& ids) const;
+};
 
 /// Qwen3-Embedding: prompts to hidden states, lyric tokens to embeddings.
 class TextEncoder {
@@ -18,7 +32,6 @@ class TextEncoder {
   static TextEncoder load(const std::string& directory, const Placement& placement, const Control& control);
 
   const Qwen3Config& config() const { return stack_.config; }
-  const Placement& placement() const { return placement_; }
   const std::vector<std::string>& unused_tensors() const { return unused_tensors_; }  // Checkpoint::unused
 
   /// ids [B, T] (int64, any device) -> last hidden states after the final norm, [B, T, H]. Causal, no padding mask:
@@ -29,7 +42,6 @@ class TextEncoder {
 
  private:
   Qwen3Stack stack_;
-  Placement placement_;
   std::vector<std::string> unused_tensors_;
 };
 
