@@ -4,7 +4,7 @@ namespace carillon::kernels {
 
 // CARILLON_CPU_KERNELS caps what these find: none, avx2 or avx512. For tests of what runs on other machines.
 
-/// True where float32 products have tiles (float_tiles.h): x86-64 with AVX2 and FMA, and every arm64.
+/// True where float32 products have tiles (packed_matrix.h): x86-64 with AVX2 and FMA, and every arm64.
 bool has_float_tiles();
 
 /// True where this build and this machine have AVX-512 with bfloat16 dot products (Cooper Lake, Sapphire Rapids,

@@ -7,7 +7,6 @@
 #include <c10/util/Exception.h>
 
 #include <string>
-#include <vector>
 
 namespace carillon::kernels {
 namespace {

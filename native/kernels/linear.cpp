@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/cpu.h"
+#include "kernels/packed_matrix.h"
 #include "kernels/vector_kernels.h"
 
 namespace carillon::kernels {
@@ -130,129 +131,5 @@ bool multiplies_stored(const at::Tensor& weight, at::ScalarType dtype, at::Devic
   return has_float_tiles() && device.is_cpu() && dtype == at::kFloat && weight.scalar_type() == at::kBFloat16 &&
          weight.size(1) % kCodeBlock == 0;
 }
-
-#if defined(CARILLON_AVX512)
-namespace {
-
-constexpr int64_t kInputBlockBytes = 384 << 10;  // with a panel beside it this stays in a 1 MiB L2
-
-int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-struct Kernel {
-  Tiles* tiles;
-  int64_t strip_rows;  // how many rows it works on at a time
-};
-
-/// For an input on this machine.
-Kernel kernel_for([[maybe_unused]] const TileInput& input) {
-#if defined(CARILLON_AMX)
-  if (has_amx() && input.words % kAmxWords == 0) return {tiles_amx, kAmxRows};
-#endif
-  return {tiles_avx512, kAvx512Rows};
-}
-
-/// The operands, moved to any row and output.
-struct Matmul {
-  TileInput input;
-  TileEpilogue epilogue;
-  int64_t outputs;
-  Kernel kernel = kernel_for(input);
-
-  void rows(int64_t row, int64_t count, const uint32_t* panel, int64_t output) const {
-    kernel.tiles(input.from(row), count, panel, static_cast<int>(std::min<int64_t>(kPanel, outputs - output)),
-                 epilogue.from(row, output));
-  }
-};
-
-/// x with rows that do not lie a multiple of 1 KiB apart: such rows would share few sets of the L1 cache and
-/// drive each other out of it.
-at::Tensor spread_rows(const at::Tensor& x) {
-  constexpr int64_t kAliasElements = 512, kLineElements = 32;
-  const int64_t depth = x.size(1);
-  if (depth % kAliasElements != 0) return x;
-  const at::Tensor spread = at::empty({x.size(0), depth + kLineElements}, x.options()).narrow(1, 0, depth);
-  return spread.copy_(x);
-}
-
-}  // namespace
-
-PackedMatrix pack(const at::Tensor& weight) {
-  const at::Tensor rows = weight.to(at::kBFloat16).contiguous();
-  const int64_t outputs = rows.size(0);
-  const int64_t words = rows.size(1) / 2;
-  TORCH_CHECK(has_avx512() && 2 * words == rows.size(1), "this matrix cannot be packed");
-  const int64_t panels = ceil_divide(outputs, kPanel);
-  at::Tensor packed = at::empty({panels, words, kPanel}, at::kInt);
-  const auto* source = static_cast<const uint32_t*>(rows.const_data_ptr());
-  auto* target = static_cast<uint32_t*>(packed.data_ptr());
-  at::parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      const int count = static_cast<int>(std::min<int64_t>(kPanel, outputs - p * kPanel));
-      pack_panel_avx512(source + p * kPanel * words, words, count, words, target + p * words * kPanel);
-    }
-  });
-  return {packed, outputs};
-}
-
-void matmul(const PackedMatrix& matrix, const TileInput& input, int64_t rows, const TileEpilogue& epilogue) {
-  const Matmul job{input, epilogue, matrix.outputs};
-  const auto* panels = static_cast<const uint32_t*>(matrix.panels.const_data_ptr());
-  const int64_t panel_count = matrix.panels.size(0);
-  const int64_t panel_words = matrix.panels.size(1) * kPanel;
-  const int64_t strip = job.kernel.strip_rows, strips = ceil_divide(rows, strip);
-  const int64_t strip_bytes = strip * input.row_stride * 4;
-  const int64_t blocks = ceil_divide(strips, std::clamp<int64_t>(kInputBlockBytes / strip_bytes, 2, 16));
-  const int64_t block_rows = ceil_divide(strips, blocks) * strip;
-  at::parallel_for(0, blocks * panel_count, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t task = begin; task < end; ++task) {
-      const int64_t row = task / panel_count * block_rows;
-      const int64_t panel = task % panel_count;
-      job.rows(row, std::min(block_rows, rows - row), panels + panel * panel_words, panel * kPanel);
-    }
-  });
-}
-
-void matmul_unpacked(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& out) {
-  const int64_t rows = x.size(0), outputs = weight.size(0);
-  const int64_t words = weight.size(1) / 2;
-  const at::Tensor spread = spread_rows(x);
-  TileEpilogue epilogue;
-  if (bias.defined()) epilogue.bias = bias.const_data_ptr<float>();
-  epilogue.out = static_cast<uint16_t*>(out.data_ptr());
-  epilogue.out_stride = outputs;
-  const TileInput input{static_cast<const uint32_t*>(spread.const_data_ptr()), spread.stride(0) / 2, 0, 1, words};
-  const Matmul job{input, epilogue, outputs};
-  const int64_t strip = job.kernel.strip_rows;
-  const auto* source = static_cast<const uint32_t*>(weight.const_data_ptr());
-  // Two panels share each strip of x while it is in the L1 or L2 cache.
-  constexpr int64_t kGroup = 2 * kPanel;
-  at::parallel_for(0, ceil_divide(outputs, kGroup), 1, [&](int64_t begin, int64_t end) {
-    const at::Tensor buffer = at::empty({2, words, kPanel}, at::kInt);
-    auto* panels = static_cast<uint32_t*>(buffer.data_ptr());
-    for (int64_t group = begin; group < end; ++group) {
-      const int64_t first = group * kGroup;
-      const int64_t last = std::min(outputs, first + kGroup);
-      for (int64_t output = first; output < last; output += kPanel) {
-        pack_panel_avx512(source + output * words, words, static_cast<int>(std::min<int64_t>(kPanel, last - output)),
-                          words, panels + (output - first) * words);
-      }
-      for (int64_t row = 0; row < rows; row += strip) {
-        const int64_t count = std::min(strip, rows - row);
-        for (int64_t output = first; output < last; output += kPanel) {
-          job.rows(row, count, panels + (output - first) * words, output);
-        }
-      }
-    }
-  });
-}
-#else
-PackedMatrix pack(const at::Tensor&) { TORCH_CHECK(false, "this machine cannot pack matrices"); }
-void matmul(const PackedMatrix&, const TileInput&, int64_t, const TileEpilogue&) {
-  TORCH_CHECK(false, "this machine cannot pack matrices");
-}
-void matmul_unpacked(const at::Tensor&, const at::Tensor&, const at::Tensor&, at::Tensor&) {
-  TORCH_CHECK(false, "this machine cannot pack matrices");
-}
-#endif
 
 }  // namespace carillon::kernels

@@ -4,13 +4,12 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/vector_kernels.h"
+
 namespace carillon::kernels {
 
 /// How a weight is kept: as it is, or in codes of 8 or 4 bits.
 enum class Quantization { kNone, kInt8, kInt4 };
-
-/// Neighbouring numbers of a row that share a scale.
-inline constexpr int64_t kCodeBlock = 32;
 
 /// A constant matrix [outputs, depth] in the form in which it lies in memory: numbers of one floating type, or codes. A
 /// number is code * scale (8 bits) or code * scale + lowest (4 bits). The codes of a block lie interleaved, as vectors

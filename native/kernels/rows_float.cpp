@@ -6,7 +6,7 @@
 namespace carillon::kernels {
 namespace {
 
-constexpr int kLanes = 8, kVectors = kCodesPerScale / kLanes;
+constexpr int kLanes = 8, kVectors = kCodeBlock / kLanes;
 using Vector = float __attribute__((vector_size(4 * kLanes)));
 using Unaligned = float __attribute__((vector_size(4 * kLanes), aligned(4)));
 using Words = uint32_t __attribute__((vector_size(4 * kLanes)));
@@ -34,7 +34,7 @@ inline void prefetch_ahead(const void* p) {
   __builtin_prefetch(static_cast<const char*>(p) + kAheadBytes);
 }
 
-// One row of a matrix. `block(k, w)` gives the numbers kCodesPerScale k and following.
+// One row of a matrix. `block(k, w)` gives the numbers kCodeBlock k and following.
 
 struct Bfloat16Row {
   const uint16_t* data;
@@ -42,9 +42,9 @@ struct Bfloat16Row {
   Bfloat16Row(const StoredMatrix& matrix, int64_t row)
       : data(static_cast<const uint16_t*>(matrix.data) + row * matrix.depth) {}
   [[gnu::always_inline]] void block(int64_t k, Vector (&w)[kVectors]) const {
-    prefetch_ahead(data + k * kCodesPerScale);
+    prefetch_ahead(data + k * kCodeBlock);
     for (int i = 0; i < kVectors; ++i) {
-      const auto bits = __builtin_convertvector(read<Shorts>(data + k * kCodesPerScale + i * kLanes), Words);
+      const auto bits = __builtin_convertvector(read<Shorts>(data + k * kCodeBlock + i * kLanes), Words);
       w[i] = (Vector)(bits << 16);
     }
   }
@@ -56,11 +56,11 @@ struct Int8Row {
 
   Int8Row(const StoredMatrix& matrix, int64_t row)
       : data(static_cast<const int8_t*>(matrix.data) + row * matrix.depth),
-        scales(matrix.scales + row * (matrix.depth / kCodesPerScale)) {}
+        scales(matrix.scales + row * (matrix.depth / kCodeBlock)) {}
   [[gnu::always_inline]] void block(int64_t k, Vector (&w)[kVectors]) const {
     const Vector scale = all(widen(scales[k]));
-    const auto fours = read<Words>(data + k * kCodesPerScale);
-    prefetch_ahead(data + k * kCodesPerScale);
+    const auto fours = read<Words>(data + k * kCodeBlock);
+    prefetch_ahead(data + k * kCodeBlock);
     for (int i = 0; i < kVectors; ++i) {
       const Integers codes = (Integers)(fours << (24 - 8 * i)) >> 24;
       w[i] = __builtin_convertvector(codes, Vector) * scale;
@@ -74,11 +74,11 @@ struct Int4Row {
 
   Int4Row(const StoredMatrix& matrix, int64_t row)
       : data(static_cast<const uint8_t*>(matrix.data) + row * matrix.depth / 2),
-        scales(matrix.scales + row * (matrix.depth / kCodesPerScale) * 2) {}
+        scales(matrix.scales + row * (matrix.depth / kCodeBlock) * 2) {}
   [[gnu::always_inline]] void block(int64_t k, Vector (&w)[kVectors]) const {
     const Vector scale = all(widen(scales[2 * k])), lowest = all(widen(scales[2 * k + 1]));
-    const auto fours = __builtin_convertvector(read<Shorts>(data + k * kCodesPerScale / 2), Words);
-    prefetch_ahead(data + k * kCodesPerScale / 2);
+    const auto fours = __builtin_convertvector(read<Shorts>(data + k * kCodeBlock / 2), Words);
+    prefetch_ahead(data + k * kCodeBlock / 2);
     for (int i = 0; i < kVectors; ++i) {
       const auto codes = (Integers)((fours >> 4 * i) & 15);
       w[i] = __builtin_convertvector(codes, Vector) * scale + lowest;
@@ -94,14 +94,14 @@ inline float sum(Vector v) {
 template <typename Row, int kRows, int kOutputs>
 inline void multiply(const float* x, const StoredMatrix& matrix, int64_t output, float* y, int64_t y_stride) {
   Vector acc[kRows][kOutputs] = {};
-  for (int64_t k = 0; k < matrix.depth / kCodesPerScale; ++k) {
+  for (int64_t k = 0; k < matrix.depth / kCodeBlock; ++k) {
 #pragma GCC unroll 4
     for (int o = 0; o < kOutputs; ++o) {
       Vector w[kVectors];
       Row(matrix, output + o).block(k, w);
 #pragma GCC unroll 4
       for (int r = 0; r < kRows; ++r) {
-        const float* const row = x + r * matrix.depth + k * kCodesPerScale;
+        const float* const row = x + r * matrix.depth + k * kCodeBlock;
 #pragma GCC unroll 4
         for (int i = 0; i < kVectors; ++i) {
           acc[r][o] += *reinterpret_cast<const Unaligned*>(row + i * kLanes) * w[i];
@@ -137,7 +137,7 @@ void all_outputs(const float* x, int rows, const StoredMatrix& matrix, float* y,
 template <typename Row>
 void widen_rows(const StoredMatrix& matrix, float* out) {
   for (int64_t row = 0; row < matrix.outputs; ++row) {
-    for (int64_t k = 0; k < matrix.depth / kCodesPerScale; ++k, out += kCodesPerScale) {
+    for (int64_t k = 0; k < matrix.depth / kCodeBlock; ++k, out += kCodeBlock) {
       Vector w[kVectors];
       Row(matrix, row).block(k, w);
       for (int i = 0; i < kVectors; ++i) *reinterpret_cast<Unaligned*>(out + i * kLanes) = w[i];

@@ -59,15 +59,20 @@ struct TileEpilogueOf {
 using TileEpilogue = TileEpilogueOf<uint16_t>;
 using FloatTileEpilogue = TileEpilogueOf<float>;
 
+/// Neighbouring numbers of a row that share a scale (matrix.h).
+inline constexpr int64_t kCodeBlock = 32;
+
+/// The most rows of x that one pass over a weight serves.
+inline constexpr int kGemvRows = 8;
+
 #if defined(CARILLON_FLOAT_TILES)
 /// Rows times one panel of float32, of which `outputs` are stored.
 void tiles_float(const FloatTileInput& input, int64_t rows, const float* panel, int outputs,
                  const FloatTileEpilogue& epilogue);
-#endif
-#if defined(CARILLON_FLOAT_TILES)
-/// How the numbers of a matrix (matrix.h) are stored, and where. `depth` is a multiple of kCodesPerScale.
+inline constexpr int kFloatRows = 6;  // as many as the registers of AVX2 hold
+
+/// How the numbers of a matrix (matrix.h) are stored, and where. `depth` is a multiple of kCodeBlock.
 enum class StoredForm { kBfloat16, kInt8, kInt4 };
-inline constexpr int kCodesPerScale = 32;
 struct StoredMatrix {
   StoredForm form;
   const void* data;
@@ -80,7 +85,6 @@ void gemv_float(const float* x, int rows, const StoredMatrix& matrix, float* y, 
 /// The matrix in float32: out [outputs, depth].
 void widen_float(const StoredMatrix& matrix, float* out);
 #endif
-inline constexpr int kFloatRows = 6;  // as many as the registers of AVX2 hold
 
 #if defined(CARILLON_AVX512)
 /// Rows times one packed panel, of which `outputs` are stored.
@@ -91,38 +95,22 @@ inline constexpr int kAvx512Rows = 14;  // as many as the registers hold
 /// Interleaves `outputs` <= kPanel rows of a row-major matrix into a panel [words][kPanel];
 /// missing outputs become zero.
 void pack_panel_avx512(const uint32_t* weight, int64_t row_stride, int outputs, int64_t words, uint32_t* panel);
-#endif
 
-#if defined(CARILLON_AMX)
-/// The same by matrix tiles, where the words of a tap are a multiple of kAmxWords.
-Tiles tiles_amx;
-inline constexpr int kAmxRows = 32, kAmxWords = 16;
-#endif
-
-/// The most rows of x that one pass over a weight serves.
-inline constexpr int kGemvRows = 8;
-
-#if defined(CARILLON_AVX512)
 /// y[r, o] = sum over k of x[r, k] weight[o, k] + bias[o], for `rows` <= kGemvRows rows of x [rows, depth] and
 /// `outputs` rows of weight [outputs, depth]. All bfloat16 but the bias; sums in float32. bias may be null.
 void gemv_avx512(const uint16_t* x, int rows, const uint16_t* weight, int64_t outputs, int64_t depth, const float* bias,
                  uint16_t* y, int64_t y_stride);
-#endif
 
 /// One key head's keys and values: rows of `dim` bfloat16, `stride` elements apart.
 struct AttendRows {
   const uint16_t* data;
   int64_t stride;
 };
-
-#if defined(CARILLON_AVX512)
 /// out [dim] = softmax(query k^T scale) v over `length` keys, for one query. dim is a multiple of 32;
 /// `scores` holds `length` floats of scratch.
 void attend_avx512(const uint16_t* query, const AttendRows& keys, const AttendRows& values, int64_t length, int64_t dim,
                    float scale, float* scores, uint16_t* out);
-#endif
 
-#if defined(CARILLON_AVX512)
 /// y = x + sin(frequency x)^2 gain of one row. Element: float, or uint16_t for the bits of bfloat16.
 template <typename Element>
 void snake_row_avx512(const Element* x, float frequency, float gain, Element* y, int64_t length);
@@ -134,6 +122,12 @@ struct SnakeRowSums {
 template <typename Element>
 SnakeRowSums snake_row_backward_avx512(const Element* x, const Element* dy, float frequency, float gain, Element* dx,
                                        int64_t length);
+#endif
+
+#if defined(CARILLON_AMX)
+/// As tiles_avx512, by matrix tiles, where the words of a tap are a multiple of kAmxWords.
+Tiles tiles_amx;
+inline constexpr int kAmxRows = 32, kAmxWords = 16;
 #endif
 
 }  // namespace carillon::kernels

@@ -4,9 +4,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <type_traits>
-#include <vector>
 
-#include "kernels/float_tiles.h"
 #include "kernels/snake.h"
 #include "kernels/snake_cuda.h"
 
@@ -85,7 +83,7 @@ Convolution Convolution::load(const Weights& weights, const ConvolutionShape& sh
     const at::Tensor matrix = as_matrix(weight, shape);
     if (weights.placement().dtype == at::kFloat) {
       convolution.grouped_steps_ = steps_to_group(shape);
-      convolution.panels_ = kernels::pack_floats(group_steps(matrix, shape, convolution.grouped_steps_));
+      convolution.matrix_ = kernels::pack_floats(group_steps(matrix, shape, convolution.grouped_steps_));
     } else {
       convolution.matrix_ = kernels::pack(matrix);
     }
@@ -104,7 +102,6 @@ int64_t Convolution::output_length(int64_t length) const {
   if (shape_.transposed) return (length - 1) * shape_.stride - 2 * shape_.padding + shape_.kernel;
   return (length + 2 * shape_.padding - shape_.dilation * (shape_.kernel - 1) - 1) / shape_.stride + 1;
 }
-
 
 at::Tensor Convolution::with_libtorch(const Signal& x, const at::Tensor& bias) const {
   if (shape_.transposed) return at::conv_transpose1d(x.data, weight_, bias, shape_.stride, shape_.padding);
@@ -134,13 +131,7 @@ void Convolution::multiply(const Signal& x, int64_t length, kernels::TileEpilogu
   const int64_t words = shape_.in * static_cast<int64_t>(sizeof(Element)) / static_cast<int64_t>(sizeof(Word));
   if (bias_.defined()) epilogue.bias = bias_.const_data_ptr<float>();
   const auto* rows = static_cast<const Word*>(x.data.const_data_ptr()) + Signal::kHalo * words;
-  const auto run = [&](const Input& input, int64_t count) {
-    if constexpr (std::is_same_v<Element, float>) {
-      kernels::matmul_floats(panels_, steps_per_row() * shape_.out, input, count, epilogue);
-    } else {
-      kernels::matmul(matrix_, input, count, epilogue);
-    }
-  };
+  const auto run = [&](const Input& input, int64_t count) { kernels::matmul(matrix_, input, count, epilogue); };
   if (shape_.transposed) {
     // Step i gives outputs i * stride - padding onwards; what lies outside [0, length) falls into the halo.
     run({rows - words, words, 0, 1, 2 * words}, x.length + 1);
@@ -172,7 +163,8 @@ Convolution::Result Convolution::operator()(const Signal& x, const Then& then, S
     if (then.keep) result.plain = {y, length};
     return result;
   }
-  return panels_.defined() ? run_time_major<float>(x, then, pool) : run_time_major<uint16_t>(x, then, pool);
+  return time_major_dtype() == at::kFloat ? run_time_major<float>(x, then, pool)
+                                          : run_time_major<uint16_t>(x, then, pool);
 }
 
 template <typename Element>
@@ -210,7 +202,7 @@ Convolution::Result Convolution::run_time_major(const Signal& x, const Then& the
 
 at::Tensor Convolution::to_float(const Signal& x) const {
   if (!time_major()) return with_libtorch(x, bias_).to(at::kFloat);
-  return panels_.defined() ? time_major_to_float<float>(x) : time_major_to_float<uint16_t>(x);
+  return time_major_dtype() == at::kFloat ? time_major_to_float<float>(x) : time_major_to_float<uint16_t>(x);
 }
 
 template <typename Element>

@@ -1,11 +1,10 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
-#include <memory>
 #include <vector>
 
 #include "core/checkpoint/checkpoint.h"
-#include "kernels/linear.h"
+#include "kernels/packed_matrix.h"
 
 namespace carillon {
 
@@ -76,7 +75,9 @@ class Convolution {
 
  private:
   bool time_major() const { return !weight_.defined(); }
-  at::ScalarType time_major_dtype() const { return panels_.defined() ? at::kFloat : at::kBFloat16; }
+  at::ScalarType time_major_dtype() const {
+    return matrix_.panels.scalar_type() == at::kFloat ? at::kFloat : at::kBFloat16;
+  }
   at::Tensor with_libtorch(const Signal& x, const at::Tensor& bias) const;
   /// A dilated convolution that keeps the length, as a plain one over every dilation-th sample: x [B, in, T].
   at::Tensor by_phases(const at::Tensor& x) const;
@@ -92,8 +93,7 @@ class Convolution {
   ConvolutionShape shape_;
   at::Tensor bias_;               // time-major: float32, one per matrix row; undefined for none
   at::Tensor weight_;             // as libtorch wants it; undefined when time-major
-  kernels::PackedMatrix matrix_;  // time-major in bfloat16
-  at::Tensor panels_;             // time-major in float32
+  kernels::PackedMatrix matrix_;  // time-major
   int64_t grouped_steps_ = 1;     // of a convolution with so few outputs that a panel holds those of several steps
 };
 

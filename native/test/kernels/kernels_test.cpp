@@ -6,8 +6,8 @@
 
 #include "kernels/cpu.h"
 #include "kernels/decode_attention.h"
-#include "kernels/float_tiles.h"
 #include "kernels/linear.h"
+#include "kernels/packed_matrix.h"
 #include "kernels/snake.h"
 #include "test/test.h"
 
@@ -117,7 +117,7 @@ TEST("kernels: float tiles add bias and residual at every number of rows, output
       epilogue.snake_gain = gain.const_data_ptr<float>();
       // Every second row: a dilated convolution.
       const kernels::FloatTileInput input{x.const_data_ptr<float>(), kIn, 2 * kIn, kTaps, kIn};
-      kernels::matmul_floats(kernels::pack_floats(weight), outputs, input, rows, epilogue);
+      kernels::matmul(kernels::pack_floats(weight), input, rows, epilogue);
       const at::Tensor taps =
           at::cat({x.narrow(0, 0, rows), x.narrow(0, 2, rows), x.narrow(0, 4, rows)}, 1).to(at::kDouble);
       const at::Tensor exact = at::linear(taps, weight.to(at::kDouble), bias.to(at::kDouble)) + residual;
