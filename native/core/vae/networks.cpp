@@ -3,10 +3,10 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 
-#include "core/runtime/device.h"
 #include "core/runtime/error.h"
 #include "kernels/cpu.h"
 

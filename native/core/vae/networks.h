@@ -1,7 +1,6 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -51,7 +50,6 @@ struct Oobleck {
   /// latents [B, C, T] -> audio float32 [B, audio_channels, samples]. Time-major: B = 1.
   at::Tensor decode(const at::Tensor& latents, SignalPool& pool) const;
 
-
  private:
   Signal enter(const at::Tensor& x, SignalPool& pool) const;
   /// The last block, which has no units, and the last convolution, by stretches that stay in the cache: the signal between
@@ -91,8 +89,8 @@ int64_t window_frames(const Placement& placement);
 /// from `sample` on. It may be changed in place.
 using OnTile = std::function<void(int64_t item, int64_t sample, const at::Tensor& audio)>;
 
-/// latents [B, C, T] -> float32 [B, audio channels, samples_per_frame * T] on the CPU; a GPU gives it at once at the end.
-/// `on_tile` gets each part before it is joined to the others.
+/// latents [B, C, T] -> float32 [B, audio channels, samples_per_frame * T] on the CPU; a GPU gives it at once at the
+/// end. `on_tile` gets each part before it is joined to the others.
 at::Tensor decode_tiled(const Oobleck& decoder, const at::Tensor& latents, const VaeConfig& config, int64_t window,
                         const Control& control, const OnTile& on_tile = {});
 

@@ -2,13 +2,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "core/checkpoint/config.h"
-#include "core/runtime/control.h"
-#include "core/runtime/device.h"
+#include "core/vae/networks.h"
 
 namespace carillon {
 
@@ -20,16 +17,13 @@ class Vae {
  public:
   /// Throws kBadCheckpoint.
   static Vae load(const std::string& directory, const Placement& placement, const Control& control);
-  Vae(Vae&&) noexcept;
-  Vae& operator=(Vae&&) noexcept;
-  ~Vae();
 
-  const VaeConfig& config() const;
-  const Placement& placement() const;
-  const std::vector<std::string>& unused_tensors() const;  // Checkpoint::unused
+  const VaeConfig& config() const { return config_; }
+  const Placement& placement() const { return placement_; }
+  const std::vector<std::string>& unused_tensors() const { return unused_tensors_; }  // Checkpoint::unused
 
-  /// Hears an item from its first sample on, part after part: interleaved, [samples, audio_channels] float32 on the CPU,
-  /// contiguous, and the listener's to keep.
+  /// Hears an item from its first sample on, part after part: interleaved, [samples, audio_channels] float32 on the
+  /// CPU, contiguous, and the listener's to keep.
   using Listener = std::function<void(int64_t item, const at::Tensor& audio)>;
 
   /// latents [B, C, T] -> audio [B, audio_channels, samples_per_frame * T], float32 on the CPU.
@@ -45,9 +39,11 @@ class Vae {
   Posterior encode(const at::Tensor& audio, const Control& control) const;
 
  private:
-  struct Networks;
-  explicit Vae(std::unique_ptr<Networks> networks);
-  std::unique_ptr<Networks> networks_;
+  VaeConfig config_;
+  Placement placement_;
+  Oobleck encoder_, decoder_;
+  int64_t window_;
+  std::vector<std::string> unused_tensors_;
 };
 
 }  // namespace carillon
