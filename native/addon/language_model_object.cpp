@@ -120,7 +120,7 @@ class LanguageModelObject : public Napi::ObjectWrap<LanguageModelObject> {
   Napi::Value generate(const Napi::CallbackInfo& info) {
     const auto job = language_job(info[0].As<Napi::Object>());
     return Call::start(info.Env(), Lane::language(), info[1], [loaded = loaded_, job](const Control& control) {
-      if (!loaded) fail(ErrorCode::kBadArgument, "this language model was closed");
+      require(loaded != nullptr, "this language model was closed");
       const auto model = loaded->model.acquire(control);
       const auto result =
           carillon::generate(*model, loaded->vocabulary, *loaded->masks, job, loaded->max_context_tokens, control);

@@ -233,7 +233,7 @@ Napi::Value info_of(Napi::Env env, const RendererInfo& info) {
 }
 
 void require_open(const std::shared_ptr<Renderer>& renderer) {
-  if (!renderer) fail(ErrorCode::kBadArgument, "this renderer was closed");
+  require(renderer != nullptr, "this renderer was closed");
 }
 
 /// NativeRenderer.
@@ -277,8 +277,7 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
   Napi::Value prepare_sample(const Napi::CallbackInfo& info) {
     const auto sample = info[0].As<Napi::Object>();
     PreparationJob job;
-    job.text_token_ids = ids_of(sample, "textTokenIds");
-    job.lyric_token_ids = ids_of(sample, "lyricTokenIds");
+    job.prompts = {.text = ids_of(sample, "textTokenIds"), .lyrics = ids_of(sample, "lyricTokenIds")};
     job.audio = audio_of(sample, "audio");
     const auto metadata = text_of(sample, "metadata");
     const std::string path = info[1].ToString();
@@ -308,9 +307,7 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
     const double scale = info[1].ToNumber();
     return Call::start(info.Env(), *lane_, info[2], [renderer = renderer_, loaded, scale](const Control&) {
       require_open(renderer);
-      if (loaded.adapter && loaded.renderer.lock() != renderer) {
-        fail(ErrorCode::kBadArgument, "this adapter was loaded for another renderer");
-      }
+      require(!loaded.adapter || loaded.renderer.lock() == renderer, "this adapter was loaded for another renderer");
       renderer->apply_adapter(loaded.adapter, scale);
       return [](Napi::Env env) { return env.Undefined(); };
     });

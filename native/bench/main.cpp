@@ -1,4 +1,5 @@
-// carillon-bench NAME --checkpoints DIR [--device D] [--dtype T] [--quantization Q] [--size N] [--repetitions N] [--json] [--on-demand]
+// carillon-bench NAME --checkpoints DIR [--device D] [--dtype T] [--quantization Q] [--size N] [--repetitions N]
+// [--json] [--on-demand]
 //
 // Times one part of the engine at real model size: one warm-up, then the repetitions. With --on-demand a line
 // `ready` is printed after the warm-up, and then the seconds of one repetition for every line that is read, so that
@@ -98,8 +99,7 @@ Repetition prepare_train_step(const Settings& settings) {
     torch::optim::AdamW optimizer;
     explicit Step(const Settings& settings, const Placement& dense)
         : config(DitConfig::read(directory_of(settings))),
-          dit(Dit::load(Checkpoint::open(directory_of(settings)).weights(dense).sub("decoder"), config,
-                        Control())),
+          dit(Dit::load(Checkpoint::open(directory_of(settings)).weights(dense).sub("decoder"), config, Control())),
           adapter(dit, LoraDesign{.rank = 64, .alpha = 128, .dropout = 0.1}, 42),
           parameters(tensors_of(adapter.parameters())),
           optimizer(make_adamw(parameters)) {}
@@ -188,13 +188,8 @@ Repetition prepare_song(const Settings& settings) {
   const RenderJob job{
       .task = Task::kText2Music,
       .prompts = {.text = some_tokens(kTextTokens, kTextTokenLimit),
-                  .lyrics = some_tokens(kLyricTokens, kTextTokenLimit),
-                  .plain_text = {}},
+                  .lyrics = some_tokens(kLyricTokens, kTextTokenLimit)},
       .frames = settings.size,
-      .audio_codes = {},
-      .source_audio = {},
-      .window = {},
-      .reference_audio = {},
       .denoise = {.inference_steps = 8,
                   .shift = 3.0,
                   .timesteps = {},

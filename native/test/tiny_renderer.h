@@ -43,16 +43,11 @@ inline Renderer load(const Renderer::Directories& directories, const Renderer::R
 /// text2music, 130 frames.
 inline RenderJob plain_job(std::vector<uint64_t> seeds = {3}) {
   return {.task = Task::kText2Music,
-          .prompts = {.text = {1, 2, 3}, .lyrics = {4, 5}, .plain_text = {}},
+          .prompts = {.text = {1, 2, 3}, .lyrics = {4, 5}},
           .frames = kFrames,
-          .audio_codes = {},
-          .source_audio = {},
-          .window = {},
-          .reference_audio = {},
           .denoise = plain_denoise(2),
           .guidance = kNoGuidance,
           .edit = {.repaint_mode = RepaintMode::kBalanced, .repaint_strength = 0.5, .chunk_mask = ChunkMask::kExplicit},
-          .timed_lyrics = {},
           .seeds = std::move(seeds)};
 }
 

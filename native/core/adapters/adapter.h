@@ -11,6 +11,12 @@ namespace carillon {
 class Dit;
 class Weights;
 
+/// Added to a norm before it divides. LyCORIS adds the machine epsilon of the adapter's type: float32 in training, but
+/// bfloat16 in programs that cast an adapter before they render. PEFT adds nothing: the smallest float leaves every
+/// norm as it is but 0.
+constexpr double kLokrNormEpsilon = 1.1920928955078125e-07, kLokrNormEpsilonBfloat16 = 0.0078125,
+                 kLoraNormEpsilon = 1.1754943508222875e-38;
+
 /// A weight that adapters can change: a projection of a DiT.
 struct AdapterTarget {
   std::string name;  // as Projection::name
@@ -34,12 +40,12 @@ struct AdapterMatrix {
 
 /// What an adapter does to one weight W [out, in].
 struct AdapterModule {
-  std::string projection;           // as Projection::name
-  std::optional<AdapterMatrix> w1;  // LoKr only: delta = scale * kron(w1, w2)
-  AdapterMatrix w2;                 // LoRA: delta = scale * w2, that is B A
+  std::string projection;                // as Projection::name
+  std::optional<AdapterMatrix> w1 = {};  // LoKr only: delta = scale * kron(w1, w2)
+  AdapterMatrix w2;                      // LoRA: delta = scale * w2, that is B A
   double scale = 1;
-  at::Tensor magnitude;     // DoRA: norms of the rows [out, 1] or columns [1, in]; undefined without
-  double norm_epsilon = 0;  // as dora_weight takes it
+  at::Tensor magnitude = {};  // DoRA: norms of the rows [out, 1] or columns [1, in]; undefined without
+  double norm_epsilon = 0;    // as dora_weight takes it
 
   /// W' of `weight` [out, in] float32 at `strength`: 0 gives W, 1 the weight as it was trained, what lies between
   /// is interpolated. Float32 on the weight's device.
@@ -54,6 +60,15 @@ struct Adapter {
   std::vector<AdapterModule> modules;          // one per projection that the file names
   std::vector<std::string> unmatched_tensors;  // names in the file that fit nothing in the DiT
 };
+
+/// Reads an adapter for a DiT with these projections: LoRA as PEFT, ComfyUI and diffusers write it, LoKr as LyCORIS
+/// writes it, both with or without DoRA. `path` is a .safetensors file, alone or with its adapter_config.json beside
+/// it; or a folder that holds a PEFT adapter, itself or in `adapter/`, or lokr_weights.safetensors, or one other
+/// .safetensors file, or of several one with lokr_config in its metadata. Ranks come from the shapes of tensors.
+/// `dora_epsilon` is for the magnitudes of LyCORIS, of either kind. Throws kBadCheckpoint naming file and tensor for a
+/// damaged adapter, one of another model, and one that is of neither kind, or what was looked for where none is.
+Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& targets,
+                     double dora_epsilon = kLokrNormEpsilon);
 
 /// Gives every projection that `adapter` names its base weight, changed by the adapter at `strength`: computed in
 /// float32 and rounded once to the weight's type. It starts from `decoder`, the weights that `dit` was loaded from,
@@ -72,12 +87,6 @@ at::Tensor lokr_delta(const at::Tensor& w1, const at::Tensor& w2, double scale);
 
 /// The norms that DoRA starts from: of the rows of W, [out, 1].
 at::Tensor row_norms(const at::Tensor& weight);
-
-/// Added to a norm before it divides. LyCORIS adds the machine epsilon of the adapter's type: float32 in training, but
-/// bfloat16 in programs that cast an adapter before they render. PEFT adds nothing: the smallest float leaves every
-/// norm as it is but 0.
-constexpr double kLokrNormEpsilon = 1.1920928955078125e-07, kLokrNormEpsilonBfloat16 = 0.0078125,
-                 kLoraNormEpsilon = 1.1754943508222875e-38;
 
 /// DoRA: `changed`, that is W plus its delta, with the norms `magnitude` of its rows (magnitude [out, 1]) or, as
 /// LyCORIS before 3.2 had it, of its columns ([1, in]).

@@ -1,6 +1,3 @@
-#include "core/adapters/adapter_file.h"
-
-#include <ATen/ATen.h>
 
 #include <algorithm>
 #include <cmath>
@@ -162,7 +159,7 @@ AdapterTensors group_by_module(const Safetensors& file) {
 AdapterModule read_lora(const ModuleTensors& tensors, const AdapterTarget& target, const PeftConfig& config,
                         double dora_epsilon) {
   tensors.forbid("lora_mid", "belongs to a convolution, but " + target.name + " is none");
-  AdapterModule module{.projection = target.name, .w1 = {}, .w2 = tensors.product("lora_B", "lora_A"), .magnitude = {}};
+  AdapterModule module{.projection = target.name, .w2 = tensors.product("lora_B", "lora_A")};
   tensors.require_fit(target, module.w2.rows(), module.w2.columns());
   const auto rank = static_cast<double>(*module.w2.rank());
   const std::optional<double> stored_alpha = tensors.number("alpha");
@@ -182,8 +179,7 @@ AdapterModule read_lora(const ModuleTensors& tensors, const AdapterTarget& targe
 AdapterModule read_lokr(const ModuleTensors& tensors, const AdapterTarget& target, std::optional<double> alpha,
                         double dora_epsilon) {
   tensors.forbid("lokr_t2", "belongs to a convolution, but " + target.name + " is none");
-  AdapterModule module{
-      .projection = target.name, .w1 = tensors.factor("lokr_w1"), .w2 = tensors.factor("lokr_w2"), .magnitude = {}};
+  AdapterModule module{.projection = target.name, .w1 = tensors.factor("lokr_w1"), .w2 = tensors.factor("lokr_w2")};
   tensors.require_fit(target, module.w1->rows() * module.w2.rows(), module.w1->columns() * module.w2.columns());
   // Two whole factors have no rank: their scale is 1, whatever alpha says.
   if (const auto rank = module.w2.rank() ? module.w2.rank() : module.w1->rank()) {
@@ -200,7 +196,7 @@ AdapterModule read_lokr(const ModuleTensors& tensors, const AdapterTarget& targe
 
 /// linear_alpha of the metadata that trainers write into LoKr files.
 std::optional<double> lokr_alpha(const Safetensors& file) {
-  const auto found = file.metadata().find("lokr_config");
+  const auto found = file.metadata().find(kLokrConfig);
   if (found == file.metadata().end()) return std::nullopt;
   const Json config = Json::parse(found->second, file.path() + " (lokr_config)");
   return config.has("linear_alpha") ? std::optional(config.get_double("linear_alpha")) : std::nullopt;

@@ -11,8 +11,6 @@
 
 namespace carillon {
 
-class Vocabulary;
-
 /// Exactly these ids, fed in one forward pass.
 struct TokensSegment {
   std::vector<int32_t> ids;

@@ -1,7 +1,5 @@
 #include "core/lm/pattern.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <deque>
 #include <limits>

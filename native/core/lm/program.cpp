@@ -1,7 +1,5 @@
 #include "core/lm/program.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 
 #include "core/runtime/error.h"

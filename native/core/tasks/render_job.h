@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/diffusion/denoise.h"
-#include "core/diffusion/flow_matching.h"
 #include "core/runtime/device.h"
 
 namespace carillon {
@@ -37,7 +36,7 @@ struct Edit {
 /// Token ids of the text encoder's tokenizer.
 struct PromptIds {
   std::vector<int32_t> text, lyrics;
-  std::vector<int32_t> plain_text;  // `text` as text2music would say it; needed for a cover strength below 1
+  std::vector<int32_t> plain_text = {};  // `text` as text2music would say it; needed for a cover strength below 1
 };
 
 /// Which tokens of the lyric prompt are words of the song: [first, first + count).
@@ -49,16 +48,17 @@ struct LyricSpan {
 struct RenderJob {
   Task task;
   PromptIds prompts;
-  int64_t frames;                                 // latent frames to render, where neither codes nor source set them
-  std::vector<std::vector<int32_t>> audio_codes;  // text2music, cover: one list per item, all of one length; or empty
-  at::Tensor source_audio;       // [channels, samples] float32 on the CPU; text2music and codes do without
-  std::optional<Window> window;  // repaint, lego; none: all of the source
-  at::Tensor reference_audio;    // as source_audio: whose timbre to take; undefined: none
+  int64_t frames;  // latent frames to render, where neither codes nor source set them
+  /// text2music, cover: one list per item, all of one length; or empty.
+  std::vector<std::vector<int32_t>> audio_codes = {};
+  at::Tensor source_audio = {};       // [channels, samples] float32 on the CPU; text2music and codes do without
+  std::optional<Window> window = {};  // repaint, lego; none: all of the source
+  at::Tensor reference_audio = {};    // as source_audio: whose timbre to take; undefined: none
   Denoise denoise;
   Guidance guidance;
   Edit edit;
-  std::optional<LyricSpan> timed_lyrics;  // tells when they are sung, where the model can
-  std::vector<uint64_t> seeds;            // one per item: their number is the batch size
+  std::optional<LyricSpan> timed_lyrics = {};  // tells when they are sung, where the model can
+  std::vector<uint64_t> seeds;                 // one per item: their number is the batch size
 };
 
 struct RenderResult {

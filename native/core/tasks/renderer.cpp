@@ -5,12 +5,9 @@
 
 #include <chrono>
 
-#include "core/adapters/adapter.h"
 #include "core/runtime/error.h"
 #include "core/tasks/lyric_times.h"
 #include "core/tasks/postprocess.h"
-#include "core/tasks/render_job.h"
-#include "core/tasks/task_inputs.h"
 
 namespace carillon {
 namespace {
@@ -88,9 +85,7 @@ AceStep Renderer::load_model(const std::string& directory, const Placement& plac
 }
 
 void Renderer::apply_adapter(std::shared_ptr<const Adapter> adapter, double strength) {
-  if (!(strength >= 0 && strength <= 1)) {
-    fail(ErrorCode::kBadArgument, "an adapter's scale is from 0 to 1, not " + std::to_string(strength));
-  }
+  require(strength >= 0 && strength <= 1, "an adapter's scale is from 0 to 1, not " + std::to_string(strength));
   AceStep* const model = model_.staying();
   const std::shared_ptr<const Adapter> before = std::move(adapter_);
   adapter_.reset();
@@ -221,23 +216,20 @@ Vae::Posterior Renderer::encode_posterior(const at::Tensor& audio, const Control
   return vae_.acquire(control)->encode(audio.unsqueeze(0), control);
 }
 
-PackedStates Renderer::encode_conditions(const std::vector<int32_t>& text_token_ids,
-                                         const std::vector<int32_t>& lyric_token_ids, const at::Tensor& timbre_latents,
+PackedStates Renderer::encode_conditions(const PromptIds& prompts, const at::Tensor& timbre_latents,
                                          const Control& control) {
   const c10::InferenceMode inference;
   control.check();
-  const PromptStates prompts = carillon::read_prompts(*text_encoder_.acquire(control), text_token_ids, lyric_token_ids);
+  const PromptStates states = carillon::read_prompts(*text_encoder_.acquire(control), prompts.text, prompts.lyrics);
   control.check();
-  return carillon::encode_conditions(*model_.acquire(control), prompts, timbre_latents);
+  return carillon::encode_conditions(*model_.acquire(control), states, timbre_latents);
 }
 
 at::Tensor Renderer::silent_context(int64_t frames, const Control& control) {
   const c10::InferenceMode inference;
   const auto model = model_.acquire(control);
   const at::Tensor silence = model->silence_of(frames);
-  return make_context(
-      *model,
-      {.source = silence, .chunk_mask = at::ones_like(silence), .is_cover = at::zeros({1}, at::kBool), .hints = {}});
+  return make_context(*model, {.source = silence, .chunk_mask = at::ones_like(silence)});
 }
 
 }  // namespace carillon

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "core/adapters/adapter_file.h"
+#include "core/adapters/adapter.h"
 #include "core/dit/ace_step.h"
 #include "core/qwen3/qwen3.h"
 #include "core/runtime/control.h"
@@ -51,11 +51,9 @@ class Renderer {
   /// The VAE's posterior of audio [channels, samples] float32, an incomplete last frame dropped: [1, C, T] float32 on
   /// the CPU. Reports Stage::kConditions; throws kBadArgument below one frame.
   Vae::Posterior encode_posterior(const at::Tensor& audio, const Control& control);
-  /// What the DiT attends to for one song, [1, L, E] on the model's device; prompts.h says what `timbre_latents` may
-  /// be. Checks for cancellation; throws kBadArgument for a token id outside the vocabulary.
-  PackedStates encode_conditions(const std::vector<int32_t>& text_token_ids,
-                                 const std::vector<int32_t>& lyric_token_ids, const at::Tensor& timbre_latents,
-                                 const Control& control);
+  /// What the DiT attends to for one song, [1, L, E] on the model's device; task_inputs.h says what `timbre_latents`
+  /// may be. Checks for cancellation; throws kBadArgument for a token id outside the vocabulary.
+  PackedStates encode_conditions(const PromptIds& prompts, const at::Tensor& timbre_latents, const Control& control);
   /// The context of text2music without codes, [1, T, 2C] on the model's device: silence, all to be generated.
   /// Throws kBadArgument beyond the silence table.
   at::Tensor silent_context(int64_t frames, const Control& control);

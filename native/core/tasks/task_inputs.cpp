@@ -11,9 +11,7 @@ namespace carillon {
 
 PromptStates read_prompts(const TextEncoder& text_encoder, const std::vector<int32_t>& text_token_ids,
                           const std::vector<int32_t>& lyric_token_ids) {
-  const auto row = [&](const std::vector<int32_t>& ids) {
-    return at::tensor(ids, at::kLong).unsqueeze(0);
-  };
+  const auto row = [](const std::vector<int32_t>& ids) { return at::tensor(ids, at::kLong).unsqueeze(0); };
   return {text_encoder.encode(row(text_token_ids)), text_encoder.embed(row(lyric_token_ids))};
 }
 
@@ -39,7 +37,7 @@ int64_t rendered_frames(const AceStep& model, int64_t frames) {
 
 at::Tensor make_context(const AceStep& model, const ContextInputs& inputs) {
   at::Tensor source = inputs.source;
-  if (inputs.is_cover.any().item<bool>()) {
+  if (inputs.is_cover.defined() && inputs.is_cover.any().item<bool>()) {
     const at::Tensor hints =
         inputs.hints.defined()
             ? inputs.hints
@@ -72,33 +70,17 @@ ContextInputs text2music_source(const AceStep& model, const RenderJob& job, int6
   const int64_t total = rendered_frames(model, frames);
   if (!job.audio_codes.empty()) return hinted_source(code_hints(model, job, total));
   const at::Tensor silence = model.silence_of(total);
-  return {.source = silence,
-          .chunk_mask = at::ones_like(silence),
-          .is_cover = at::zeros({silence.size(0)}, silence.options().dtype(at::kBool)),
-          .hints = at::Tensor()};
+  return {.source = silence, .chunk_mask = at::ones_like(silence)};
 }
 
 ContextInputs cover_source(const at::Tensor& latents) {
   return {.source = latents,
           .chunk_mask = at::ones_like(latents),
-          .is_cover = at::ones({1}, latents.options().dtype(at::kBool)),
-          .hints = {}};
+          .is_cover = at::ones({1}, latents.options().dtype(at::kBool))};
 }
 
-ContextInputs stems_source(const at::Tensor& latents, const at::Tensor& chunk_mask) {
-  return {.source = latents,
-          .chunk_mask = chunk_mask.unsqueeze(-1).expand_as(latents),
-          .is_cover = at::zeros({1}, latents.options().dtype(at::kBool)),
-          .hints = {}};
-}
-
-ContextInputs repaint_source(const AceStep& model, const at::Tensor& latents, const at::Tensor& inside,
-                             const at::Tensor& chunk_mask) {
-  const at::Tensor silence = model.silence_of(latents.size(1)).to(latents.scalar_type());
-  return {.source = at::where(inside.unsqueeze(-1), silence, latents),
-          .chunk_mask = chunk_mask.unsqueeze(-1).expand_as(latents),
-          .is_cover = at::zeros({1}, latents.options().dtype(at::kBool)),
-          .hints = {}};
+ContextInputs recorded_source(const at::Tensor& latents, const at::Tensor& chunk_mask) {
+  return {.source = latents, .chunk_mask = chunk_mask.unsqueeze(-1).expand_as(latents)};
 }
 
 RepaintHold repaint_hold(const Edit& edit) {
@@ -149,13 +131,17 @@ at::Tensor inside_window(const Source& source, int64_t frames, int64_t samples_p
   return window_mask(range, frames, device);
 }
 
+/// Of repaint, which hears silence inside the window, so only what stays; and of lego, which hears all of the source.
 TaskInputs windowed_inputs(const AceStep& model, const RenderJob& job, const Source& source, const at::Tensor& latents,
                            int64_t samples_per_frame) {
   const at::Tensor inside = inside_window(source, latents.size(1), samples_per_frame, latents.device());
   const at::Tensor told = inside.to(latents.scalar_type());
   const at::Tensor chunk_mask = job.edit.chunk_mask == ChunkMask::kExplicit ? told : at::ones_like(told);
-  return {.context = job.task == Task::kRepaint ? repaint_source(model, latents, inside, chunk_mask)
-                                                : stems_source(latents, chunk_mask),
+  at::Tensor heard = latents;
+  if (job.task == Task::kRepaint) {
+    heard = at::where(inside.unsqueeze(-1), model.silence_of(latents.size(1)).to(at::kFloat), latents);
+  }
+  return {.context = recorded_source(heard, chunk_mask),
           .repaint = hold_outside(latents, inside, repaint_hold(job.edit))};
 }
 
@@ -163,19 +149,19 @@ TaskInputs windowed_inputs(const AceStep& model, const RenderJob& job, const Sou
 
 TaskInputs task_inputs(const AceStep& model, const RenderJob& job, const std::optional<Source>& source,
                        const RendererInfo& info) {
-  if (!source) return {.context = text2music_source(model, job, song_frames(job, info)), .repaint = {}};
+  if (!source) return {.context = text2music_source(model, job, song_frames(job, info))};
   const at::Tensor latents = latents_to_render(model, *source);
   switch (job.task) {
     case Task::kText2Music:
       break;  // reads no source
     case Task::kCover:
-      return {.context = cover_source(latents), .repaint = {}};
+      return {.context = cover_source(latents)};
     case Task::kRepaint:
     case Task::kLego:
       return windowed_inputs(model, job, *source, latents, info.samples_per_frame);
     case Task::kExtract:
     case Task::kComplete:
-      return {.context = stems_source(latents, at::ones({1, latents.size(1)}, latents.options())), .repaint = {}};
+      return {.context = recorded_source(latents, at::ones({1, latents.size(1)}, latents.options()))};
   }
   fail(ErrorCode::kInternal, "text2music was given a source");
 }
@@ -187,9 +173,7 @@ DenoiseJob denoise_job(const AceStep& model, const TaskInputs& inputs, const Den
   if (plain_states.defined()) {
     const ContextInputs silent{
         .source = model.silence_of(inputs.context.source.size(1)).expand_as(inputs.context.source),
-        .chunk_mask = inputs.context.chunk_mask,
-        .is_cover = at::zeros_like(inputs.context.is_cover),
-        .hints = {}};
+        .chunk_mask = inputs.context.chunk_mask};
     plain = {for_all(plain_states), for_all(make_context(model, silent))};
   }
   return {.conditions = {for_all(states), for_all(make_context(model, inputs.context))},

@@ -29,10 +29,10 @@ PackedStates encode_conditions(const AceStep& model, const PromptStates& prompts
 
 /// What the DiT reads beside its state.
 struct ContextInputs {
-  at::Tensor source;      // [B, T, C]: silence, the latents of the source audio, or those of given audio codes
-  at::Tensor chunk_mask;  // [B, T, C]: 1 where to generate, 0 where to keep
-  at::Tensor is_cover;    // [B] bool: these items read the source through its audio codes
-  at::Tensor hints;       // [B, at least T, C]: latents of given audio codes; undefined to take the source's own
+  at::Tensor source;         // [B, T, C]: silence, the latents of the source audio, or those of given audio codes
+  at::Tensor chunk_mask;     // [B, T, C]: 1 where to generate, 0 where to keep
+  at::Tensor is_cover = {};  // [B] bool: these items read the source through its audio codes; undefined: none do
+  at::Tensor hints = {};     // [B, at least T, C]: latents of given audio codes; undefined to take the source's own
 };
 
 /// Frames that are rendered for a song of `frames`: at least 128, as the model knows no shorter songs, or the whole
@@ -52,13 +52,8 @@ ContextInputs text2music_source(const AceStep& model, const RenderJob& job, int6
 /// A recording [1, T, C] to be heard through its audio codes: the tune stays, the sound is new.
 ContextInputs cover_source(const at::Tensor& latents);
 
-/// lego, extract and complete hear the recording [1, T, C] as it is, also inside a window: which stem to make, take
-/// out or complete the text prompt says. `chunk_mask` [1, T] float.
-ContextInputs stems_source(const at::Tensor& latents, const at::Tensor& chunk_mask);
-
-/// A recording [1, T, C] whose window (`inside` [1, T] bool) is silence: what the model hears is what stays.
-ContextInputs repaint_source(const AceStep& model, const at::Tensor& latents, const at::Tensor& inside,
-                             const at::Tensor& chunk_mask);
+/// A recording [B, T, C] to be heard as it is. `chunk_mask` [B, T] float.
+ContextInputs recorded_source(const at::Tensor& latents, const at::Tensor& chunk_mask);
 
 /// How firmly a window's surroundings are held.
 struct RepaintHold {
@@ -78,7 +73,7 @@ std::optional<Repaint> hold_outside(const at::Tensor& latents, const at::Tensor&
 /// What a task makes of a job for the model: of one item that all share, or of every item.
 struct TaskInputs {
   ContextInputs context;
-  std::optional<Repaint> repaint;  // where a window leaves something of the source
+  std::optional<Repaint> repaint = {};  // where a window leaves something of the source
 };
 
 /// The inputs of the job's task. `source` as encode_recordings gives it. At least 128 frames (or the whole silence

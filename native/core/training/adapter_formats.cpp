@@ -10,7 +10,7 @@
 #include <regex>
 #include <sstream>
 
-#include "core/adapters/adapter_file.h"
+#include "core/adapters/adapter.h"
 #include "core/checkpoint/file_io.h"
 #include "core/checkpoint/json.h"
 #include "core/checkpoint/safetensors.h"
@@ -185,11 +185,6 @@ std::string describe(const NamedTensors& tensors) {
   return text.str();
 }
 
-double scale_of(const TrainableAdapter& adapter, const TrainedDelta& delta) {
-  return std::holds_alternative<LoraDesign>(adapter.design()) ? static_cast<const TrainedLora&>(delta).scale
-                                                              : static_cast<const TrainedLokr&>(delta).scale;
-}
-
 void check_fit(const std::string& path, const Adapter& stored, const TrainableAdapter& adapter) {
   const bool is_lora = std::holds_alternative<LoraDesign>(adapter.design());
   if (is_lora != (stored.kind == Adapter::Kind::kLora)) {
@@ -204,7 +199,7 @@ void check_fit(const std::string& path, const Adapter& stored, const TrainableAd
   }
 }
 
-void copy_module(const std::string& path, const AdapterModule& stored, const TrainedDelta& delta, double scale) {
+void copy_module(const std::string& path, const AdapterModule& stored, const TrainedDelta& delta) {
   NamedTensors trained = delta.parameters();
   const auto scalar =
       std::find_if(trained.begin(), trained.end(), [](const auto& named) { return named.first == "scalar"; });
@@ -219,9 +214,9 @@ void copy_module(const std::string& path, const AdapterModule& stored, const Tra
                      " here: the rank, factor, decompose_both or weight_decompose is another");
   }
   constexpr double kTolerance = 1e-6;  // alpha is stored as a float32
-  if (std::abs(stored.scale - scale) > kTolerance * std::abs(scale)) {
+  if (std::abs(stored.scale - delta.scale) > kTolerance * std::abs(delta.scale)) {
     refuse(path, "the scale of " + stored.projection + " is " + std::to_string(stored.scale) + " there, " +
-                     std::to_string(scale) + " here: alpha is another");
+                     std::to_string(delta.scale) + " here: alpha is another");
   }
   for (size_t i = 0; i < tensors.size(); ++i) trained[i].second.copy_(tensors[i].second);
 }
@@ -235,7 +230,7 @@ void import_adapter(const std::string& path, const TrainableAdapter& adapter) {
   for (const auto& module : adapter.modules()) {
     const auto same = std::find_if(stored.modules.begin(), stored.modules.end(),
                                    [&](const AdapterModule& each) { return each.projection == module.name; });
-    copy_module(path, *same, *module.delta, scale_of(adapter, *module.delta));
+    copy_module(path, *same, *module.delta);
   }
 }
 

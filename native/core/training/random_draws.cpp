@@ -7,7 +7,6 @@
 #include <mutex>
 
 #include "core/diffusion/flow_matching.h"
-#include "core/runtime/error.h"
 
 namespace carillon {
 namespace {
@@ -44,9 +43,8 @@ bool is_turbo(const TrainingOptions& options, const DitConfig& model) {
 
 TimeLaw TimeLaw::discrete(double shift) {
   constexpr int kSteps = 8;
-  constexpr double kTurboShift = 3.0;
   TimeLaw law;
-  law.times_ = shifted_schedule(kSteps, shift == 0.0 ? kTurboShift : shift);
+  law.times_ = shift == 0.0 ? turbo_schedule(kSteps) : shifted_schedule(kSteps, shift);
   return law;
 }
 

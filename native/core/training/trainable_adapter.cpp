@@ -44,8 +44,9 @@ at::Tensor dropped(const at::Tensor& x, double rate, at::Generator generator) {
 TrainedLora::TrainedLora(const LoraDesign& design, const at::Tensor& weight, at::Generator& generator)
     : a(uniform_parameter({design.rank, weight.size(1)}, bound_of(weight.size(1)), generator, weight.device())),
       b(constant_parameter({weight.size(0), design.rank}, 0.0, weight.device())),
-      scale(design.alpha / static_cast<double>(design.rank)),
-      dropout_rate(design.dropout) {}
+      dropout_rate(design.dropout) {
+  scale = design.alpha / static_cast<double>(design.rank);
+}
 
 at::Tensor TrainedLora::apply(const at::Tensor& x, const at::Tensor&, const at::Generator& dropout) const {
   const at::Tensor inner = kernels::linear(dropped(x, dropout_rate, dropout), a.to(x.scalar_type()), {});
@@ -56,8 +57,8 @@ at::Tensor TrainedLokr::Factor::value() const { return whole.defined() ? whole :
 
 TrainedLokr::TrainedLokr(const LokrDesign& design, const at::Tensor& weight, at::Generator& generator)
     : shape(LokrShape::of(weight.size(0), weight.size(1), design.dimension, design.factor, design.decompose_both)),
-      alpha(shape.effective_alpha(design.alpha, design.dimension)),
-      scale(alpha / static_cast<double>(design.dimension)) {
+      alpha(shape.effective_alpha(design.alpha, design.dimension)) {
+  scale = alpha / static_cast<double>(design.dimension);
   const at::Device device = weight.device();
   const int64_t rank = design.dimension;
   const auto factor = [&](int64_t rows, int64_t columns, bool is_whole, bool begins_as_zero) -> Factor {
@@ -125,9 +126,8 @@ bool is_target(std::string_view name) {
 }
 
 void check_range(const char* what, double value, double least, double most) {
-  if (value >= least && value <= most) return;
-  fail(ErrorCode::kBadArgument, std::string(what) + " is " + std::to_string(value) + ", expected " +
-                                    std::to_string(least) + " to " + std::to_string(most));
+  require(value >= least && value <= most, std::string(what) + " is " + std::to_string(value) + ", expected " +
+                                               std::to_string(least) + " to " + std::to_string(most));
 }
 
 void check(const LoraDesign& design) {
@@ -176,7 +176,7 @@ TrainableAdapter::TrainableAdapter(Dit& dit, const AdapterDesign& design, uint64
     }
     modules_.push_back({projection.name, weight, delta});
   }
-  if (modules_.empty()) fail(ErrorCode::kBadArgument, "this model has no attention projections to train");
+  require(!modules_.empty(), "this model has no attention projections to train");
 }
 
 TrainableAdapter::~TrainableAdapter() {

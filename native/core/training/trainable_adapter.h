@@ -18,8 +18,9 @@ using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 std::vector<at::Tensor> tensors_of(const NamedTensors& named);
 
 /// The change of one projection under training. It begins as exactly nothing.
-class TrainedDelta {
- public:
+struct TrainedDelta {
+  double scale = 1;  // as stored
+
   virtual ~TrainedDelta() = default;
 
   /// The leaves that are trained, under the names that the parameterisation gives them. They share their storage with
@@ -35,7 +36,7 @@ class TrainedDelta {
 struct TrainedLora : TrainedDelta {
   at::Tensor a;  // [rank, in]
   at::Tensor b;  // [out, rank]
-  double scale, dropout_rate;
+  double dropout_rate;
 
   /// A as Kaiming's uniform law with slope sqrt(5) has it, B zero. `weight` [out, in] is that of the projection.
   TrainedLora(const LoraDesign& design, const at::Tensor& weight, at::Generator& generator);
@@ -56,7 +57,7 @@ struct TrainedLokr : TrainedDelta {
   Factor w1, w2;
   at::Tensor scalar;      // []
   at::Tensor dora_scale;  // [out, 1]: the norm of each row of the changed weight
-  double alpha, scale;    // as stored
+  double alpha;           // as stored
 
   TrainedLokr(const LokrDesign& design, const at::Tensor& weight, at::Generator& generator);
 

@@ -161,8 +161,7 @@ TrainingSample prepare_sample(Renderer& renderer, const PreparationJob& job, con
   const int64_t frames = sample.target_latents.size(0);
   sample.attention_mask = at::ones({frames}, at::kBool);
   sample.context_latents = renderer.silent_context(frames, control)[0].cpu();
-  const PackedStates condition =
-      renderer.encode_conditions(job.text_token_ids, job.lyric_token_ids, at::Tensor(), control);
+  const PackedStates condition = renderer.encode_conditions(job.prompts, at::Tensor(), control);
   sample.encoder_hidden_states = condition.states[0].cpu();
   sample.encoder_attention_mask = condition.mask[0].cpu();
   sample.metadata = job.metadata;

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "core/checkpoint/config.h"
 #include "core/checkpoint/torch_file.h"
@@ -51,10 +50,9 @@ void write_sample(const std::string& path, const TrainingSample& sample);
 
 /// A piece of music and its prompts.
 struct PreparationJob {
-  std::vector<int32_t> text_token_ids;   // as RenderJob's
-  std::vector<int32_t> lyric_token_ids;  // as RenderJob's
-  at::Tensor audio;                      // [channels, samples] float32 at the VAE's sample rate
-  TorchNotes metadata;                   // kept as it is
+  PromptIds prompts;
+  at::Tensor audio;     // [channels, samples] float32 at the VAE's sample rate
+  TorchNotes metadata;  // kept as it is
 };
 
 /// What an adapter is trained on, as inference would see it: the condition of

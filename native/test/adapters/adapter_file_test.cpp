@@ -1,12 +1,11 @@
 // Adapter files of every origin, read for a tiny DiT.
-#include "core/adapters/adapter_file.h"
+#include "core/adapters/adapter.h"
 
 #include <ATen/ATen.h>
 
 #include <algorithm>
 #include <filesystem>
 
-#include "core/adapters/adapter.h"
 #include "core/runtime/error.h"
 #include "test/tiny_adapter.h"
 

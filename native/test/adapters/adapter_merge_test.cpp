@@ -4,7 +4,6 @@
 #include <map>
 
 #include "core/adapters/adapter.h"
-#include "core/adapters/adapter_file.h"
 #include "test/tiny_adapter.h"
 
 using namespace carillon;

@@ -9,7 +9,7 @@
 #include <iterator>
 #include <random>
 
-#include "core/adapters/adapter_file.h"
+#include "core/adapters/adapter.h"
 #include "core/checkpoint/gguf.h"
 #include "core/checkpoint/json.h"
 #include "core/checkpoint/pickle.h"

@@ -48,12 +48,9 @@ std::vector<int32_t> token_ids(int32_t count) {
 /// 27 seconds at 25 frames a second: more than one tile.
 RenderJob song() {
   return {.task = Task::kText2Music,
-          .prompts = {.text = token_ids(20), .lyrics = token_ids(10), .plain_text = {}},
+          .prompts = {.text = token_ids(20), .lyrics = token_ids(10)},
           .frames = 675,
-          .audio_codes = {},
           .source_audio = {},
-          .window = {},
-          .reference_audio = {},
           .denoise = {.inference_steps = 4,
                       .shift = 3.0,
                       .timesteps = {},

@@ -73,13 +73,13 @@ AceStep load_reference_model(const Case& golden) {
 ContextInputs context_inputs(const Case& golden) {
   const at::Tensor source = golden.input("src_latents"), chunk_mask = golden.input("chunk_masks");
   const at::Tensor is_cover = golden.input("is_covers").to(at::kBool);
-  if (!is_cover.any().item<bool>()) return stems_source(source, chunk_mask.select(2, 0));
+  if (!is_cover.any().item<bool>()) return recorded_source(source, chunk_mask.select(2, 0));
   if (is_cover.all().item<bool>() && chunk_mask.eq(1).all().item<bool>()) {
     if (!golden.has_input("lm_hints")) return cover_source(source);
     // Codes stand for whole fifths of a second, the source may end between.
     return hinted_source(golden.input("lm_hints").narrow(1, 0, source.size(1)));
   }
-  return {.source = source, .chunk_mask = chunk_mask, .is_cover = is_cover, .hints = at::Tensor()};
+  return {.source = source, .chunk_mask = chunk_mask, .is_cover = is_cover};
 }
 
 std::optional<Repaint> repaint_of(const Case& golden) {

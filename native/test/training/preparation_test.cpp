@@ -25,8 +25,7 @@ Renderer load(const std::function<void(Tensors&)>& change_model = {}) {
 }
 
 PreparationJob some_job(uint64_t seed = 1) {
-  return {.text_token_ids = {1, 2, 3},
-          .lyric_token_ids = {4, 5},
+  return {.prompts = {.text = {1, 2, 3}, .lyrics = {4, 5}},
           .audio = 0.1 * at::randn({2, kFrames * kSamplesPerFrame + 700}, at::detail::createCPUGenerator(seed)),
           .metadata = {{"caption", "a song"s}, {"bpm", nullptr}}};
 }
@@ -42,7 +41,7 @@ TEST("preparation: a sample is what inference would read, and the latents of its
   EXPECT_NEAR(noise.mean().item<double>(), 0.0, 0.5);
   EXPECT_NEAR(noise.std().item<double>(), 1.0, 0.4);
 
-  const auto condition = renderer.encode_conditions({1, 2, 3}, {4, 5}, at::Tensor(), Control());
+  const auto condition = renderer.encode_conditions({{1, 2, 3}, {4, 5}}, at::Tensor(), Control());
   EXPECT(sample.encoder_hidden_states.equal(condition.states[0]));
   EXPECT_EQ(sample.encoder_hidden_states.size(0), 2 + 1 + 3);
   EXPECT(sample.encoder_attention_mask.equal(at::ones({6}, at::kBool)));
@@ -93,7 +92,7 @@ TEST("preparation: what cannot be prepared is refused") {
   refused([](PreparationJob& job) { job.audio = at::zeros({2, 1900}); }, "shorter than one latent frame");
   refused([](PreparationJob& job) { job.audio = at::zeros({2, (kTinySilence + 1) * kSamplesPerFrame}); },
           "silence table of this checkpoint ends at 200");
-  refused([](PreparationJob& job) { job.text_token_ids = {50}; }, "token id 50 is outside the vocabulary");
+  refused([](PreparationJob& job) { job.prompts.text = {50}; }, "token id 50 is outside the vocabulary");
   refused([](PreparationJob& job) { job.audio[0][4000] = std::nan(""); }, "not finite");
   const std::atomic<bool> cancelled = true;
   EXPECT_THROWS(prepare_sample(renderer, some_job(), Control(&cancelled, {})), "");

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/adapters/adapter_file.h"
+#include "core/adapters/adapter.h"
 #include "core/checkpoint/safetensors.h"
 #include "test/tiny_adapter.h"
 #include "test/training/training_run.h"

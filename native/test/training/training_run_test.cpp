@@ -5,7 +5,6 @@
 #include <set>
 
 #include "core/adapters/adapter.h"
-#include "core/adapters/adapter_file.h"
 #include "core/checkpoint/json.h"
 #include "core/checkpoint/safetensors.h"
 #include "core/runtime/error.h"
