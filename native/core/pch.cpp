@@ -1,1 +1,0 @@
-// Anchor of the precompiled header that every room shares.
