@@ -10,7 +10,7 @@
 
 #include "core/adapters/adapter_tensors.h"
 #include "core/checkpoint/json.h"
-#include "core/checkpoint/safetensors.h"
+#include "core/checkpoint/tensor_file.h"
 #include "core/runtime/error.h"
 
 namespace carillon {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/adapters/adapter.h"
-#include "core/checkpoint/safetensors.h"
+#include "core/checkpoint/tensor_file.h"
 
 namespace carillon {
 

@@ -13,9 +13,8 @@
 #include <utility>
 
 #include "core/checkpoint/file_io.h"
-#include "core/checkpoint/gguf.h"
 #include "core/checkpoint/json.h"
-#include "core/checkpoint/safetensors.h"
+#include "core/checkpoint/tensor_file.h"
 #include "core/checkpoint/torch_file.h"
 #include "core/runtime/error.h"
 #include "kernels/linear.h"

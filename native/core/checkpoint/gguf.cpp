@@ -1,11 +1,9 @@
-#include "core/checkpoint/gguf.h"
-
 #include <ATen/ATen.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "core/checkpoint/file_io.h"
+#include "core/checkpoint/tensor_file.h"
 #include "core/runtime/error.h"
 
 namespace carillon {
@@ -160,9 +158,7 @@ void read_codes(uint32_t type, const uint8_t* block, uint8_t* codes, c10::Half* 
 }  // namespace
 
 Gguf Gguf::open(const std::string& path) {
-  Gguf file;
-  file.path_ = path;
-  file.file_ = MappedFile::open(path);
+  Gguf file(path);
   file.read_header();
   return file;
 }
@@ -225,19 +221,8 @@ void Gguf::read_header() {
     }
     if (entry.begin % alignment != 0) bad("does not begin at a multiple of general.alignment");
     entry.begin += data;
+    entry.size = size;
   }
-}
-
-std::vector<std::string> Gguf::names() const {
-  std::vector<std::string> names;
-  for (const auto& [name, entry] : entries_) names.push_back(name);
-  return names;
-}
-
-const Gguf::Entry& Gguf::entry(const std::string& name) const {
-  const auto found = entries_.find(name);
-  if (found == entries_.end()) fail(ErrorCode::kBadCheckpoint, path_ + ": there is no tensor '" + name + "'");
-  return found->second;
 }
 
 const uint8_t* Gguf::data(const Entry& entry) const {

@@ -1,15 +1,12 @@
-#include "core/checkpoint/safetensors.h"
-
 #include <ATen/ATen.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <optional>
-#include <sstream>
 
-#include "core/checkpoint/file_io.h"
 #include "core/checkpoint/json.h"
+#include "core/checkpoint/tensor_file.h"
 #include "core/runtime/error.h"
 
 namespace carillon {
@@ -51,16 +48,8 @@ std::optional<size_t> byte_size(const std::vector<int64_t>& shape, size_t elemen
 
 }  // namespace
 
-std::string shape_text(at::IntArrayRef shape) {
-  std::ostringstream text;
-  text << shape;
-  return text.str();
-}
-
 Safetensors Safetensors::open(const std::string& path) {
-  Safetensors file;
-  file.path_ = path;
-  file.file_ = MappedFile::open(path);
+  Safetensors file(path);
   file.read_header();
   return file;
 }
@@ -98,7 +87,8 @@ void Safetensors::read_header() {
       bad("ends at byte " + std::to_string(end) + " of " + std::to_string(data_size) + ": the file is truncated");
     }
     if (byte_size(shape, c10::elementSize(*type)) != end - begin) bad("has a shape that does not fit its data_offsets");
-    const auto entry = entries_.emplace(name, Entry{*type, shape, data_begin + begin, end - begin}).first;
+    const auto entry =
+        entries_.emplace(name, Entry{static_cast<uint32_t>(*type), shape, data_begin + begin, end - begin}).first;
     by_offset.emplace_back(&entry->first, &entry->second);
   }
 
@@ -114,23 +104,12 @@ void Safetensors::read_header() {
   }
 }
 
-std::vector<std::string> Safetensors::names() const {
-  std::vector<std::string> names;
-  for (const auto& [name, entry] : entries_) names.push_back(name);
-  return names;
-}
-
-const Safetensors::Entry& Safetensors::entry(const std::string& name) const {
-  const auto found = entries_.find(name);
-  if (found == entries_.end()) fail(ErrorCode::kBadCheckpoint, path_ + ": there is no tensor '" + name + "'");
-  return found->second;
-}
-
 at::Tensor Safetensors::tensor(const std::string& name) const {
   const Entry& found = entry(name);
   const char* data = file_->data() + found.begin;
-  const auto options = at::TensorOptions().dtype(found.dtype);
-  if (reinterpret_cast<uintptr_t>(data) % c10::elementSize(found.dtype) != 0) {
+  const auto dtype = static_cast<at::ScalarType>(found.type);
+  const auto options = at::TensorOptions().dtype(dtype);
+  if (reinterpret_cast<uintptr_t>(data) % c10::elementSize(dtype) != 0) {
     // Writers need not align; an element must be.
     at::Tensor aligned = at::empty(found.shape, options);
     // An empty tensor has no memory, which memcpy may not be given.

@@ -1,10 +1,13 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/checkpoint/file_io.h"
 #include "kernels/matrix.h"
 
 namespace carillon {
@@ -12,15 +15,16 @@ namespace carillon {
 /// "[2, 3]", as errors show shapes.
 std::string shape_text(at::IntArrayRef shape);
 
-/// A file of named tensors, mapped read-only.
+/// A file of named tensors, mapped read-only. Opening one checks its whole header; any fault is kBadCheckpoint naming
+/// file and tensor.
 class TensorFile {
  public:
   virtual ~TensorFile() = default;
 
-  virtual const std::string& path() const = 0;
-  virtual std::vector<std::string> names() const = 0;
-  virtual bool has(const std::string& name) const = 0;
-  virtual const std::vector<int64_t>& shape(const std::string& name) const = 0;
+  const std::string& path() const { return path_; }
+  std::vector<std::string> names() const;
+  bool has(const std::string& name) const { return entries_.count(name) != 0; }
+  const std::vector<int64_t>& shape(const std::string& name) const { return entry(name).shape; }
 
   /// A CPU tensor, on the map where its type can be used as it is stored: no copy, and the map lives as long as the
   /// tensor. Read-only: a write faults. Throws kBadCheckpoint where there is none of that name.
@@ -29,6 +33,57 @@ class TensorFile {
   virtual std::optional<kernels::Matrix> codes(const std::string&) const { return std::nullopt; }
   /// Whether the format loses leading dimensions of 1.
   virtual bool drops_leading_ones() const { return false; }
+
+ protected:
+  struct Entry {
+    uint32_t type;  // at::ScalarType in safetensors, in GGUF the format's own number
+    std::vector<int64_t> shape;
+    size_t begin = 0, size = 0;  // bytes, from the start of the file
+  };
+
+  explicit TensorFile(const std::string& path) : path_(path), file_(MappedFile::open(path)) {}
+  const Entry& entry(const std::string& name) const;
+
+  std::string path_;
+  std::shared_ptr<const MappedFile> file_;
+  std::map<std::string, Entry> entries_;
+};
+
+/// A .safetensors file (https://github.com/huggingface/safetensors#format). Bounds, overlap and types are checked.
+class Safetensors : public TensorFile {
+ public:
+  static Safetensors open(const std::string& path);
+
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  at::Tensor tensor(const std::string& name) const override;
+
+ private:
+  using TensorFile::TensorFile;
+  void read_header();
+
+  std::map<std::string, std::string> metadata_;
+};
+
+/// Writes a .safetensors file that replaces `path` whole or not at all: offsets without gaps, every element aligned,
+/// tensors of any device and layout. Throws kStorage naming the path where the disk refuses.
+void save_safetensors(const std::string& path, const std::map<std::string, at::Tensor>& tensors,
+                      const std::map<std::string, std::string>& metadata = {});
+
+/// A GGUF file (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md), as acestep.cpp publishes the models: the
+/// original tensor names, in F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K or Q6_K.
+class Gguf : public TensorFile {
+ public:
+  static Gguf open(const std::string& path);
+
+  at::Tensor tensor(const std::string& name) const override;  // codes become float32
+  /// Q8_0, Q4_0 and Q4_K keep their codes; Q5_K and Q6_K become codes of 8 bits.
+  std::optional<kernels::Matrix> codes(const std::string& name) const override;
+  bool drops_leading_ones() const override { return true; }
+
+ private:
+  using TensorFile::TensorFile;
+  const uint8_t* data(const Entry& entry) const;
+  void read_header();
 };
 
 }  // namespace carillon

@@ -13,7 +13,7 @@
 #include "core/adapters/adapter.h"
 #include "core/checkpoint/file_io.h"
 #include "core/checkpoint/json.h"
-#include "core/checkpoint/safetensors.h"
+#include "core/checkpoint/tensor_file.h"
 #include "core/runtime/error.h"
 #include "core/training/run_files.h"
 

@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "core/checkpoint/json.h"
-#include "core/checkpoint/safetensors.h"
+#include "core/checkpoint/tensor_file.h"
 #include "core/runtime/error.h"
 
 namespace carillon {

@@ -1,8 +1,8 @@
-#include "core/vae/oscillators.h"
-
 #include <ATen/ATen.h>
 
 #include <numbers>
+
+#include "core/vae/vae.h"
 
 namespace carillon {
 
@@ -19,11 +19,10 @@ at::Tensor play_oscillators(const at::Tensor& latents, const VaeConfig& config) 
   const auto count = static_cast<int64_t>(config.oscillators.mean.size());
   const int64_t hop = config.samples_per_frame(), frames = latents.size(2);
   const at::Tensor own = latents.narrow(1, 0, count).to(at::kCPU, at::kFloat);
-  const at::Tensor amplitudes =
-      (column(config.oscillators.mean) + column(config.oscillators.deviation) * own).exp();
+  const at::Tensor amplitudes = (column(config.oscillators.mean) + column(config.oscillators.deviation) * own).exp();
 
-  // Stretches of a hop run from middle to middle of frames. A wave within one is a sum of the cosine and the sine of its
-  // semitone at the song's first samples: all of them are a product with one table.
+  // Stretches of a hop run from middle to middle of frames. A wave within one is a sum of the cosine and the sine of
+  // its semitone at the song's first samples: all of them are a product with one table.
   const at::Tensor number = at::arange(count, at::kDouble).unsqueeze(1);
   const at::Tensor turns =
       at::exp2(number / 12) * (kLowestHertz / static_cast<double>(config.sampling_rate));  // a sample

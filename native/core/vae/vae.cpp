@@ -6,7 +6,6 @@
 #include "core/checkpoint/checkpoint.h"
 #include "core/checkpoint/tensor_file.h"
 #include "core/runtime/error.h"
-#include "core/vae/oscillators.h"
 
 namespace carillon {
 

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "core/checkpoint/safetensors.h"
+#include "core/checkpoint/tensor_file.h"
 #include "core/runtime/error.h"
 #include "test/checkpoint_files.h"
 #include "test/file_size_limit.h"

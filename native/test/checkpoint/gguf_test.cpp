@@ -1,4 +1,4 @@
-#include "core/checkpoint/gguf.h"
+#include "core/checkpoint/tensor_file.h"
 
 #include <ATen/ATen.h>
 

@@ -10,10 +10,9 @@
 #include <random>
 
 #include "core/adapters/adapter.h"
-#include "core/checkpoint/gguf.h"
 #include "core/checkpoint/json.h"
 #include "core/checkpoint/pickle.h"
-#include "core/checkpoint/safetensors.h"
+#include "core/checkpoint/tensor_file.h"
 #include "core/checkpoint/torch_file.h"
 #include "core/runtime/error.h"
 #include "core/training/training_sample.h"

@@ -1,4 +1,4 @@
-#include "core/checkpoint/safetensors.h"
+#include "core/checkpoint/tensor_file.h"
 
 #include <ATen/ATen.h>
 

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "core/checkpoint/safetensors.h"
+#include "core/checkpoint/tensor_file.h"
 #include "test/checkpoint_files.h"
 #include "test/lm/lm_vocabulary.h"
 #include "test/test.h"

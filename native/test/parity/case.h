@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/checkpoint/json.h"
-#include "core/checkpoint/safetensors.h"
+#include "core/checkpoint/tensor_file.h"
 #include "core/runtime/device.h"
 
 namespace carillon::parity {

@@ -7,7 +7,7 @@
 
 #include "core/adapters/adapter.h"
 #include "core/checkpoint/json.h"
-#include "core/checkpoint/safetensors.h"
+#include "core/checkpoint/tensor_file.h"
 #include "core/diffusion/flow_matching.h"
 #include "core/training/adapter_formats.h"
 #include "core/training/optimizer.h"

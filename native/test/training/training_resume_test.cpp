@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "core/adapters/adapter.h"
-#include "core/checkpoint/safetensors.h"
+#include "core/checkpoint/tensor_file.h"
 #include "test/tiny_adapter.h"
 #include "test/training/training_run.h"
 

@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
-#include "core/checkpoint/safetensors.h"
+#include "core/checkpoint/tensor_file.h"
 #include "core/checkpoint/torch_file.h"
 #include "core/runtime/error.h"
 #include "test/checkpoint_files.h"

@@ -12,7 +12,6 @@
 #include "core/checkpoint/checkpoint.h"
 #include "core/runtime/error.h"
 #include "core/vae/networks.h"
-#include "core/vae/oscillators.h"
 #include "kernels/cpu.h"
 #include "test/tiny_vae.h"
 
