@@ -1,4 +1,3 @@
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -8,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/adapters/adapter.h"
 #include "core/adapters/adapter_tensors.h"
 #include "core/checkpoint/json.h"
 #include "core/checkpoint/tensor_file.h"

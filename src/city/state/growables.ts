@@ -1,7 +1,7 @@
 import type { Building } from "../game.js";
-import { KeptRows } from "../kept.js";
 import type { ReadRoute } from "../route.js";
 import { FLAG, levelName } from "../terms.js";
+import { KeptRows } from "../wire/answers.js";
 import { countServices, flagText, isActive, isGrowable, siteOf } from "./buildings.js";
 import { ENTITY_LIMIT, paginate } from "./listing.js";
 

@@ -1,10 +1,9 @@
 /** The map from place to place: zones, heights and water, who owns it, and what the city is like there. */
 import type { City, GroundPoint, MapArea, ZoneBlock } from "../game.js";
 import { CELL_METERS, position } from "../geometry.js";
-import { KeptRows } from "../kept.js";
 import type { ReadRoute } from "../route.js";
 import { LAYERS } from "../terms.js";
-import { FieldError, type JsonObject, JsonText, writeJsonPieces } from "../wire/answers.js";
+import { FieldError, type JsonObject, JsonText, KeptRows, writeJsonPieces } from "../wire/answers.js";
 import type { Query } from "../wire/requests.js";
 import { tallyCells } from "../zone-tally.js";
 import { type LimitRule, NO_LIMIT, paginate } from "./listing.js";

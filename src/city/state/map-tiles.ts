@@ -2,9 +2,9 @@
 import { randomUUID } from "node:crypto";
 import type { Building, City } from "../game.js";
 import { squareKey } from "../geometry.js";
-import { KeptRows, keptPer } from "../kept.js";
+import { keptPer } from "../kept.js";
 import type { ReadRoute } from "../route.js";
-import type { Json } from "../wire/answers.js";
+import { type Json, KeptRows } from "../wire/answers.js";
 import { isActive, isRuin } from "./buildings.js";
 import { problemText } from "./listing.js";
 

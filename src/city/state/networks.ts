@@ -2,8 +2,9 @@
 import { isAgentNamed, isLocalRoad, type RoadIndex, roadsOf } from "../anomalies/road-index.js";
 import type { City, NetNode, NetSegment } from "../game.js";
 import { meanOf, middle, position } from "../geometry.js";
-import { KeptRows, keptPer } from "../kept.js";
+import { keptPer } from "../kept.js";
 import type { ReadRoute } from "../route.js";
+import { KeptRows } from "../wire/answers.js";
 import { countBy, ENTITY_LIMIT, paginate, problemText, SHORT_LIMIT } from "./listing.js";
 
 export const networks: ReadRoute = {

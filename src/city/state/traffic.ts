@@ -1,8 +1,9 @@
 /** What drives where. */
 import type { City, NetSegment, SegmentTraffic } from "../game.js";
 import { distance, middle, position } from "../geometry.js";
-import { KeptRows, keptPer } from "../kept.js";
+import { keptPer } from "../kept.js";
 import type { ReadRoute } from "../route.js";
+import { KeptRows } from "../wire/answers.js";
 import { type LimitRule, paginate } from "./listing.js";
 
 const TRAFFIC_LIMIT: LimitRule = { fallback: 50, max: 2000 };

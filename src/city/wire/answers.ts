@@ -120,3 +120,36 @@ function isUnreadable(error: unknown): error is Error {
     error instanceof Error && "status" in error && Number(error.status) >= 400 && Number(error.status) < 500
   );
 }
+
+const ROWS_PER_PIECE = 100;
+
+/** The rows of a long list, whose texts are kept for as long as what they tell is the same. */
+export class KeptRows<T extends object> {
+  readonly #kept = new WeakMap<T, { readonly facts: readonly unknown[]; readonly text: string }>();
+  readonly #rowOf: (thing: T) => Json;
+  readonly #factsOf: (thing: T) => readonly unknown[];
+
+  /** @param factsOf all that a row tells and that may change, each a plain value or an object that never changes */
+  constructor(rowOf: (thing: T) => Json, factsOf: (thing: T) => readonly unknown[]) {
+    this.#rowOf = rowOf;
+    this.#factsOf = factsOf;
+  }
+
+  write(things: readonly T[]): JsonText {
+    const pieces: string[] = [];
+    for (let at = 0; at < things.length; at += ROWS_PER_PIECE) {
+      const texts = things.slice(at, at + ROWS_PER_PIECE).map((thing) => this.#textOf(thing));
+      pieces.push((at === 0 ? "" : ",") + texts.join(","));
+    }
+    return new JsonText(["[", ...pieces, "]"]);
+  }
+
+  #textOf(thing: T): string {
+    const facts = this.#factsOf(thing);
+    const known = this.#kept.get(thing);
+    if (known?.facts.every((fact, i) => fact === facts[i])) return known.text;
+    const text = writeJson(this.#rowOf(thing));
+    this.#kept.set(thing, { facts, text });
+    return text;
+  }
+}
