@@ -1,6 +1,7 @@
 /** The evaluation's figures, the model between the ceiling and the floor, and how close what was measured comes to what was asked. */
 import { canonicalKeyScale } from "../../../src/engine/metadata.js";
 import { modulo } from "../compose/theory.js";
+import { mean } from "./task-measures.js";
 
 /** What a prompt asks for; null for what it leaves open. */
 export interface Asked {
@@ -108,10 +109,11 @@ function average(title: string, value: (m: Measurement) => number | null, digits
 
 function fixed(values: number[], digits: number, unit = ""): string {
   if (values.length === 0) return "-";
-  return `${(values.reduce((sum, value) => sum + value, 0) / values.length).toFixed(digits)}${unit}`;
+  return `${mean(values).toFixed(digits)}${unit}`;
 }
 
-function markdown([head = [], ...body]: string[][]): string {
+/** The first column names rows, the others hold figures. */
+export function markdown([head = [], ...body]: string[][]): string {
   const line = (cells: string[]): string => `| ${cells.join(" | ")} |`;
   return [line(head), line(head.map((_, index) => (index === 0 ? "---" : "---:"))), ...body.map(line)].join(
     "\n",

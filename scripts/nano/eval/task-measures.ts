@@ -145,10 +145,10 @@ function maximum(values: Float32Array): number {
 }
 
 function pearson(one: number[], other: number[]): number {
-  const [mean, otherMean] = [average(one), average(other)];
+  const [ownMean, otherMean] = [mean(one), mean(other)];
   let [product, square, otherSquare] = [0, 0, 0];
   for (const [index, value] of one.entries()) {
-    const [a, b] = [value - mean, (other[index] as number) - otherMean];
+    const [a, b] = [value - ownMean, (other[index] as number) - otherMean];
     product += a * b;
     square += a * a;
     otherSquare += b * b;
@@ -156,6 +156,6 @@ function pearson(one: number[], other: number[]): number {
   return square === 0 || otherSquare === 0 ? 0 : product / Math.sqrt(square * otherSquare);
 }
 
-function average(values: number[]): number {
+export function mean(values: number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }

@@ -1,4 +1,6 @@
 /** What was measured of the tasks, as a table: the model beside what is right and what does nothing. */
+import { markdown } from "./table.js";
+import { mean } from "./task-measures.js";
 
 /** Values of one trial for every candidate, by the names of rows. */
 export type TrialValues = Record<Candidate, Record<string, number>>;
@@ -34,14 +36,11 @@ export function taskTable(trials: readonly TrialValues[]): string {
       return formatted(values, unit);
     }),
   ]);
-  const head = ["", ...candidates];
-  const rule = head.map((_, index) => (index === 0 ? "---" : "---:"));
-  return [head, rule, ...lines].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
+  return markdown([["", ...candidates], ...lines]);
 }
 
 function formatted(values: number[], unit: Unit): string {
   if (values.length === 0) return "-";
-  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-  if (unit === "%") return `${(100 * mean).toFixed(0)} %`;
-  return unit === "dB" ? `${mean.toFixed(1)} dB` : mean.toFixed(2);
+  if (unit === "%") return `${(100 * mean(values)).toFixed(0)} %`;
+  return unit === "dB" ? `${mean(values).toFixed(1)} dB` : mean(values).toFixed(2);
 }

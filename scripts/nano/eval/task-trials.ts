@@ -10,6 +10,7 @@ import {
   addedEnergy,
   harmonyCorrelation,
   logSpectralDistance,
+  mean,
   separate,
   unchangedShare,
 } from "./task-measures.js";
@@ -210,8 +211,4 @@ function readStereo(directory: string, path: string): Stereo {
 
 export function monoOf({ left, right }: Stereo): Float32Array {
   return left.map((sample, i) => (sample + (right[i] as number)) / 2);
-}
-
-function mean(values: number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
