@@ -193,12 +193,28 @@ int64_t VaeConfig::samples_per_frame() const {
   return samples;
 }
 
+namespace {
+
+VaeConfig::SpectralEncoder read_spectral_encoder(const ConfigFile& file, const VaeConfig& config) {
+  const Json& own = file.json.at("spectral_encoder");
+  const VaeConfig::SpectralEncoder out{own.get_int("clock_channels"), own.get_int("timbre_channels"),
+                                       own.get_int("pitch_classes")};
+  const auto lows = static_cast<int64_t>(config.oscillators.mean.size());
+  file.require(lows > 0 && out.clock_channels >= 0 && out.timbre_channels >= 0 && out.pitch_classes >= 0 &&
+                   out.pitch_classes <= 12 &&
+                   lows + out.clock_channels + out.timbre_channels + out.pitch_classes == config.decoder_input_channels,
+               "spectral_encoder and oscillators do not share out the latent channels");
+  return out;
+}
+
+}  // namespace
+
 VaeConfig VaeConfig::read(const std::string& directory) {
   const ConfigFile file(directory);
   VaeConfig out;
   out.sampling_rate = file.positive("sampling_rate");
   out.audio_channels = file.positive("audio_channels");
-  out.encoder_hidden_size = file.positive("encoder_hidden_size");
+  out.encoder_hidden_size = file.json.has("spectral_encoder") ? 0 : file.positive("encoder_hidden_size");
   out.decoder_channels = file.positive("decoder_channels");
   out.decoder_input_channels = file.positive("decoder_input_channels");
   out.downsampling_ratios = file.json.get_ints("downsampling_ratios");
@@ -219,6 +235,7 @@ VaeConfig VaeConfig::read(const std::string& directory) {
                      count <= static_cast<size_t>(out.decoder_input_channels),
                  "oscillators has other than one mean and deviation for each of the first latent channels");
   }
+  if (file.json.has("spectral_encoder")) out.spectral_encoder = read_spectral_encoder(file, out);
   return out;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,7 @@ struct DitConfig {
   std::vector<AttentionHead> lyric_heads;
 
   // condition encoder, audio tokenizer, detokenizer
-  int64_t encoder_hidden_size;
+  int64_t encoder_hidden_size;  // 0 where a spectral encoder stands in its place
   int64_t encoder_intermediate_size;
   int64_t encoder_num_attention_heads;
   int64_t encoder_num_key_value_heads;
@@ -76,7 +77,7 @@ struct DitConfig {
 struct VaeConfig {
   int64_t sampling_rate;
   int64_t audio_channels;
-  int64_t encoder_hidden_size;
+  int64_t encoder_hidden_size;  // 0 where a spectral encoder stands in its place
   int64_t decoder_channels;
   int64_t decoder_input_channels;  // latent channels
   std::vector<int64_t> downsampling_ratios;
@@ -88,6 +89,13 @@ struct VaeConfig {
     std::vector<double> mean, deviation;  // of a channel's log amplitude
   };
   Oscillators oscillators;
+
+  /// carillon-nano's: an encoder without a network (vae/spectral_encoder.h). These channels come after those of the
+  /// oscillators. Nothing where the file has no `spectral_encoder`.
+  struct SpectralEncoder {
+    int64_t clock_channels, timbre_channels, pitch_classes;
+  };
+  std::optional<SpectralEncoder> spectral_encoder;
 
   /// Samples of one latent frame: the product of the downsampling ratios.
   int64_t samples_per_frame() const;

@@ -15,6 +15,8 @@ at::Tensor column(const std::vector<double>& values) { return at::tensor(values,
 
 }  // namespace
 
+at::Tensor semitone_hertz(int64_t count) { return kLowestHertz * at::exp2(at::arange(count, at::kDouble) / 12); }
+
 at::Tensor play_oscillators(const at::Tensor& latents, const VaeConfig& config) {
   const auto count = static_cast<int64_t>(config.oscillators.mean.size());
   const int64_t hop = config.samples_per_frame(), frames = latents.size(2);
@@ -24,8 +26,7 @@ at::Tensor play_oscillators(const at::Tensor& latents, const VaeConfig& config) 
   // Stretches of a hop run from middle to middle of frames. A wave within one is a sum of the cosine and the sine of
   // its semitone at the song's first samples: all of them are a product with one table.
   const at::Tensor number = at::arange(count, at::kDouble).unsqueeze(1);
-  const at::Tensor turns =
-      at::exp2(number / 12) * (kLowestHertz / static_cast<double>(config.sampling_rate));  // a sample
+  const at::Tensor turns = semitone_hertz(count).unsqueeze(1) / static_cast<double>(config.sampling_rate);  // a sample
   const at::Tensor begins = (at::arange(frames + 1, at::kDouble) - 0.5) * static_cast<double>(hop);
   const at::Tensor phase = (turns * begins + kNeighbours * number).frac() * (2 * std::numbers::pi);
   const at::Tensor within = turns * at::arange(hop, at::kDouble) * (2 * std::numbers::pi);

@@ -11,6 +11,8 @@ namespace carillon {
 
 namespace {
 
+constexpr double kLeastDeviation = 1e-4;
+
 void check_shape(const char* what, const at::Tensor& x, int64_t channels) {
   require(
       x.dim() == 3 && x.size(1) == channels && x.size(2) > 0,
@@ -30,7 +32,11 @@ Vae Vae::load(const std::string& directory, const Placement& placement, const Co
   const Weights weights = checkpoint.weights(placement);
   const bool time_major = can_run_time_major(placement, vae.config_);
   control.report(Stage::kLoad, 0, 2);
-  vae.encoder_ = Oobleck::load_encoder(weights.sub("encoder"), vae.config_, time_major);
+  if (vae.config_.spectral_encoder) {
+    vae.spectral_encoder_ = SpectralEncoder::load(weights.sub("encoder"), vae.config_);
+  } else {
+    vae.encoder_ = Oobleck::load_encoder(weights.sub("encoder"), vae.config_, time_major);
+  }
   control.report(Stage::kLoad, 1, 2);
   vae.decoder_ = Oobleck::load_decoder(weights.sub("decoder"), vae.config_, time_major);
   control.report(Stage::kLoad, 2, 2);
@@ -58,9 +64,13 @@ Vae::Posterior Vae::encode(const at::Tensor& audio, const Control& control) cons
   check_shape("audio", audio, config().audio_channels);
   require(audio.size(2) >= config().samples_per_frame(),
           "audio of " + std::to_string(audio.size(2)) + " samples is shorter than one latent frame");
+  if (spectral_encoder_) {
+    const at::Tensor mean = spectral_encoder_->encode(audio, control);
+    return {mean, at::full_like(mean, kLeastDeviation)};  // nothing about it is uncertain
+  }
   const at::Tensor moments = encode_tiled(encoder_, audio.to(placement().device), config(), window_, control);
   const auto halves = moments.chunk(2, 1);
-  return {halves[0], at::softplus(halves[1]) + 1e-4};
+  return {halves[0], at::softplus(halves[1]) + kLeastDeviation};
 }
 
 }  // namespace carillon

@@ -2,10 +2,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/vae/networks.h"
+#include "core/vae/spectral_encoder.h"
 
 namespace carillon {
 
@@ -42,9 +44,13 @@ class Vae {
   VaeConfig config_;
   Placement placement_;
   Oobleck encoder_, decoder_;
+  std::optional<SpectralEncoder> spectral_encoder_;  // in place of `encoder_`
   int64_t window_;
   std::vector<std::string> unused_tensors_;
 };
+
+/// Frequencies of semitones from E1 (41.2 Hz) on, [count] float64.
+at::Tensor semitone_hertz(int64_t count);
 
 /// What the config's oscillators, a semitone apart from E1 (41.2 Hz) on, play of latents [B, C, T] on any device:
 /// [B, 1, samples_per_frame * T], float32 on the CPU. Amplitudes run straight from the middle of one frame to that of

@@ -146,4 +146,12 @@ TEST("config: the VAE's frame is the product of its ratios") {
   EXPECT((playing.oscillators.mean == std::vector<double>{-2, -3.5}));
   EXPECT_THROWS(vae("{" + kVae + R"(, "oscillators": {"mean": [-2], "deviation": [1, 2]}})"),
                 "oscillators has other than one mean");
+  const std::string two = R"(, "oscillators": {"mean": [-2, -3], "deviation": [1, 2]}, "spectral_encoder": )";
+  const auto listening = [&](int timbre) {
+    return vae("{" + kVae + two + R"({"clock_channels": 1, "timbre_channels": )" + std::to_string(timbre) +
+               R"(, "pitch_classes": 3}})");
+  };
+  EXPECT_EQ(listening(2).spectral_encoder->timbre_channels, 2);
+  EXPECT_THROWS(listening(3), "do not share out the latent channels");
+  EXPECT(!playing.spectral_encoder);
 }

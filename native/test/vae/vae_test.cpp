@@ -256,6 +256,55 @@ TEST("vae: wrong shapes and damaged checkpoints are named") {
   EXPECT_THROWS(Vae::load(directory, {at::kCPU, at::kFloat}, Control()), "decoder.conv1");
 }
 
+/// A spectral encoder of 20 channels, with made-up measures of a data set.
+std::string write_listening_vae() {
+  const at::Tensor rows = at::arange(320, at::kDouble), number = at::arange(1, 5, at::kDouble).unsqueeze(1);
+  const std::string directory = write_tiny_vae(Spelling::kPlain, 20, [&](Tensors& tensors) {
+    for (auto it = tensors.begin(); it != tensors.end();) {
+      it = it->first.starts_with("encoder.") ? tensors.erase(it) : std::next(it);
+    }
+    tensors["encoder.timbre_mean"] = (rows / 320 - 6).to(at::kFloat);
+    tensors["encoder.timbre_components"] = ((rows * 0.01 * number).cos() / 20).to(at::kFloat);
+  });
+  const std::string config = tiny_vae_config(20);
+  write_file(directory + "/config.json", config.substr(0, config.size() - 1) + R"(,
+    "oscillators": {"mean": [-3, -2.8, -2.6, -2.4, -2.2, -2], "deviation": [1, 1.2, 1.4, 1.6, 1.8, 2]},
+    "spectral_encoder": {"clock_channels": 2, "timbre_channels": 4, "pitch_classes": 8}})");
+  return directory;
+}
+
+TEST("vae: a spectral encoder hears what training's definition of the latents hears") {
+  const Vae vae = Vae::load(write_listening_vae(), {at::kCPU, at::kFloat}, Control());
+  EXPECT(vae.unused_tensors().empty());
+  const at::Tensor turns = at::arange(8 * 1920 + 1919, at::kDouble) * (2 * M_PI / 48000);  // of one hertz
+  const at::Tensor left = 0.3 * (46.2493 * turns).sin() + 0.1 * (440 * turns).sin() * (1 + 0.5 * (3 * turns).sin());
+  const at::Tensor audio = at::stack({left, 0.2 * (1000 * turns).sin()}).unsqueeze(0).to(at::kFloat);
+  const auto posterior = vae.encode(audio.narrow(2, 0, 8 * 1920), Control());
+  EXPECT((posterior.mean.sizes() == at::IntArrayRef{1, 20, 8}));
+  EXPECT(posterior.std.gt(0).all().item<bool>());
+  // By scripts/nano/training/latent_space.py, of the same tones.
+  const at::Tensor expected = at::tensor(
+      {-0.3249, -0.0055, 0.0054,  -0.2661, -0.8150, -1.5598, 0.0,    0.0,     15.0499, 4.4221,
+       2.8831,  -1.9218, 4.4298,  0.2725,  5.4604,  1.1757,  -1.0517, -2.0068, -2.5490, -2.7341,
+       -2.8881, -0.1937, 0.4422,  -0.3992, -2.7618, -3.0559, 0.0,    0.0,     11.2100, 3.6667,
+       3.5076,  -1.4199, 7.7120,  -2.3014, 9.4428,  -1.1854, -3.6623, -3.6670, -3.6672, -3.6673},
+      at::kDouble);
+  const at::Tensor heard = at::cat({posterior.mean[0].select(1, 0), posterior.mean[0].select(1, 4)});
+  EXPECT((heard - expected).abs().max().item<double>() < 0.02);  // a filter's log is steep where nothing sounds
+  EXPECT(at::equal(vae.encode(audio, Control()).mean, posterior.mean));  // of whole frames
+}
+
+TEST("vae: a spectral encoder hears a long recording as it hears its parts, and can be cancelled") {
+  const Vae vae = Vae::load(write_listening_vae(), {at::kCPU, at::kFloat}, Control());
+  const at::Tensor audio = 0.1 * noise({1, 2, 300 * 1920});
+  const at::Tensor whole = vae.encode(audio, Control()).mean;
+  const at::Tensor part = vae.encode(audio.narrow(2, 200 * 1920, 100 * 1920), Control()).mean;
+  const auto inner = [](const at::Tensor& latents, int64_t first) { return latents.narrow(2, first, 90); };
+  EXPECT((inner(whole, 205) - inner(part, 5)).abs().max().item<double>() < 1e-3);
+  std::atomic<bool> cancelled{true};
+  EXPECT_THROWS(vae.encode(audio, Control(&cancelled, {})), "cancelled");
+}
+
 TEST("vae: oscillators play their semitones beside the decoder, from the first sample to the last") {
   constexpr int64_t kFrames = 150, kHop = 1920;  // more than a tile
   const std::string directory = write_tiny_vae(Spelling::kPlain), config = tiny_vae_config(4);

@@ -114,7 +114,7 @@ interface Recording {
 }
 
 /**
- * Encodes recordings and decodes them again, by the networks that training has.
+ * Encodes recordings and decodes them again, by what training has.
  * @returns a WAV file per recording, in a folder of this autoencoder; what is there already stays
  */
 export function reconstruct(vaeDirectory: string, recordings: Recording[], directory: string): string[] {

@@ -53,7 +53,7 @@ def export(data, work, out):
 
     dit = average_of("guidance")
     written = {
-        VAE: {**average_of("encoder"), **without(average_of("decoder"), "discriminator")},
+        VAE: {**data.timbre(), **without(average_of("decoder"), "discriminator")},
         TEXT_ENCODER: below(dit, "text_encoder"),
         LM: without(average_of("lm"), "words_head"),
         DIT: {**without(dit, "text_encoder", "words_head"), **average_of("tokenizer")},
@@ -69,7 +69,7 @@ def export(data, work, out):
 
 def start_from(checkpoint, stage):
     """Weights of an exported checkpoint by the names that a stage has for them."""
-    if stage in ("encoder", "decoder"):
+    if stage == "decoder":
         return {name: tensor for name, tensor in read_safetensors(checkpoint / VAE).items() if name.startswith(stage)}
     if stage == "lm":
         return read_safetensors(checkpoint / LM)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from facts import Facts
+from latent_space import Parts
 
 MIX, SILENCE = "mix", "silence"
 
@@ -78,9 +79,17 @@ class Data:
         return self.json(f"model/{part}/config.json" if part else "model/config.json")
 
     def vae_config(self):
-        """The autoencoder's config with what its oscillators need: means and deviations of the latents that they play."""
+        """The autoencoder's config with what the engine needs to hear and to play latents: which channels say what, means and
+        deviations of those that oscillators play."""
+        config = self.config("vae")
+        parts = Parts.of(config["decoder_input_channels"])
         oscillators = {name: self.measured[f"low_{name}s"].tolist() for name in ("mean", "deviation")}
-        return {**self.config("vae"), "oscillators": oscillators}
+        encoder = {"clock_channels": parts.beats, "timbre_channels": parts.timbre, "pitch_classes": parts.pitches}
+        return {**config, "oscillators": oscillators, "spectral_encoder": encoder}
+
+    def timbre(self):
+        """What the engine's encoder has for weights."""
+        return {f"encoder.timbre_{name}": self.measured[f"timbre_{name}"] for name in ("mean", "components")}
 
     def words(self):
         """Pieces that were composed and described but not rendered."""

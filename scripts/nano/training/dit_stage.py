@@ -20,7 +20,7 @@ BEATS_WEIGHT = 4  # of an error of the clock beside one of other channels: few, 
 # v is what classifier-free guidance of scale 1 / (1 - share) gives (Tang et al., 2025, Diffusion models without
 # classifier-free guidance): turbo models run without guidance. Tasks on tracks take a larger share than others: a name
 # is all that tells one track from the rest, and music that follows its words too closely stands still.
-GUIDED_SHARE, GUIDED_TRACK_SHARE = 0.3, 0.7
+GUIDED_SHARE, GUIDED_TRACK_SHARE = 0.45, 0.7
 HELD_OUT_ITEMS, HELD_OUT_WORDS = 24, 256
 TEMPO_TOLERANCE, WORDS_TEMPO_TOLERANCE = 0.04, 0.02
 TASK_TEXT_SHARE = 0.2  # of the texts that the text encoder reads alone

@@ -2,7 +2,6 @@
 import math
 
 import torch
-import torch.nn.functional as F
 
 
 def transform_row(stride, band):
@@ -21,29 +20,6 @@ def lapped_matrix(before, bands, stride):
         if parent < before:
             matrix[row, parent] = transform_row(stride, stride - 1 - place if parent % 2 else place).float()
     return matrix
-
-
-def lapped_filters(strides, count):
-    """A cascade of such transforms, one a stride, as one bank of filters: its lowest bands [count, samples]."""
-    needed = [count]  # after the last stage, after the one before, ...
-    for stride in reversed(strides):
-        needed.insert(0, -(-needed[0] // stride))
-    filters, hop = torch.ones(1, 1, 1), 1
-    for stride, before, after in zip(strides, needed, needed[1:]):
-        filters = F.conv_transpose1d(lapped_matrix(before, range(after), stride), filters, stride=hop)
-        hop *= stride
-    return filters[:, 0]
-
-
-def lapped_transform(audio, filters, strides):
-    """Both channels' middle (left + right) / sqrt(2) through such filters: audio [B, 2, frames hop] ->
-    [B, count, frames]."""
-    hop, padding = 1, 0
-    for stride in strides:
-        padding += hop * ((stride + 1) // 2)
-        hop *= stride
-    middle = F.pad(audio.sum(1) * math.sqrt(0.5), (padding, padding))
-    return filters @ middle.unfold(1, filters.shape[1], hop).transpose(1, 2)
 
 
 def middle_and_side(channels):

@@ -1,5 +1,6 @@
-"""What latents are to say of audio, exactly. It is not learnt: the encoder learns to say it, the decoder to play it, and
-all other models learn from it. Only scales and the components of timbre are measured of the data set.
+"""What latents are to say of audio, exactly. It is not learnt: the engine computes it as it stands here
+(native/core/vae/spectral_encoder.cpp), the decoder learns to play it, and all other models learn from it. Only scales and
+the components of timbre are measured of the data set.
 
 The channels are, in this order: lows, how loud every semitone of the low band is, which oscillators play (semitones.py); the
 clock of beat, bar and section (facts.py); timbre, principal components of log-mel spectra; and how loud each of the twelve pitch classes is
@@ -10,13 +11,11 @@ from collections import namedtuple
 import torch
 import torch.nn.functional as F
 
-from lapped_transform import lapped_filters, lapped_transform
 from semitones import MOST, Semitones
 from spectra import energies_around, mel_filters
 
-EXACT_BLOCKS = 2  # of the encoder, that stay a lapped transform of the middle; the others learn
 MEASURED_PIECES, MEASURED_FRAMES = 140, 250
-SMALLEST_LOW, SMALLEST_BAND = 0.05, 1e-4  # deviations
+SMALLEST_LOW = 0.05  # deviation
 
 MEL_BANDS, MELS_PER_FRAME, MEL_WINDOW, MEL_RANGE = 80, 4, 2048, (250, 16000)
 MEL_ROWS = MEL_BANDS * MELS_PER_FRAME
@@ -57,16 +56,6 @@ class Parts(namedtuple("Parts", "lows beats timbre pitches")):
 
 def hop_of(config):
     return math.prod(config["downsampling_ratios"])
-
-
-def exact_strides(config):
-    return config["downsampling_ratios"][:EXACT_BLOCKS]
-
-
-def exact_bands(config):
-    """Bands that the exact blocks give: at most half of the channels, so that there is room to say how loud each is."""
-    width = config["encoder_hidden_size"] * config["channel_multiples"][EXACT_BLOCKS - 1]
-    return min(math.prod(exact_strides(config)), width // 2)
 
 
 class LogMel:
@@ -110,8 +99,8 @@ class PitchClasses:
 
 
 class LatentSpace:
-    """`measured` are means and deviations of the semitones' log amplitudes, [lows], deviations of the bands that the encoder's
-    exact blocks give, [bands], and mean and principal components of timbre."""
+    """`measured` are means and deviations of the semitones' log amplitudes, [lows], and mean and principal components of
+    timbre, [MEL_ROWS] and [timbre, MEL_ROWS]."""
 
     def __init__(self, config, measured):
         self.measured, self.hop = measured, hop_of(config)
@@ -124,21 +113,17 @@ class LatentSpace:
         """From the middle of pieces of all kinds; `read` gives a piece's samples [samples, 2] of 16 bits."""
         count, parts = min(MEASURED_PIECES, len(pieces)), Parts.of(config["decoder_input_channels"])
         semitones = Semitones(parts.lows, hop_of(config), config["sampling_rate"])
-        strides, log_mel = exact_strides(config), LogMel(config)
-        band_filters = lapped_filters(strides, exact_bands(config))
-        lows, bands, spectra = [], [], []
+        log_mel, lows, spectra = LogMel(config), [], []
         for index in range(count):
             piece = pieces[index * len(pieces) // count]
             audio, samples = read(piece), MEASURED_FRAMES * hop_of(config)
             first = max(0, (len(audio) - samples) // 2)
             crop = F.pad(audio[first:first + samples].T / 32768, (0, max(0, samples - len(audio))))[None]
             lows.append(semitones(crop.mean(1))[0])
-            bands.append(lapped_transform(crop, band_filters, strides)[0])
             spectra.append(log_mel(crop.mean(1))[0].T)
         mean, components = timbre_components(torch.cat(spectra), parts.timbre)
         lows = torch.cat(lows, 1)
         return LatentSpace(config, {"low_means": lows.mean(1), "low_deviations": lows.std(1) + SMALLEST_LOW,
-                                    "bands": torch.cat(bands, 1).std(1) + SMALLEST_BAND,
                                     "timbre_mean": mean, "timbre_components": components.contiguous()})
 
     def __call__(self, audio):

@@ -25,7 +25,7 @@ interface ModelSize {
   stages: Partial<Record<StageName, StageSettings>>;
 }
 
-type StageName = "encoder" | "decoder" | "tokenizer" | "words" | "dit" | "guidance" | "lm";
+type StageName = "decoder" | "tokenizer" | "words" | "dit" | "guidance" | "lm";
 
 interface StageSettings {
   /** Of a whole run on two cores: --hours are shared in these proportions. */
@@ -58,7 +58,7 @@ const smokeQwen3: TransformerSize = {
   ropeTheta: 10000,
 };
 
-/** The VAE has 4 million weights, 8 MB in bfloat16; the silent units at 48 kHz are among them. */
+/** The decoder has 1.5 million weights, 3 MB in bfloat16; the silent units at 48 kHz are among them. */
 const nano: ModelSize = {
   vae: {
     latentChannels: 100,
@@ -78,7 +78,6 @@ const nano: ModelSize = {
   textEncoder: { ...nanoQwen3, layers: 2 },
   languageModel: { ...nanoQwen3, layers: 5 },
   stages: {
-    encoder: { hours: 3, batch: 8, cropSeconds: 2, learningRate: 1e-3 },
     decoder: { hours: 20, batch: 3, cropSeconds: 1.28, learningRate: 3e-4 },
     tokenizer: { hours: 2, batch: 16, cropSeconds: 4, learningRate: 1.5e-3 },
     words: { hours: 2, batch: 48, learningRate: 3e-3 },
@@ -106,7 +105,6 @@ const smoke: ModelSize = {
   textEncoder: smokeQwen3,
   languageModel: smokeQwen3,
   stages: {
-    encoder: { batch: 2, cropSeconds: 0.4 },
     decoder: { batch: 2, cropSeconds: 0.16 },
     tokenizer: { batch: 2, cropSeconds: 1 },
     words: { batch: 2 },
@@ -175,8 +173,6 @@ function writeJson(path: string, value: object): void {
 function vaeConfig({ vae }: ModelSize): object {
   return {
     _class_name: "AutoencoderOobleck",
-    // Its last convolution has this width too: mean and scale of every latent channel.
-    encoder_hidden_size: 2 * vae.latentChannels,
     decoder_channels: vae.decoderChannels,
     decoder_input_channels: vae.latentChannels,
     downsampling_ratios: vae.downsamplingRatios,

@@ -1,4 +1,4 @@
-"""The autoencoder's two halves, with the names that their weights have in a checkpoint."""
+"""The autoencoder's decoder, with the names that its weights have in a checkpoint."""
 import math
 
 import torch
@@ -53,19 +53,14 @@ class ResidualUnit(nn.Module):
 
 
 class Block(nn.Module):
-    """An encoder block runs its units, then snake and the strided convolution `conv1`; a decoder block runs snake and
-    the transposed convolution `conv_t1`, then its units."""
+    """Snake and the transposed convolution `conv_t1`, then three residual units."""
 
-    def __init__(self, before, after, stride, transposed):
+    def __init__(self, before, after, stride):
         super().__init__()
-        size = {"kernel_size": 2 * stride, "stride": stride, "padding": (stride + 1) // 2}
         self.snake1 = Snake(before)
-        if transposed:
-            self.conv_t1 = nn.ConvTranspose1d(before, after, **size)
-        else:
-            self.conv1 = nn.Conv1d(before, after, **size)
+        self.conv_t1 = nn.ConvTranspose1d(before, after, 2 * stride, stride, (stride + 1) // 2)
         for index, dilation in enumerate(DILATIONS, 1):
-            self.add_module(f"res_unit{index}", ResidualUnit(after if transposed else before, dilation))
+            self.add_module(f"res_unit{index}", ResidualUnit(after, dilation))
 
     def units(self, x):
         """Units whose last convolution is zero add nothing: they are skipped, as in the engine, and never learn."""
@@ -76,36 +71,12 @@ class Block(nn.Module):
         return x
 
     def forward(self, x):
-        if hasattr(self, "conv_t1"):
-            return self.units(self.conv_t1(self.snake1(x)))
-        return self.conv1(self.snake1(self.units(x)))
+        return self.units(self.conv_t1(self.snake1(x)))
 
 
 def widths(base, config):
-    """Channels from the wide end, where a half meets audio, to the narrow."""
+    """Channels from the wide end, where the decoder meets audio, to the narrow."""
     return [base, *(base * multiple for multiple in config["channel_multiples"])]
-
-
-class Encoder(nn.Module):
-    """Audio [B, 2, samples] -> mean and scale of the latents [B, 2 C, frames]."""
-
-    def __init__(self, config):
-        super().__init__()
-        base, ratios = config["encoder_hidden_size"], config["downsampling_ratios"]
-        channels = widths(base, config)
-        self.conv1 = nn.Conv1d(config["audio_channels"], base, 7, padding=3)
-        self.block = nn.ModuleList(Block(*channels[i:i + 2], ratio, False) for i, ratio in enumerate(ratios))
-        self.snake1 = Snake(channels[-1])
-        self.conv2 = nn.Conv1d(channels[-1], base, 3, padding=1)
-
-    def forward(self, audio):
-        return self.after_blocks(0, self.conv1(audio))
-
-    def after_blocks(self, done, x):
-        """The same from what the first `done` blocks gave."""
-        for block in self.block[done:]:
-            x = block(x)
-        return self.conv2(self.snake1(x))
 
 
 class Decoder(nn.Module):
@@ -119,7 +90,7 @@ class Decoder(nn.Module):
         channels = widths(base, config)
         self.conv1 = nn.Conv1d(config["decoder_input_channels"], channels[-1], 7, padding=3)
         self.block = nn.ModuleList(
-            Block(channels[i + 1], channels[i], ratios[i], True) for i in reversed(range(len(ratios))))
+            Block(channels[i + 1], channels[i], ratios[i]) for i in reversed(range(len(ratios))))
         self.snake1 = Snake(base)
         self.conv2 = nn.Conv1d(base, config["audio_channels"], 7, padding=3, bias=False)
 

@@ -16,15 +16,15 @@ import torch
 import checkpoint
 from audio_tokenizer import AudioTokenizer, TokenizerStage
 from data import Data, Draw
+from decoder_stage import DecoderStage
 from dit_stage import DitStage, WordsStage
 from first_weights import initialise
 from lm_stage import LmStage
 from optimizer import TrainState, read_average
-from vae_stages import DecoderStage, EncoderStage
 
 # A stage is a module with `loss(draw)`, the loss of a batch and its parts, `measure()`, figures on held-out pieces, and
 # where other than random weights are a better start, `begin()`.
-STAGES = {"encoder": EncoderStage, "decoder": DecoderStage, "tokenizer": TokenizerStage, "words": WordsStage,
+STAGES = {"decoder": DecoderStage, "tokenizer": TokenizerStage, "words": WordsStage,
           "dit": DitStage, "guidance": DitStage, "lm": LmStage, "export": None}
 DEFAULTS = {"hours": 1, "batch": 8, "cropSeconds": 1, "learningRate": 3e-4, "warmupSteps": 200}  # of a recipe
 WITH_TOKENIZER = ("dit", "guidance", "lm")

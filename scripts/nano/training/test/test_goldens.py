@@ -10,7 +10,7 @@ import torch.nn.functional as F
 import checkpoint
 from audio_tokenizer import AudioTokenizer
 from dit import AceStep
-from oobleck import Decoder, Encoder
+from oobleck import Decoder
 from transformer import Qwen3
 
 ROOT = Path(os.environ.get("CARILLON_PARITY_ROOT", ""))
@@ -94,14 +94,10 @@ class Goldens(unittest.TestCase):
         model = loaded(Qwen3(config(LM)), checkpoint.below(weights(LM), "model"))
         self.expect(F.linear(model(own["in.input_ids"]), model.embed_tokens.weight), own["out.logits"])
 
-    def test_autoencoder(self):
+    def test_decoder(self):
         tensors, sizes = unnormed(weights("vae", "diffusion_pytorch_model")), config("vae")
-        encoder = loaded(Encoder(sizes), checkpoint.below(tensors, "encoder"))
         decoder = loaded(Decoder(sizes), checkpoint.below(tensors, "decoder"))
-        encoded, decoded = golden("vae_encode"), golden("vae_decode")
-        mean, scale = encoder(encoded["in.audio"]).chunk(2, 1)
-        self.expect(mean, encoded["out.mean"], AUTOENCODER)
-        self.expect(F.softplus(scale) + 1e-4, encoded["out.std"], AUTOENCODER)
+        decoded = golden("vae_decode")
         self.expect(decoder(decoded["in.latents"]), decoded["out.audio"], AUTOENCODER)
 
 

@@ -1,34 +1,19 @@
-"""What latents say of audio, and what encoder and decoder can do before they have learnt."""
+"""What latents say of audio, and what a decoder reads of them before it has learnt."""
 import math
 import unittest
 
 import torch
 
-from encoder_start import EDGE_FRAMES, begin_encoder
 from first_weights import begin_decoder, initialise
-from lapped_transform import lapped_filters, lapped_transform
-from latent_space import (EXACT_BLOCKS, MEL_BANDS, LatentSpace, LogMel, Parts, PitchClasses, exact_bands,
-                          exact_strides, timbre_components)
-from oobleck import Decoder, Encoder
+from latent_space import MEL_BANDS, LogMel, Parts, PitchClasses, timbre_components
+from oobleck import Decoder
 from semitones import Semitones, play
 from tiny import HOP, hiss, tone, vae_config
 
 
-def space_of(config):
-    """Measured of tones that fade."""
-    fade = torch.exp(-torch.arange(50 * HOP) / 48000)
-    pieces = [((tone(hertz, 50, 0.35)[0] * fade).T * 32768).short() for hertz in (220, 440)]
-    return LatentSpace.measure(config, lambda piece: piece, pieces)
-
-
-def gained(items, frames):
-    order = torch.randperm(items, generator=torch.Generator().manual_seed(1))
-    return (hiss(items, frames) * torch.logspace(-1.5, 0.5, items)[:, None, None])[order]
-
-
-def begun(half, config):
+def begun(config):
     module = torch.nn.Module()
-    module.part = half(config)
+    module.part = Decoder(config)
     initialise(module, 1)
     return module.part
 
@@ -80,7 +65,7 @@ class LatentSpaces(unittest.TestCase):
     def test_nothing_in_the_decoder_reads_the_clock(self):
         config, parts = vae_config(100, 8), Parts.of(100)
         self.assertEqual(parts, (42, 6, 40, 12))
-        decoder = begun(Decoder, config)
+        decoder = begun(config)
         begin_decoder(decoder, config)
         lows, beats, timbre, pitches = (decoder.conv1.weight[:, channels] for channels in parts.slices)
         self.assertFalse(beats.any())
@@ -106,34 +91,6 @@ class LatentSpaces(unittest.TestCase):
         near = [float(made[frame * HOP + 300:frame * HOP + 1620].abs().max()) for frame in range(4)]
         self.assertLess(near[0], 0.101)  # a period of E1 is 1165 samples
         self.assertGreater(near[2], 0.2)
-
-    def test_the_encoders_first_blocks_are_the_transform_that_its_training_begins_with(self):
-        config = vae_config(48, 8)
-        space, encoder, audio = space_of(config), begun(Encoder, config), hiss(2, 12)
-        begin_encoder(encoder, config, space, audio)
-        count = exact_bands(config)
-        bands = lapped_transform(audio, lapped_filters(exact_strides(config), count), exact_strides(config))
-        bands = torch.nn.functional.pad(bands / space.measured["bands"][:, None], (0, 0, 0, 96 - count))
-        from_bands, whole = encoder.after_blocks(EXACT_BLOCKS, bands), encoder(audio)
-        # Beyond the edges filters differ.
-        self.assertTrue(torch.allclose(whole[..., 3:9], from_bands[..., 3:9], 1e-3, 1e-4))
-
-    def test_an_encoder_that_has_learnt_nothing_says_most_of_the_timbre(self):
-        config = vae_config(100, 8)
-        space, encoder, audio = space_of(config), begun(Encoder, config), gained(48, 25)
-        begin_encoder(encoder, config, space, audio[:32])
-        inner = slice(EDGE_FRAMES, -EDGE_FRAMES)
-        said, wanted = encoder(audio[32:])[:, :100, inner], space(audio[32:])[..., inner]
-
-        timbre = space.parts.slices[2]
-        self.assertLess(float((said - wanted)[:, timbre].square().mean() / wanted[:, timbre].var()), 0.6)
-
-    def test_an_encoder_of_other_than_four_blocks_cannot_begin(self):
-        config = vae_config(48, 8)
-        space = space_of(config)
-        longer = {**config, "downsampling_ratios": [10, 8, 6, 4, 1], "channel_multiples": [1] * 5}
-        with self.assertRaisesRegex(ValueError, "begins with four blocks, not 5"):
-            begin_encoder(begun(Encoder, longer), longer, space, hiss(2, 12))
 
 
 if __name__ == "__main__":

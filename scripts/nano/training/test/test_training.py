@@ -34,7 +34,7 @@ class Stages(unittest.TestCase):
         shutil.rmtree(self.tiny.root / "work", ignore_errors=True)
 
     def test_gradients_reach_every_weight(self):
-        for stage, batches in {"encoder": 2, "tokenizer": 2, "words": 2, "dit": 16, "lm": 2, "decoder": 4}.items():
+        for stage, batches in {"tokenizer": 2, "words": 2, "dit": 16, "lm": 2, "decoder": 4}.items():
             module = self.tiny.prepared(stage)
             for step in range(batches):
                 module.loss(Draw(1, step))[0].backward()
@@ -45,8 +45,8 @@ class Stages(unittest.TestCase):
             self.assertEqual(left, [], stage)
 
     def test_every_stage_learns_a_batch_that_it_sees_again_and_again(self):
-        for stage, rate, share in (("encoder", 1e-4, 0.97), ("decoder", 1e-3, 0.97), ("tokenizer", 3e-3, 0.9),
-                                   ("words", 1e-2, 0.9), ("dit", 3e-3, 0.9), ("guidance", 3e-3, 0.9),
+        for stage, rate, share in (("decoder", 1e-3, 0.97), ("tokenizer", 3e-3, 0.9), ("words", 1e-2, 0.9),
+                                   ("dit", 3e-3, 0.9), ("guidance", 3e-3, 0.9),
                                    ("lm", 1e-2, 0.5)):
             module, losses = self.tiny.prepared(stage), []
             state = TrainState(module)
@@ -73,10 +73,10 @@ class Stages(unittest.TestCase):
                 self.assertTrue(weight.equal(cut[part][name]), name)
 
     def test_hours_are_shared_and_what_a_cut_run_took_counts(self):
-        options = train.parse_options(["--pack", "a", "--work", "b", "--stages", "encoder,words,lm", "--hours", "3"])
+        options = train.parse_options(["--pack", "a", "--work", "b", "--stages", "tokenizer,words,lm", "--hours", "3"])
         recipe = {"words": {"hours": 3}, "dit": {"hours": 90}}
         shares = {stage: train.of_stage(options, stage, recipe).minutes for stage in options.stages}
-        self.assertEqual(shares, {"encoder": 36, "words": 108, "lm": 36})
+        self.assertEqual(shares, {"tokenizer": 36, "words": 108, "lm": 36})
         self.tiny.train("words", 2)
         path = self.tiny.options("words").state
         state = torch.load(path)
@@ -100,11 +100,11 @@ class Stages(unittest.TestCase):
             self.assertTrue(begun[name].equal(weight), name)
 
     def test_training_starts_from_the_checkpoint_that_it_wrote(self):
-        for stage in ("encoder", "decoder", "tokenizer", "dit", "guidance", "lm"):
+        for stage in ("decoder", "tokenizer", "dit", "guidance", "lm"):
             self.tiny.train(stage, 1)
         options = self.tiny.options("export")
         checkpoint.export(self.tiny.data, options.work, options.out)
-        for stage in ("encoder", "decoder", "tokenizer", "words", "dit", "lm"):
+        for stage in ("decoder", "tokenizer", "words", "dit", "lm"):
             begun = checkpoint.start_from(options.out, stage)
             module = self.tiny.prepared(stage)
             left = module.load_state_dict(begun, strict=False)
@@ -149,8 +149,8 @@ class CommandLine(unittest.TestCase):
         self.assertIn("give one of both", self.refusal("--stages", "lm", "--minutes", "1", "--hours", "1"))
 
     def test_stages_run_in_the_order_of_the_recipe(self):
-        options = train.parse_options(["--pack", "a", "--work", "b", "--stages", "lm,encoder"])
-        self.assertEqual(options.stages, ["encoder", "lm"])
+        options = train.parse_options(["--pack", "a", "--work", "b", "--stages", "lm,decoder"])
+        self.assertEqual(options.stages, ["decoder", "lm"])
 
     def test_a_record_that_cannot_be_read_is_named(self):
         lines = json.dumps({**record(0), "keyScale": "H major"}) + "\n"

@@ -1,0 +1,37 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include "core/checkpoint/checkpoint.h"
+#include "core/checkpoint/config.h"
+#include "core/runtime/control.h"
+
+namespace carillon {
+
+/// carillon-nano's encoder. Its latents are defined and not learnt: how loud semitones, bands and pitch classes are
+/// around every frame, as scripts/nano/training/latent_space.py has it. Only the components of timbre are data.
+class SpectralEncoder {
+ public:
+  /// Reads `timbre_mean` and `timbre_components`. Throws kBadCheckpoint.
+  static SpectralEncoder load(const Weights& weights, const VaeConfig& config);
+
+  /// audio [B, audio_channels, samples] on any device -> [B, C, whole frames], float32 on the CPU.
+  /// The clock's channels are 0. Reports Stage::kConditions per stretch of frames.
+  at::Tensor encode(const at::Tensor& audio, const Control& control) const;
+
+ private:
+  /// Latents [count, C] of frames from `first` on; `signal` has margins of `margin_` samples.
+  at::Tensor hear(const at::Tensor& signal, int64_t first, int64_t count) const;
+  at::Tensor semitones(const at::Tensor& windows) const;
+  at::Tensor timbre(const at::Tensor& signal, int64_t first, int64_t count) const;
+  at::Tensor pitch_classes(const at::Tensor& signal, int64_t first, int64_t count) const;
+
+  VaeConfig config_;
+  int64_t hop_, reach_, margin_;
+  at::Tensor low_mean_, low_deviation_;         // [semitones]
+  at::Tensor cosine_, sine_;                    // windowed waves of semitones, [2 reach + 1, semitones]
+  at::Tensor heard_;                            // energy that window i hears of semitone j at amplitude 1, [i, j]
+  at::Tensor mel_filters_, pitch_filters_;      // [bins, bands], [bins, classes]
+  at::Tensor timbre_mean_, timbre_components_;  // [rows], [channels, rows]
+};
+
+}  // namespace carillon

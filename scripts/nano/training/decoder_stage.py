@@ -1,0 +1,62 @@
+"""The decoder learns to play what latents say. The encoder needs no training: latents are defined (latent_space.py)."""
+import torch
+from torch import nn
+
+from data import MIX, Draw
+from discriminator import Discriminator
+from first_weights import begin_decoder
+from latent_space import Parts, hop_of
+from oobleck import Decoder
+from spectra import ReconstructionError
+
+HELD_OUT_CROPS = 24
+MOST_BLUR = 0.3    # deviation of the noise on latents, up to what a DiT's errors are
+STEM_SHARE = 0.35  # of crops of pieces that have stems
+
+
+class DecoderStage(nn.Module):
+    """Learns to play the exact latents, blurred up to what a DiT makes of them; the discriminator learns beside it."""
+
+    def __init__(self, data, options):
+        super().__init__()
+        self.config, self.batch, self.data = data.vae_config(), options.batch, data
+        self.hop, self.pieces = hop_of(self.config), data.heard(data.pieces.train)
+        self.frames = max(2, round(options.crop_seconds * self.config["sampling_rate"] / self.hop))
+        self.parts = Parts.of(self.config["decoder_input_channels"])
+        self.error = ReconstructionError(self.config["sampling_rate"], options.device)
+        self.decoder, self.discriminator = Decoder(self.config), Discriminator()
+
+    def begin(self):
+        begin_decoder(self.decoder, self.config)
+
+    def crop(self, piece, track, first):
+        """Latents [C, frames] and audio [2, samples]."""
+        latents = self.data.latents_of(piece, track)
+        first = min(max(0, first), len(latents) - self.frames)
+        audio = self.data.audio(piece, first * self.hop, self.frames * self.hop, track)
+        return latents[first:first + self.frames].T, audio
+
+    def loss(self, draw):
+        def any_crop(piece):
+            is_stem = piece.stems and draw.random() < STEM_SHARE
+            track = draw.choice(piece.stems) if is_stem else MIX
+            return self.crop(piece, track, draw.randrange(self.data.frames(piece)))
+
+        device = self.decoder.conv1.weight.device
+        crops = [any_crop(draw.choice(self.pieces)) for _ in range(self.batch)]
+        sharp, real = (torch.stack(parts) for parts in zip(*crops))
+        blur = torch.tensor([MOST_BLUR * draw.random() for _ in range(self.batch)])[:, None, None]
+        blurred = sharp + blur * draw.normal(sharp.shape)
+        blurred[:, self.parts.beat_slice] = 0  # so that nothing ever reads the clock
+        made, real = self.decoder(blurred.to(device)), real.to(device)
+        error, parts = self.error(made, real)
+        judged, judgements = self.discriminator(made, real)
+        return error + judged, {**parts, **judgements}
+
+    def measure(self):
+        """logMel, whiteNoise and ratio of held-out pieces (spectra.py)."""
+        middles = [self.crop(piece, MIX, (self.data.frames(piece) - self.frames) // 2)
+                   for piece in self.data.heard(self.data.pieces.held_out)[:HELD_OUT_CROPS]]
+        device = self.decoder.conv1.weight.device
+        return self.error.measure([audio for _, audio in middles],
+                                  lambda index: self.decoder(middles[index][0][None].to(device)), Draw(0, 0))
