@@ -328,6 +328,10 @@ TEST("vae: oscillators play their semitones beside the decoder, from the first s
   const at::Tensor expected = std::exp(-1.5) * wave(41.20344461, 0) + std::exp(-3.5) * wave(43.65352893, 0.6180339887);
   EXPECT((played - expected.to(at::kFloat)).abs().max().item<double>() < 1e-3);
 
+  latents[1][0].fill_(9);  // louder than music ever is: an error, and not heard as loud
+  const at::Tensor loudest = play_oscillators(latents, vae.config())[1];
+  EXPECT_NEAR(loudest.abs().max().item<double>(), std::exp(0.3) + std::exp(-3.5), 0.01);
+
   latents[0][0][75] = 1.5;  // a louder frame is heard from the middle of the one before to that of the one after
   const at::Tensor change = (play_oscillators(latents, vae.config()) - played)[0][0];
   EXPECT(change.narrow(0, 75 * kHop, kHop).abs().max().item<double>() > 0.2);

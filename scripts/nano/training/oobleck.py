@@ -8,6 +8,7 @@ from torch import nn
 from semitones import play
 
 DILATIONS = (1, 3, 9)
+LOUDEST = 2.3  # deviations of a semitone's log amplitude: of the data set's, one in 10,000 is louder
 
 
 class SnakeFunction(torch.autograd.Function):
@@ -105,5 +106,5 @@ class Decoder(nn.Module):
     def oscillators(self, latents):
         own = self.config["oscillators"]
         mean, deviation = (torch.tensor(own[name], device=latents.device)[:, None] for name in ("mean", "deviation"))
-        lows = mean + deviation * latents[:, :len(mean)]
+        lows = mean + deviation * latents[:, :len(mean)].clamp_max(LOUDEST)
         return play(lows, math.prod(self.config["downsampling_ratios"]), self.config["sampling_rate"])
