@@ -204,6 +204,8 @@ VaeConfig::SpectralEncoder read_spectral_encoder(const ConfigFile& file, const V
                    out.pitch_classes <= 12 &&
                    lows + out.clock_channels + out.timbre_channels + out.pitch_classes == config.decoder_input_channels,
                "spectral_encoder and oscillators do not share out the latent channels");
+  const int64_t samples = config.samples_per_frame();
+  file.require(samples % 4 == 0 && samples <= 8192, "spectral_encoder hears frames of at most 8192 samples, a multiple of 4");
   return out;
 }
 

@@ -37,7 +37,7 @@ struct DitConfig {
   std::vector<AttentionHead> lyric_heads;
 
   // condition encoder, audio tokenizer, detokenizer
-  int64_t encoder_hidden_size;  // 0 where a spectral encoder stands in its place
+  int64_t encoder_hidden_size;
   int64_t encoder_intermediate_size;
   int64_t encoder_num_attention_heads;
   int64_t encoder_num_key_value_heads;

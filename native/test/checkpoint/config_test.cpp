@@ -153,5 +153,8 @@ TEST("config: the VAE's frame is the product of its ratios") {
   };
   EXPECT_EQ(listening(2).spectral_encoder->timbre_channels, 2);
   EXPECT_THROWS(listening(3), "do not share out the latent channels");
+  std::string odd = "{" + kVae + two + R"({"clock_channels": 1, "timbre_channels": 2, "pitch_classes": 3}})";
+  odd.replace(odd.find("[2, 4, 10]"), 10, "[1, 3, 15]");
+  EXPECT_THROWS(vae(odd), "a multiple of 4");
   EXPECT(!playing.spectral_encoder);
 }

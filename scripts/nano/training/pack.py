@@ -1,7 +1,7 @@
 """pack.py --data DIR --model DIR --out FILE [--audio-share 1]
 
 Puts all that training reads into one file: the model's configs and tokenizers, the records of the pieces, their latents,
-and the audio of a share of them, which encoder and decoder learn from.
+and the audio of a share of them, which the decoder learns from.
 """
 import argparse
 import json

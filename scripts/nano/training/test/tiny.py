@@ -27,7 +27,8 @@ def hiss(items, frames):
 
 
 def vae_config(latents, decoder_channels):
-    return {"sampling_rate": 48000, "audio_channels": 2, "decoder_channels": decoder_channels, "decoder_input_channels": latents,
+    return {"sampling_rate": 48000, "audio_channels": 2,
+            "decoder_channels": decoder_channels, "decoder_input_channels": latents,
             "downsampling_ratios": [10, 8, 6, 4], "channel_multiples": [1, 1, 1, 1]}
 
 
