@@ -20,6 +20,7 @@ interface Options {
   pieces: number;
   duration?: number;
   audioShare: string;
+  from?: string;
 }
 
 /** Pieces that are described only, of a new data set, for every one that is rendered. */
@@ -34,6 +35,7 @@ const command = new Command()
   .option("--pieces <count>", "of a new data set", Number, 460)
   .option("--duration <seconds>", "of every piece of a new data set, for smoke runs", Number)
   .option("--audio-share <share>", "0 .. 1: of the pieces, those whose audio is packed too", "1")
+  .option("--from <checkpoint>", "whose latents are packed, and whose weights stages without a state begin with")
   .argument("[options...]", "of training/train.py, after --")
   .parse();
 const options = command.opts<Options>();
@@ -44,15 +46,20 @@ mkdirSync(options.work, { recursive: true });
 if (!existsSync(index)) makeData(options);
 if (!existsSync(packed) || statSync(packed).mtimeMs < statSync(index).mtimeMs) await pack(options);
 runPython("training", "train.py", [
-  ...["--pack", packed, "--work", options.work, "--out", options.out],
+  ...["--pack", packed, "--work", options.work, "--out", options.out, ...startFrom(options)],
   ...command.args,
 ]);
 
-async function pack({ data, work, size, audioShare }: Options): Promise<void> {
-  const model = join(work, "model");
-  await writeModelFolder(model, modelSizes[size], join(data, "tokenizer"));
-  const places = ["--data", data, "--model", model, "--out", packed];
-  runPython("training", "pack.py", [...places, "--audio-share", audioShare]);
+async function pack(options: Options): Promise<void> {
+  const model = join(options.work, "model");
+  await writeModelFolder(model, modelSizes[options.size], join(options.data, "tokenizer"));
+  const places = ["--data", options.data, "--model", model, "--out", packed];
+  const choices = ["--audio-share", options.audioShare, ...startFrom(options)];
+  runPython("training", "pack.py", [...places, ...choices]);
+}
+
+function startFrom({ from }: Options): string[] {
+  return from === undefined ? [] : ["--from", from];
 }
 
 function makeData({ data, pieces, duration }: Options): void {

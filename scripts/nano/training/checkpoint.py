@@ -5,6 +5,7 @@ import json
 import torch
 
 from data import SILENCE
+from latent_space import LatentSpace
 from optimizer import read_average
 
 VAE, TEXT_ENCODER, LM, DIT = ("vae/diffusion_pytorch_model.safetensors", "text_encoder/model.safetensors",
@@ -65,6 +66,15 @@ def export(data, work, out):
             (out / name.removeprefix("model/")).write_text(text)
     (out / "vae/config.json").write_text(json.dumps(data.vae_config(), indent=2) + "\n")
     torch.save(data.silence.T[None].bfloat16().contiguous(), out / f"{SILENCE}_latent.pt")
+
+
+def latent_space_of(vae):
+    """The space whose latents a checkpoint's folder `vae` hears and plays."""
+    config = json.loads((vae / "config.json").read_text())
+    weights = read_safetensors(vae / VAE.removeprefix("vae/"))
+    lows = {f"low_{name}s": torch.tensor(config["oscillators"][name]) for name in ("mean", "deviation")}
+    timbre = {name: weight.float() for name, weight in below(weights, "encoder").items()}
+    return LatentSpace(config, {**lows, **timbre})
 
 
 def start_from(checkpoint, stage):

@@ -1,4 +1,4 @@
-"""pack.py --data DIR --model DIR --out FILE [--audio-share 1]
+"""pack.py --data DIR --model DIR --out FILE [--audio-share 1] [--from CHECKPOINT]
 
 Puts all that training reads into one file: the model's configs and tokenizers, the records of the pieces, their latents,
 and the audio of a share of them, which the decoder learns from.
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from checkpoint import latent_space_of
 from data import MIX, SILENCE, read_pieces, rest_without, save
 from latent_space import LatentSpace
 
@@ -26,13 +27,13 @@ def read_wav(path):
         return torch.frombuffer(bytearray(file.readframes(file.getnframes())), dtype=torch.int16).view(-1, 2)
 
 
-def pack(data, model, audio_share, report):
+def pack(data, model, audio_share, start, report):
     files = {name: (data / name).read_text() for name in ("pieces.jsonl", "words.jsonl", "genres.json")}
     files.update({f"model/{path.relative_to(model)}": path.read_text() for path in sorted(model.rglob("*.json"))})
     records = {record["id"]: record for record in map(json.loads, files["pieces.jsonl"].splitlines())}
     splits = read_pieces(files["pieces.jsonl"], data / "pieces.jsonl")
-    space = LatentSpace.measure(json.loads(files["model/vae/config.json"]),
-                                lambda piece: read_wav(data / records[piece.id]["mix"]), splits.train)
+    space = latent_space_of(start / "vae") if start else LatentSpace.measure(
+        json.loads(files["model/vae/config.json"]), lambda piece: read_wav(data / records[piece.id]["mix"]), splits.train)
 
     def latents_of(audio):
         whole = audio.shape[0] // space.hop * space.hop
@@ -64,9 +65,11 @@ def main(arguments):
     parser.add_argument("--model", type=Path, required=True, help="config.json files, tokenizers and training.json")
     parser.add_argument("--out", type=Path, required=True, help="the file")
     parser.add_argument("--audio-share", type=float, default=1, help="0 .. 1: of the pieces, those with their audio")
+    parser.add_argument("--from", dest="start", type=Path, help="a checkpoint to go on from, whose latents are made")
     options = parser.parse_args(arguments)
-    save(pack(options.data, options.model, options.audio_share, lambda line: print(json.dumps(line), flush=True)),
-         options.out)
+    packed = pack(options.data, options.model, options.audio_share, options.start,
+                  lambda line: print(json.dumps(line), flush=True))
+    save(packed, options.out)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import torch
 
-from checkpoint import below, read_safetensors
-from latent_space import LatentSpace, hop_of
+from checkpoint import below, latent_space_of, read_safetensors
+from latent_space import hop_of
 from oobleck import Decoder
 from pack import read_wav
 
@@ -19,11 +19,8 @@ from pack import read_wav
 @torch.no_grad()
 def main(directory, *paths):
     config = json.loads((directory / "config.json").read_text())
-    weights = {name: weight.float() for name, weight in
-               read_safetensors(directory / "diffusion_pytorch_model.safetensors").items()}
-    lows = {f"low_{name}s": torch.tensor(config["oscillators"][name]) for name in ("mean", "deviation")}
-    space, decoder = LatentSpace(config, {**lows, **below(weights, "encoder")}), Decoder(config)
-    decoder.load_state_dict(below(weights, "decoder"))
+    space, decoder = latent_space_of(directory), Decoder(config)
+    decoder.load_state_dict(below(read_safetensors(directory / "diffusion_pytorch_model.safetensors"), "decoder"))
     for source, target in zip(paths[::2], paths[1::2]):
         audio = read_wav(source).T[None] / 32768
         whole = audio.shape[2] // hop_of(config) * hop_of(config)

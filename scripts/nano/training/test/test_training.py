@@ -99,11 +99,15 @@ class Stages(unittest.TestCase):
         for name, weight in read_average(self.tiny.options("words").state).items():
             self.assertTrue(begun[name].equal(weight), name)
 
-    def test_training_starts_from_the_checkpoint_that_it_wrote(self):
+    def export(self):
         for stage in ("decoder", "tokenizer", "dit", "guidance", "lm"):
             self.tiny.train(stage, 1)
         options = self.tiny.options("export")
         checkpoint.export(self.tiny.data, options.work, options.out)
+        return options
+
+    def test_training_starts_from_the_checkpoint_that_it_wrote(self):
+        options = self.export()
         for stage in ("decoder", "tokenizer", "words", "dit", "lm"):
             begun = checkpoint.start_from(options.out, stage)
             module = self.tiny.prepared(stage)
@@ -114,6 +118,18 @@ class Stages(unittest.TestCase):
         learnt = read_average(self.tiny.options("guidance").state)
         for name, weight in checkpoint.start_from(options.out, "dit").items():
             self.assertTrue(weight.equal(learnt[name].bfloat16()), name)
+
+    def test_what_is_packed_to_go_on_from_a_checkpoint_are_latents_of_its_own_space(self):
+        data, out = self.tiny.data, self.export().out
+        path = out / "vae/config.json"
+        config = json.loads(path.read_text())
+        config["oscillators"]["mean"] = [mean + 1 for mean in config["oscillators"]["mean"]]
+        path.write_text(json.dumps(config))
+        ours = self.tiny.packed(self.tiny.root / "ours.pt", "--from", str(out))
+        difference = data.latents_of(data.pieces.train[0]) - ours.latents_of(data.pieces.train[0])
+        lows = data.measured["low_deviations"].reciprocal()
+        self.assertTrue(torch.allclose(difference[:, :len(lows)], lows.expand(len(difference), -1), 0.02, 0.1))
+        self.assertLess(float(difference[:, len(lows):].abs().max()), 0.1)
 
     def test_a_stage_without_those_before_it_says_what_is_missing(self):
         with self.assertRaisesRegex(ValueError, "run stage 'tokenizer' first"):

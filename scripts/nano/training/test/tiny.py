@@ -97,8 +97,11 @@ class Tiny:
         self.root = Path(self.folder.name)
         write_files(self.root)
         self.pack = self.root / "data.pt"
-        pack.main(["--data", str(self.root / "data"), "--model", str(self.root / "model"), "--out", str(self.pack)])
-        self.data = Data(self.pack)
+        self.data = self.packed(self.pack)
+
+    def packed(self, out, *options):
+        pack.main(["--data", str(self.root / "data"), "--model", str(self.root / "model"), "--out", str(out), *options])
+        return Data(out)
 
     def options(self, stage, steps=0):
         work = self.root / "work"
