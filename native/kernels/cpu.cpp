@@ -38,6 +38,15 @@ bool has_float_tiles() {
 #endif
 }
 
+bool prefers_float_tiles() {
+#if defined(__x86_64__)
+  static const bool is_capped = !is_allowed({"avx512"});
+  return has_float_tiles() && (is_capped || !__builtin_cpu_supports("avx512f"));
+#else
+  return has_float_tiles();
+#endif
+}
+
 bool has_avx512() {
 #if defined(CARILLON_AVX512)
   static const bool present = [] {

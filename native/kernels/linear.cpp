@@ -89,6 +89,12 @@ at::Tensor stream_few(const at::Tensor& rows, const Matrix& weight, const at::Te
   return y.to(rows.scalar_type());
 }
 
+at::Tensor multiply_tiles(const at::Tensor& rows, const Matrix& weight, const at::Tensor& bias) {
+  at::Tensor y = at::empty({rows.size(0), weight.outputs()}, rows.options());
+  matmul_unpacked(rows, stored(weight), bias.defined() ? bias.to(at::kFloat).contiguous() : bias, y);
+  return y;
+}
+
 /// Some outputs at a time in the type of x, as many as stay in the processor's cache.
 at::Tensor stream_many(const at::Tensor& rows, const Matrix& weight, const at::Tensor& bias) {
   constexpr int64_t kWideBytes = 4 << 20;
@@ -113,7 +119,11 @@ at::Tensor multiply(const at::Tensor& rows, const Matrix& weight, const at::Tens
   if (can_multiply_bfloat16(rows, weight)) return multiply_bfloat16(rows, weight.data, bias);
 #endif
 #if defined(CARILLON_FLOAT_TILES)
-  if (can_stream(rows, weight)) return (rows.size(0) <= kGemvRows ? stream_few : stream_many)(rows, weight, bias);
+  if (can_stream(rows, weight)) {
+    if (rows.size(0) <= kGemvRows) return stream_few(rows, weight, bias);
+    const bool has_tiles = prefers_float_tiles() && rows.scalar_type() == at::kFloat;
+    return (has_tiles ? multiply_tiles : stream_many)(rows, weight, bias);
+  }
 #endif
   return linear_reference(rows, weight, bias);
 }

@@ -159,6 +159,28 @@ void matmul(const PackedMatrix& matrix, const FloatTileInput& input, int64_t row
     }
   });
 }
+
+void matmul_unpacked(const at::Tensor& x, const StoredMatrix& weight, const at::Tensor& bias, at::Tensor& out) {
+  constexpr int64_t kDepthBlock = 1024;  // of a panel: 64 KiB, which stay in the L2 cache
+  const int64_t panels = (weight.outputs + kFloatPanel - 1) / kFloatPanel, depth = weight.depth;
+  FloatTileEpilogue begin_sum, go_on;
+  begin_sum.out = go_on.out = out.mutable_data_ptr<float>();
+  begin_sum.out_stride = go_on.out_stride = go_on.residual_stride = weight.outputs;
+  if (bias.defined()) begin_sum.bias = bias.const_data_ptr<float>();
+  go_on.residual = go_on.out;
+  at::parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
+    const at::Tensor buffer = at::empty({depth, kFloatPanel}, at::kFloat);
+    auto* const panel = buffer.mutable_data_ptr<float>();
+    for (int64_t output = begin * kFloatPanel; output < std::min(end * kFloatPanel, weight.outputs); output += kFloatPanel) {
+      pack_panel_float(weight, output, panel);
+      const int outputs = static_cast<int>(std::min<int64_t>(kFloatPanel, weight.outputs - output));
+      for (int64_t k = 0; k < depth; k += kDepthBlock) {
+        const FloatTileInput input{x.const_data_ptr<float>() + k, depth, 0, 1, std::min(kDepthBlock, depth - k)};
+        tiles_float(input, x.size(0), panel + k * kFloatPanel, outputs, (k == 0 ? begin_sum : go_on).from(0, output));
+      }
+    }
+  });
+}
 #else
 void matmul(const PackedMatrix&, const FloatTileInput&, int64_t, const FloatTileEpilogue&) {
   TORCH_CHECK(false, "this machine has no float tiles");

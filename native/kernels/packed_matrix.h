@@ -26,4 +26,9 @@ void matmul(const PackedMatrix& matrix, const FloatTileInput& input, int64_t row
 /// that adapters may change between calls. Contiguous bfloat16 CPU tensors; bias float32 or undefined.
 void matmul_unpacked(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& out);
 
+#if defined(CARILLON_FLOAT_TILES)
+/// The same of contiguous float32 x and out, and of a matrix stored in any form.
+void matmul_unpacked(const at::Tensor& x, const StoredMatrix& weight, const at::Tensor& bias, at::Tensor& out);
+#endif
+
 }  // namespace carillon::kernels

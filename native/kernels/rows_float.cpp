@@ -145,6 +145,42 @@ void widen_rows(const StoredMatrix& matrix, float* out) {
   }
 }
 
+/// Eight vectors, lane for vector: halves change places, then halves of those.
+inline void transpose(Vector (&v)[kLanes]) {
+  for (int i = 0; i < 4; ++i) {
+    const Vector a = v[i], b = v[i + 4];
+    v[i] = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
+    v[i + 4] = __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+  for (int i = 0; i < kLanes; i += i % 2 == 0 ? 1 : 3) {
+    const Vector a = v[i], b = v[i + 2];
+    v[i] = __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13);
+    v[i + 2] = __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
+  }
+  for (int i = 0; i < kLanes; i += 2) {
+    const Vector a = v[i], b = v[i + 1];
+    v[i] = __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14);
+    v[i + 1] = __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15);
+  }
+}
+
+/// Outputs first .. first + kLanes - 1 into half of a panel.
+template <typename Row>
+void pack_lanes(const StoredMatrix& matrix, int64_t first, float* panel) {
+  for (int64_t k = 0; k < matrix.depth / kCodeBlock; ++k) {
+    Vector block[kLanes][kVectors] = {};
+    for (int lane = 0; lane < kLanes && first + lane < matrix.outputs; ++lane) {
+      Row(matrix, first + lane).block(k, block[lane]);
+    }
+    for (int i = 0; i < kVectors; ++i) {
+      Vector v[kLanes];
+      for (int lane = 0; lane < kLanes; ++lane) v[lane] = block[lane][i];
+      transpose(v);
+      for (int j = 0; j < kLanes; ++j, panel += kFloatPanel) *reinterpret_cast<Unaligned*>(panel) = v[j];
+    }
+  }
+}
+
 /// Calls use(row type) for the form of a matrix.
 template <typename Use>
 void with_form(StoredForm form, const Use& use) {
@@ -169,6 +205,12 @@ void gemv_float(const float* x, int rows, const StoredMatrix& matrix, float* y, 
 
 void widen_float(const StoredMatrix& matrix, float* out) {
   with_form(matrix.form, [&]<typename Row>(Row*) { widen_rows<Row>(matrix, out); });
+}
+
+void pack_panel_float(const StoredMatrix& matrix, int64_t first, float* panel) {
+  with_form(matrix.form, [&]<typename Row>(Row*) {
+    for (int half = 0; half < kFloatPanel; half += kLanes) pack_lanes<Row>(matrix, first + half, panel + half);
+  });
 }
 
 }  // namespace carillon::kernels

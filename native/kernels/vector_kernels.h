@@ -84,6 +84,8 @@ struct StoredMatrix {
 void gemv_float(const float* x, int rows, const StoredMatrix& matrix, float* y, int64_t y_stride);
 /// The matrix in float32: out [outputs, depth].
 void widen_float(const StoredMatrix& matrix, float* out);
+/// Outputs `first` .. first + kFloatPanel - 1 of the matrix as a panel [depth][kFloatPanel]; missing ones become zero.
+void pack_panel_float(const StoredMatrix& matrix, int64_t first, float* panel);
 #endif
 
 #if defined(CARILLON_AVX512)

@@ -81,7 +81,8 @@ TEST("matrix: parts of several forms become one in the widest") {
 TEST("matrix: a product with a stored matrix is that with its numbers, at every number of rows") {
   const c10::InferenceMode inference;
   for (const int64_t rows : {1, 2, 3, 4, 5, 8, 9, 33}) {
-    for (const auto& [depth, outputs] : {std::pair(32, 1), std::pair(96, 7), std::pair(1024, 65), std::pair(40, 5)}) {
+    for (const auto& [depth, outputs] : {std::pair(32, 1), std::pair(96, 7), std::pair(1024, 65), std::pair(40, 5),
+                                         std::pair(4160, 20)}) {
       const at::Tensor x = at::randn({rows, depth}), bias = at::randn({outputs});
       const at::Tensor weight = at::randn({outputs, depth});
       for (const Matrix& matrix : {Matrix(weight.to(at::kBFloat16)), kernels::quantize(weight, Quantization::kInt8),
