@@ -5,12 +5,12 @@
  *     node --import tsx scripts/nano/train.ts --data DIR --work DIR --out DIR [-- --minutes 30 --stages dit,export]
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, statSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Command, Option } from "commander";
 import { runPython } from "./python.js";
-import { type ModelSizeName, modelSizes, writeModelFolder } from "./training/model-folder.js";
+import { type ModelSizeName, modelSizes, tokenizerFiles, writeModelFolder } from "./training/model-folder.js";
 
 interface Options {
   data: string;
@@ -35,7 +35,10 @@ const command = new Command()
   .option("--pieces <count>", "of a new data set", Number, 460)
   .option("--duration <seconds>", "of every piece of a new data set, for smoke runs", Number)
   .option("--audio-share <share>", "0 .. 1: of the pieces, those whose audio is packed too", "1")
-  .option("--from <checkpoint>", "whose latents are packed, and whose weights stages without a state begin with")
+  .option(
+    "--from <checkpoint>",
+    "whose latents are packed, and whose weights stages without a state begin with",
+  )
   .argument("[options...]", "of training/train.py, after --")
   .parse();
 const options = command.opts<Options>();
@@ -62,11 +65,19 @@ function startFrom({ from }: Options): string[] {
   return from === undefined ? [] : ["--from", from];
 }
 
-function makeData({ data, pieces, duration }: Options): void {
+function makeData({ data, pieces, duration, from }: Options): void {
+  if (from !== undefined) useTokenizerOf(from, join(data, "tokenizer"));
   const words = ["--pieces", String(pieces), "--out", data, "--stem-share", "0.4"];
   words.push("--words", String(wordsPerPiece * pieces));
   if (duration !== undefined) words.push("--duration", String(duration));
   const script = join(root, "scripts/nano/make-data.ts");
   const { status } = spawnSync(process.execPath, ["--import", "tsx", script, ...words], { stdio: "inherit" });
   if (status !== 0) throw new Error(`making the data set ended with exit code ${status}`);
+}
+
+/** The checkpoint's weights know no other token ids. */
+function useTokenizerOf(checkpoint: string, directory: string): void {
+  mkdirSync(directory, { recursive: true });
+  for (const file of tokenizerFiles)
+    copyFileSync(join(checkpoint, "text_encoder", file), join(directory, file));
 }

@@ -5,7 +5,7 @@ import { unconditionalCodesPrompt } from "../../../src/engine/prompts.js";
 import { Tokenizer } from "../../../src/engine/tokenizer.js";
 import { writeTokenizer } from "../tokenizer/files.js";
 
-const tokenizerFiles = ["tokenizer.json", "tokenizer_config.json"];
+export const tokenizerFiles = ["tokenizer.json", "tokenizer_config.json"];
 
 /** How large the model is: everything else in its config.json files follows from this. */
 interface ModelSize {

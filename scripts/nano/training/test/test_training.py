@@ -125,6 +125,11 @@ class Stages(unittest.TestCase):
         config = json.loads(path.read_text())
         config["oscillators"]["mean"] = [mean + 1 for mean in config["oscillators"]["mean"]]
         path.write_text(json.dumps(config))
+        other = out / "text_encoder/tokenizer.json"
+        other.write_text("{}")
+        with self.assertRaisesRegex(ValueError, "another tokenizer"):
+            self.tiny.packed(self.tiny.root / "ours.pt", "--from", str(out))
+        other.unlink()
         ours = self.tiny.packed(self.tiny.root / "ours.pt", "--from", str(out))
         difference = data.latents_of(data.pieces.train[0]) - ours.latents_of(data.pieces.train[0])
         lows = data.measured["low_deviations"].reciprocal()
