@@ -171,9 +171,10 @@ void matmul_unpacked(const at::Tensor& x, const StoredMatrix& weight, const at::
   at::parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
     const at::Tensor buffer = at::empty({depth, kFloatPanel}, at::kFloat);
     auto* const panel = buffer.mutable_data_ptr<float>();
-    for (int64_t output = begin * kFloatPanel; output < std::min(end * kFloatPanel, weight.outputs); output += kFloatPanel) {
+    const int64_t last = std::min(end * kFloatPanel, weight.outputs);
+    for (int64_t output = begin * kFloatPanel; output < last; output += kFloatPanel) {
       pack_panel_float(weight, output, panel);
-      const int outputs = static_cast<int>(std::min<int64_t>(kFloatPanel, weight.outputs - output));
+      const int outputs = static_cast<int>(std::min<int64_t>(kFloatPanel, last - output));
       for (int64_t k = 0; k < depth; k += kDepthBlock) {
         const FloatTileInput input{x.const_data_ptr<float>() + k, depth, 0, 1, std::min(kDepthBlock, depth - k)};
         tiles_float(input, x.size(0), panel + k * kFloatPanel, outputs, (k == 0 ? begin_sum : go_on).from(0, output));
