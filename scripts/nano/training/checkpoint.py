@@ -77,6 +77,15 @@ def latent_space_of(vae):
     return LatentSpace(config, {**lows, **timbre})
 
 
+def check_tokenizer(data, checkpoint, stage):
+    """Weights that read words know the ids of their own tokenizer alone."""
+    part = {"words": "text_encoder", "dit": "text_encoder", "lm": "lm"}.get(stage)
+    path = checkpoint / f"{part}/tokenizer.json"
+    if part and path.exists() and path.read_text() != data.files.get(f"model/{part}/tokenizer.json"):
+        raise ValueError(f"stage {stage} cannot start from {checkpoint}, whose {part} has another tokenizer than the data set: "
+                         "begin without --from, or make a new data set by train.ts --from")
+
+
 def start_from(checkpoint, stage):
     """Weights of an exported checkpoint by the names that a stage has for them."""
     if stage == "decoder":

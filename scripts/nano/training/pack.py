@@ -27,19 +27,9 @@ def read_wav(path):
         return torch.frombuffer(bytearray(file.readframes(file.getnframes())), dtype=torch.int16).view(-1, 2)
 
 
-def check_tokenizer(files, start):
-    """Token ids of a data set mean something to weights only where both are of one tokenizer."""
-    name = "text_encoder/tokenizer.json"
-    if (start / name).exists() and (start / name).read_text() != files.get(f"model/{name}"):
-        raise ValueError(f"the data set has another tokenizer than {start}: copy tokenizer.json and tokenizer_config.json "
-                         "of its text_encoder to the data set's folder tokenizer before pieces are made")
-
-
 def pack(data, model, audio_share, start, report):
     files = {name: (data / name).read_text() for name in ("pieces.jsonl", "words.jsonl", "genres.json")}
     files.update({f"model/{path.relative_to(model)}": path.read_text() for path in sorted(model.rglob("*.json"))})
-    if start:
-        check_tokenizer(files, start)
     records = {record["id"]: record for record in map(json.loads, files["pieces.jsonl"].splitlines())}
     splits = read_pieces(files["pieces.jsonl"], data / "pieces.jsonl")
     space = latent_space_of(start / "vae") if start else LatentSpace.measure(

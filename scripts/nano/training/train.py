@@ -93,6 +93,7 @@ def make_stage(data, options):
     if stage == "guidance" and not options.state.exists():
         begun = read_average(options.work / "dit.pt")
     elif options.start and not options.state.exists():
+        checkpoint.check_tokenizer(data, options.start, stage)
         begun = checkpoint.start_from(options.start, stage)
     else:
         begun = None

@@ -125,16 +125,27 @@ class Stages(unittest.TestCase):
         config = json.loads(path.read_text())
         config["oscillators"]["mean"] = [mean + 1 for mean in config["oscillators"]["mean"]]
         path.write_text(json.dumps(config))
-        other = out / "text_encoder/tokenizer.json"
-        other.write_text("{}")
-        with self.assertRaisesRegex(ValueError, "another tokenizer"):
-            self.tiny.packed(self.tiny.root / "ours.pt", "--from", str(out))
-        other.unlink()
         ours = self.tiny.packed(self.tiny.root / "ours.pt", "--from", str(out))
         difference = data.latents_of(data.pieces.train[0]) - ours.latents_of(data.pieces.train[0])
         lows = data.measured["low_deviations"].reciprocal()
         self.assertTrue(torch.allclose(difference[:, :len(lows)], lows.expand(len(difference), -1), 0.02, 0.1))
         self.assertLess(float(difference[:, len(lows):].abs().max()), 0.1)
+
+    def test_weights_that_read_words_do_not_start_where_another_tokenizer_gave_the_ids(self):
+        start = self.export().out
+        shutil.rmtree(self.tiny.root / "work")
+        self.tiny.train("tokenizer", 1)
+        for part in ("text_encoder", "lm"):
+            (start / part / "tokenizer.json").write_text("{}")
+            self.addCleanup((start / part / "tokenizer.json").unlink)
+        for stage, part in {"words": "text_encoder", "dit": "text_encoder", "lm": "lm", "decoder": None}.items():
+            options = self.tiny.options(stage)
+            options.start = start
+            if part is None:
+                train.make_stage(self.tiny.data, options)
+                continue
+            with self.assertRaisesRegex(ValueError, f"{part} has another tokenizer"):
+                train.make_stage(self.tiny.data, options)
 
     def test_a_stage_without_those_before_it_says_what_is_missing(self):
         with self.assertRaisesRegex(ValueError, "run stage 'tokenizer' first"):
